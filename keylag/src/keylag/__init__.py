@@ -1,0 +1,1 @@
+"""Keylag: where did the time of this Keystone token call go?"""

@@ -1,0 +1,48 @@
+"""Break every OpenStack Keystone request down into where its time went.
+
+.. code:: python
+
+    from keylag_otel import KeystoneInstrumentor
+
+    KeystoneInstrumentor().instrument()
+
+Do this before Keystone is imported, or let ``keylag_otel.wsgi:application`` or
+``opentelemetry-instrument`` do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from opentelemetry.instrumentation.instrumentor import (  # type: ignore[attr-defined]
+    BaseInstrumentor,
+)
+
+from keylag_otel import telemetry
+from keylag_otel.package import _instruments
+from keylag_otel.seam import Binding, bind_all
+from keylag_otel.seams import SEAMS
+from keylag_otel.version import __version__
+
+__all__ = ["KeystoneInstrumentor", "__version__"]
+
+
+class KeystoneInstrumentor(BaseInstrumentor):  # type: ignore[misc]
+    """Watches the seams of Keystone, SQLAlchemy and dogpile.cache."""
+
+    bindings: list[Binding] = []  # noqa: RUF012 - the base class is a singleton
+
+    def instrumentation_dependencies(self) -> Collection[str]:
+        """Return the releases of Keystone this package knows."""
+        return _instruments
+
+    def _instrument(self, **kwargs: Any) -> None:
+        telemetry.use(kwargs.get("meter_provider"))
+        self.bindings = bind_all(SEAMS)
+
+    def _uninstrument(self, **kwargs: Any) -> None:
+        del kwargs
+        for binding in reversed(self.bindings):
+            binding.unbind()
+        self.bindings = []

@@ -1,0 +1,21 @@
+"""The environment variables that Keylag adds to OpenTelemetry's own."""
+
+from __future__ import annotations
+
+import os
+
+#: "true": every answer carries its own breakdown in a Server-Timing header.
+#: Off by default, because it tells a caller about Keystone's insides.
+KEYLAG_SERVER_TIMING = "KEYLAG_SERVER_TIMING"
+
+_TRUE = frozenset({"1", "true", "yes", "on"})
+
+
+def is_true(name: str) -> bool:
+    """Return whether a variable is set to a word that means yes."""
+    return os.environ.get(name, "").strip().lower() in _TRUE
+
+
+def server_timing() -> bool:
+    """Return whether answers carry a Server-Timing header."""
+    return is_true(KEYLAG_SERVER_TIMING)

@@ -1,0 +1,125 @@
+"""What this process's requests have added up to.
+
+A request adds about fifteen integers here.  Metrics are read from the ledger
+by asynchronous instruments, once per export, so that a request does not pay
+for an SDK call per cell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import lru_cache
+from threading import Lock
+from typing import Any, Callable
+
+from keylag_otel import instruments
+from keylag_otel.clock import COUNTS, Clock
+from keylag_otel.model import CELLS
+
+Record = Callable[[float, "dict[str, Any]"], None]
+
+_NS_PER_SECOND = 1e9
+_METHODS = frozenset(
+    {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"}
+)
+_PLACEHOLDER = re.compile(r"<(?:[^:<>]*:)?([^<>]+)>")
+
+
+@lru_cache(maxsize=1024)
+def route_template(rule: str) -> str:
+    """Turn Flask's ``/users/<string:user_id>`` into ``/users/{user_id}``."""
+    return _PLACEHOLDER.sub(r"{\1}", rule)
+
+
+class Row:
+    """Totals of the requests that share one set of attributes."""
+
+    __slots__ = ("attributes", "cells", "counts")
+
+    def __init__(self, attributes: dict[str, Any]) -> None:
+        self.attributes = attributes
+        self.cells: defaultdict[int, int] = defaultdict(int)
+        self.counts = [0] * len(COUNTS)
+
+
+class Ledger:
+    """Totals by method, route, status and authentication method.
+
+    All four come from closed sets, so the ledger stops growing once each has
+    been seen.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[Any, ...], Row] = {}
+        self._lock = Lock()
+        self._record: Record | None = None
+
+    def reset(self, record: Record | None = None) -> None:
+        """Start from nothing, as a new process does.
+
+        ``record`` takes each request's wall seconds and attributes.
+        """
+        self._rows = {}
+        self._lock = Lock()
+        self._record = record
+
+    def add(self, method: str, status: int, clock: Clock) -> None:
+        """Add a finished request."""
+        key = (method, clock.route, status, clock.auth_method)
+        with self._lock:
+            row = self._rows.get(key)
+            if row is None:
+                row = self._rows[key] = Row(_attributes(*key))
+            cells = row.cells
+            for cell, nanoseconds in clock.cells.items():
+                cells[cell] += nanoseconds
+            for index, count in enumerate(clock.counts):
+                row.counts[index] += count
+        if self._record is not None:
+            self._record(clock.wall_ns / _NS_PER_SECOND, row.attributes)
+
+    def phase_seconds(self) -> Iterator[tuple[float, dict[str, Any]]]:
+        """Yield the seconds of every cell with its attributes."""
+        for attributes, cells, _ in self._copy():
+            for cell, nanoseconds in cells.items():
+                phase, operation = CELLS[cell]
+                yield (
+                    nanoseconds / _NS_PER_SECOND,
+                    {
+                        **attributes,
+                        instruments.PHASE: phase,
+                        instruments.OPERATION: operation,
+                    },
+                )
+
+    def count(self, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield one of the counts of ``COUNTS`` with its attributes."""
+        index = COUNTS.index(name)
+        for attributes, _, counts in self._copy():
+            yield counts[index], attributes
+
+    def _copy(self) -> list[tuple[dict[str, Any], dict[int, int], list[int]]]:
+        with self._lock:
+            return [
+                (row.attributes, dict(row.cells), list(row.counts))
+                for row in self._rows.values()
+            ]
+
+
+def _attributes(
+    method: str, route: str | None, status: int, auth_method: str | None
+) -> dict[str, Any]:
+    attributes: dict[str, Any] = {
+        instruments.METHOD: method if method in _METHODS else "_OTHER",
+        instruments.STATUS: status,
+    }
+    if route is not None:
+        attributes[instruments.ROUTE] = route_template(route)
+    if auth_method is not None:
+        attributes[instruments.AUTH_METHOD] = auth_method
+    return attributes
+
+
+LEDGER = Ledger()

@@ -1,0 +1,159 @@
+"""One request: start its clock, run Keystone, book what came out of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from functools import wraps
+from typing import Any, Callable
+
+from keylag_otel import environment, telemetry
+from keylag_otel.clock import Clock, active
+from keylag_otel.ledger import LEDGER
+from keylag_otel.server_timing import server_timing
+from keylag_otel.wrappers import Call
+
+StartResponse = Callable[..., Any]
+Application = Callable[["dict[str, Any]", StartResponse], Iterable[bytes]]
+
+LOG = logging.getLogger("keylag_otel")
+
+
+def measured_app(setup: Call) -> Call:
+    """Put the stopwatch around everything that Keystone puts around its app."""
+
+    @wraps(setup)
+    def watched(app: Any, *args: Any, **kwargs: Any) -> Any:
+        app = setup(app, *args, **kwargs)
+        app.wsgi_app = Measured(app.wsgi_app)
+        return app
+
+    return watched
+
+
+class Measured:
+    """A WSGI application, measured; its answer passes through untouched."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._answer_timing = environment.server_timing()
+
+    def __call__(  # noqa: D102 - WSGI
+        self, environ: dict[str, Any], start_response: StartResponse
+    ) -> Iterable[bytes]:
+        if active.get() is not None:
+            return self._application(environ, start_response)
+        telemetry.start_once_per_process()
+        request = _Request(environ, start_response, timing=self._answer_timing)
+        clock = request.clock
+        active.set(clock)
+        try:
+            body = self._application(environ, request.start_response)
+        except BaseException:
+            request.finish()
+            raise
+        finally:
+            active.set(None)
+        if isinstance(body, (list, tuple)):
+            request.finish()
+            return body
+        clock.book()
+        return _Body(body, request)
+
+
+class _Request:
+    """What is known of a request beside its clock."""
+
+    __slots__ = (
+        "_finished",
+        "_method",
+        "_start_response",
+        "_status",
+        "_timing",
+        "clock",
+    )
+
+    def __init__(
+        self,
+        environ: dict[str, Any],
+        start_response: StartResponse,
+        *,
+        timing: bool,
+    ) -> None:
+        self._method = environ.get("REQUEST_METHOD", "")
+        self._start_response = start_response
+        self._status = 0
+        self._timing = timing
+        self.clock = Clock()
+        self._finished = False
+
+    def start_response(
+        self, status: str, headers: list[tuple[str, str]], *exc_info: Any
+    ) -> Any:
+        """Pass the start of the answer on, with the breakdown if asked for."""
+        try:
+            self._status = int(status[:3])
+            if self._timing:
+                self.clock.book()
+                headers = [*headers, ("Server-Timing", server_timing(self.clock))]
+        except Exception:
+            LOG.debug("keylag could not read the answer", exc_info=True)
+        return self._start_response(status, headers, *exc_info)
+
+    def finish(self) -> None:
+        """Stop the clock and book it; a second call does nothing."""
+        if self._finished:
+            return
+        self._finished = True
+        try:
+            self.clock.book()
+            LEDGER.add(self._method, self._status, self.clock)
+        except Exception:
+            LOG.debug("keylag could not book a request", exc_info=True)
+
+
+class _Body:
+    """An answer whose parts are made while they are sent.
+
+    Only the making is booked: a slow client is not Keystone's time.
+    """
+
+    __slots__ = ("_body", "_parts", "_request")
+
+    def __init__(self, body: Iterable[bytes], request: _Request) -> None:
+        self._body = body
+        self._parts: Iterator[bytes] | None = None
+        self._request = request
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        part: bytes = self._measured(self._next)
+        return part
+
+    def _next(self) -> bytes:
+        if self._parts is None:
+            self._parts = iter(self._body)
+        return next(self._parts)
+
+    def _measured(self, step: Callable[[], Any]) -> Any:
+        clock = self._request.clock
+        clock.resume()
+        active.set(clock)
+        try:
+            return step()
+        finally:
+            active.set(None)
+            clock.book()
+
+    def close(self) -> None:
+        """Close what was wrapped, as the server asks, and end the request."""
+        try:
+            self._measured(getattr(self._body, "close", _nothing))
+        finally:
+            self._request.finish()
+
+
+def _nothing() -> None:
+    """Stand in for the `close` that a body need not have."""

@@ -1,0 +1,5 @@
+"""What is watched: one table for each host library."""
+
+from keylag_otel.seams import dogpile, keystone, sqlalchemy
+
+SEAMS = keystone.SEAMS + sqlalchemy.SEAMS + dogpile.SEAMS

@@ -1,0 +1,125 @@
+"""SQL as SQLAlchemy 1.4 to 2.1 runs it: the driver, the pool, and the ORM around."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any
+
+from keylag_otel.seam import Seam
+from keylag_otel.wrappers import Call, counted, timed, timed_iterator
+
+_STATEMENT = (timed("sql"), counted("sql_statements"))
+
+
+def timed_chunks(init: Call) -> Call:
+    """Book the loading of rows into objects, which happens while iterating."""
+
+    @wraps(init)
+    def watched(
+        self: Any, cursor_metadata: Any, chunks: Call, *args: Any, **kwargs: Any
+    ) -> None:
+        def watched_chunks(size: Any) -> Any:
+            return timed_iterator("orm", iter(chunks(size)))
+
+        init(self, cursor_metadata, watched_chunks, *args, **kwargs)
+
+    return watched
+
+
+def _dialect(module: str, owner: str, *names: str, optional: bool) -> tuple[Seam, ...]:
+    return tuple(
+        Seam(
+            module,
+            f"{owner}.{name}",
+            _STATEMENT if "exec" in name else (timed("sql"),),
+            optional=optional,
+        )
+        for name in names
+    )
+
+
+def _orm(module: str, owner: str, *names: str) -> tuple[Seam, ...]:
+    return tuple(
+        Seam(module, f"{owner}.{name}", (timed("orm"),), optional=True)
+        for name in names
+    )
+
+
+SEAMS = (
+    *_dialect(
+        "sqlalchemy.engine.default",
+        "DefaultDialect",
+        "connect",
+        "do_execute",
+        "do_executemany",
+        "do_execute_no_params",
+        "do_commit",
+        "do_rollback",
+        optional=False,
+    ),
+    *_dialect("sqlalchemy.engine.default", "DefaultDialect", "do_ping", optional=True),
+    *_dialect(
+        "sqlalchemy.dialects.mysql.mysqldb",
+        "MySQLDialect_mysqldb",
+        "do_ping",
+        "do_executemany",
+        optional=True,
+    ),
+    *_dialect(
+        "sqlalchemy.dialects.mysql.pymysql",
+        "MySQLDialect_pymysql",
+        "do_ping",
+        optional=True,
+    ),
+    *_dialect(
+        "sqlalchemy.engine.cursor",
+        "CursorFetchStrategy",
+        "fetchone",
+        "fetchmany",
+        "fetchall",
+        optional=True,
+    ),
+    Seam("sqlalchemy.pool.base", "Pool.connect", (timed("sql_pool"),)),
+    Seam(
+        "sqlalchemy.engine.result",
+        "ChunkedIteratorResult.__init__",
+        (timed_chunks,),
+    ),
+    *_orm(
+        "sqlalchemy.orm.session",
+        "Session",
+        "__init__",
+        "begin",
+        "close",
+        "commit",
+        "delete",
+        "execute",
+        "flush",
+        "get",
+        "merge",
+        "query",
+        "refresh",
+        "rollback",
+        "scalar",
+        "scalars",
+    ),
+    *_orm(
+        "sqlalchemy.orm.query",
+        "Query",
+        "__iter__",
+        "all",
+        "count",
+        "delete",
+        "filter",
+        "filter_by",
+        "first",
+        "get",
+        "join",
+        "one",
+        "one_or_none",
+        "options",
+        "outerjoin",
+        "scalar",
+        "update",
+    ),
+)

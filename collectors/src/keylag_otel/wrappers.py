@@ -1,0 +1,155 @@
+"""How a seam is watched: each maker turns a callable into its watched twin.
+
+A watched call passes arguments, result and exception through untouched.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from functools import wraps
+from time import perf_counter_ns as now
+from typing import Any, Callable
+
+from keylag_otel.clock import COUNTS, Clock, active
+from keylag_otel.model import OPERATIONS, PHASE_BITS, PHASE_MASK, PHASES
+
+Call = Callable[..., Any]
+Maker = Callable[[Call], Call]
+Note = Callable[[Clock, "tuple[Any, ...]", "dict[str, Any]"], None]
+
+LOG = logging.getLogger("keylag_otel")
+
+
+def timed(phase: str | None = None, operation: str | None = None) -> Maker:
+    """Book a call's self time to a phase, an operation, or both.
+
+    What is not given stays as it is: the innermost that says something wins.
+    """
+    keep = (0 if phase else PHASE_MASK) | (0 if operation else ~PHASE_MASK)
+    put = PHASES.index(phase or "other") * bool(phase)
+    put |= (OPERATIONS.index(operation or "other") * bool(operation)) << PHASE_BITS
+
+    def maker(call: Call) -> Call:
+        @wraps(call)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            clock = active.get()
+            if clock is None:
+                return call(*args, **kwargs)
+            outside = clock.at
+            inside = outside & keep | put
+            if inside == outside:
+                return call(*args, **kwargs)
+            moment = now()
+            clock.cells[outside] += moment - clock.mark
+            clock.mark = moment
+            clock.at = inside
+            try:
+                return call(*args, **kwargs)
+            finally:
+                moment = now()
+                clock.cells[inside] += moment - clock.mark
+                clock.mark = moment
+                clock.at = outside
+
+        return watched
+
+    return maker
+
+
+def counted(count: str) -> Maker:
+    """Count the calls."""
+    index = COUNTS.index(count)
+
+    def maker(call: Call) -> Call:
+        @wraps(call)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            clock = active.get()
+            if clock is not None:
+                clock.counts[index] += 1
+            return call(*args, **kwargs)
+
+        return watched
+
+    return maker
+
+
+def noted(note: Note) -> Maker:
+    """Let `note` read the arguments before the call; its failure is ours alone."""
+
+    def maker(call: Call) -> Call:
+        @wraps(call)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            clock = active.get()
+            if clock is not None:
+                try:
+                    note(clock, args, kwargs)
+                except Exception:
+                    LOG.debug("keylag could not note a call", exc_info=True)
+            return call(*args, **kwargs)
+
+        return watched
+
+    return maker
+
+
+def timed_context(phase: str) -> Maker:
+    """Like `timed`, for the body of the context manager that a call returns."""
+    number = PHASES.index(phase)
+
+    def maker(call: Call) -> Call:
+        @wraps(call)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            return _TimedContext(call(*args, **kwargs), number)
+
+        return watched
+
+    return maker
+
+
+class _TimedContext:
+    """Runs a phase while the body of another context manager runs."""
+
+    __slots__ = ("_context", "_outside", "_phase")
+
+    def __init__(self, context: Any, phase: int) -> None:
+        self._context = context
+        self._phase = phase
+        self._outside = -1
+
+    def __enter__(self) -> Any:
+        entered = self._context.__enter__()
+        clock = active.get()
+        if clock is not None:
+            clock.book()
+            self._outside = clock.at
+            clock.at = clock.at & ~PHASE_MASK | self._phase
+        return entered
+
+    def __exit__(self, *exception: object) -> Any:
+        clock = active.get()
+        if clock is not None and self._outside >= 0:
+            clock.book()
+            clock.at = self._outside
+        return self._context.__exit__(*exception)
+
+
+def timed_iterator(phase: str, iterator: Iterator[Any]) -> Iterator[Any]:
+    """Return an iterator whose every step is booked to `phase`."""
+    return _TimedIterator(timed(phase)(iterator.__next__), iterator)
+
+
+class _TimedIterator:
+    """An iterator that may be left half read: no step leaves a clock behind."""
+
+    __slots__ = ("_iterator", "_step")
+
+    def __init__(self, step: Call, iterator: Iterator[Any]) -> None:
+        self._step = step
+        self._iterator = iterator
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return self._step()

@@ -82,7 +82,7 @@ class _Request:
     ) -> None:
         self._method = environ.get("REQUEST_METHOD", "")
         self._start_response = start_response
-        self._status = 0
+        self._status = 500  # what a server answers when nothing was started
         self._timing = timing
         self.clock = Clock()
         self._finished = False

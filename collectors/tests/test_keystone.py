@@ -1,0 +1,194 @@
+"""A real Keystone, unmodified, in this process, on SQLite."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+KEYSTONE_MANAGE = Path(sys.executable).with_name("keystone-manage")
+
+PASSWORD_AUTH = {
+    "auth": {
+        "identity": {
+            "methods": ["password"],
+            "password": {
+                "user": {
+                    "name": "admin",
+                    "password": "secret",
+                    "domain": {"id": "default"},
+                }
+            },
+        },
+        "scope": {"project": {"name": "admin", "domain": {"id": "default"}}},
+    }
+}
+
+
+def _configure(folder: Path) -> Path:
+    configuration = folder / "keystone.conf"
+    configuration.write_text(
+        f"[DEFAULT]\nlog_file = {folder}/keystone.log\n"
+        f"[database]\nconnection = sqlite:///{folder}/keystone.db\n"
+        f"[fernet_tokens]\nkey_repository = {folder}/fernet\n"
+        f"[credential]\nkey_repository = {folder}/credential\n"
+        "[identity]\npassword_hash_rounds = 4\n"
+        "[cache]\nbackend = dogpile.cache.memory\n"
+    )
+    who = ["--keystone-user", str(os.getuid()), "--keystone-group", str(os.getgid())]
+    for arguments in (
+        ["db_sync"],
+        ["fernet_setup", *who],
+        ["bootstrap", "--bootstrap-password", "secret"],
+    ):
+        subprocess.run(
+            [KEYSTONE_MANAGE, "--config-file", configuration, *arguments],
+            check=True,
+            capture_output=True,
+        )
+    return configuration
+
+
+@pytest.fixture(scope="module")
+def keystone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A client of Keystone's application, loaded as a WSGI server loads it."""
+    configuration = _configure(tmp_path_factory.mktemp("keystone"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OS_KEYSTONE_CONFIG_FILES", str(configuration))
+        patch.setenv("OTEL_METRICS_EXPORTER", "none")
+        patch.setenv("KEYLAG_SERVER_TIMING", "true")
+        patch.setattr(sys, "argv", ["server", "--an-argument-keystone-does-not-know"])
+        from keylag_otel.wsgi import application
+        from werkzeug.test import Client
+
+        yield Client(application)
+
+
+def timing(response: Any) -> dict[str, float]:
+    """Entry name to milliseconds, or to a count."""
+    return {
+        part.split(";")[0]: float(part.rpartition("=")[2])
+        for part in response.headers["Server-Timing"].split(", ")
+    }
+
+
+def issue(keystone: Any) -> Any:
+    response = keystone.post("/v3/auth/tokens", json=PASSWORD_AUTH, buffered=True)
+    assert response.status_code == 201, response.text
+    return response
+
+
+def validate(keystone: Any, token: str, path: str = "/v3/auth/tokens") -> Any:
+    headers = {"X-Auth-Token": token, "X-Subject-Token": token}
+    return keystone.get(path, headers=headers, buffered=True)
+
+
+def test_every_seam_that_this_keystone_has_is_bound(keystone) -> None:
+    from keylag_otel import KeystoneInstrumentor
+
+    issue(keystone)
+    states = {
+        f"{b.seam.module}:{b.seam.path}": b.state
+        for b in KeystoneInstrumentor().bindings
+        if not b.seam.optional
+    }
+
+    assert {name: s for name, s in states.items() if s != "bound"} == {}
+
+
+def test_a_password_call_shows_its_hash_its_sql_and_its_crypto(keystone) -> None:
+    entries = timing(issue(keystone))
+
+    assert entries["password_hash.authenticate"] > 0
+    assert entries["sql.authenticate"] > 0
+    assert entries["orm.authenticate"] > 0
+    assert entries["token_crypto.issue"] > 0
+    assert entries["cache"] > 0
+    assert entries["sql_statements"] > 0
+
+
+def test_a_validation_shows_its_revocation_check_and_its_policy(keystone) -> None:
+    token = issue(keystone).headers["X-Subject-Token"]
+
+    first = timing(validate(keystone, token))
+    second = timing(validate(keystone, token))
+
+    assert first["sql.check_revocation"] > 0
+    assert first["revocation_match.check_revocation"] > 0
+    assert first["policy.enforce"] > 0
+    assert second["revocation"] > 0
+    assert "sql.check_revocation" not in second
+    assert second["sql_statements"] == 0
+
+
+def test_blocks_and_cells_each_add_up_to_the_total(keystone) -> None:
+    token = issue(keystone).headers["X-Subject-Token"]
+
+    for response in (issue(keystone), validate(keystone, token)):
+        entries = timing(response)
+        names = list(entries)
+        blocks = sum(entries[name] for name in names[1:8])
+        cells = sum(value for name, value in entries.items() if "." in name)
+        assert blocks == pytest.approx(entries["total"], abs=0.01)
+        assert cells == pytest.approx(entries["total"], abs=0.01)
+
+
+def test_statements_are_those_that_sqlalchemy_itself_executes(keystone) -> None:
+    from sqlalchemy import event
+    from sqlalchemy.engine import Engine
+
+    executed = []
+
+    def listen(*args: Any) -> None:
+        executed.append(args[2])
+
+    event.listen(Engine, "before_cursor_execute", listen)
+    try:
+        entries = timing(issue(keystone))
+    finally:
+        event.remove(Engine, "before_cursor_execute", listen)
+
+    assert len(executed) == entries["sql_statements"]
+
+
+def test_labels_are_templates_methods_and_codes_never_ids(keystone) -> None:
+    from keylag_otel.ledger import LEDGER
+
+    token = issue(keystone).headers["X-Subject-Token"]
+    project = validate(keystone, token).json["token"]["project"]["id"]
+    validate(keystone, token, f"/v3/projects/{project}")
+    validate(keystone, "not-a-token")
+
+    rows = [attributes for _, attributes in LEDGER.count("sql_statements")]
+    seen = {
+        (
+            row["http.request.method"],
+            row.get("http.route"),
+            row["http.response.status_code"],
+            row.get("keystone.auth.method"),
+        )
+        for row in rows
+    }
+    assert ("POST", "/v3/auth/tokens", 201, "password") in seen
+    assert ("GET", "/v3/auth/tokens", 200, None) in seen
+    assert ("GET", "/v3/projects/{project_id}", 200, None) in seen
+    assert any(status == 401 for _, _, status, _ in seen)
+    assert project not in str(rows)
+    assert token not in str(rows)
+
+
+def test_unknown_auth_methods_make_no_new_series(keystone) -> None:
+    from keylag_otel.ledger import LEDGER
+
+    for name in ("made-up-1", "made-up-2"):
+        auth = {"auth": {"identity": {"methods": [name], name: {}}}}
+        keystone.post("/v3/auth/tokens", json=auth, buffered=True)
+
+    methods = {a.get("keystone.auth.method") for _, a in LEDGER.count("cache_calls")}
+    assert "other" in methods
+    assert not any("made-up" in str(method) for method in methods)

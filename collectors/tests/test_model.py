@@ -1,0 +1,38 @@
+"""The model: cells, names and blocks."""
+
+from keylag_otel.model import (
+    BLOCK_OF_CELL,
+    BLOCKS,
+    CELLS,
+    OPERATIONS,
+    PHASE_MASK,
+    PHASES,
+    cell_of,
+)
+
+
+def test_every_phase_fits_into_the_bits_of_a_cell() -> None:
+    assert len(PHASES) <= PHASE_MASK + 1
+
+
+def test_every_pair_is_a_cell_of_its_own() -> None:
+    assert len(PHASES) * len(OPERATIONS) == len(CELLS)
+
+
+def test_a_new_clock_runs_what_nobody_claims() -> None:
+    assert cell_of("other", "other") == 0
+
+
+def test_every_cell_belongs_to_one_headline_block() -> None:
+    assert set(CELLS) == set(BLOCK_OF_CELL)
+    assert set(BLOCK_OF_CELL.values()) == set(BLOCKS)
+
+
+def test_whatever_is_done_to_check_a_revocation_is_revocation_time() -> None:
+    blocks = {BLOCK_OF_CELL[cell_of(p, "check_revocation")] for p in PHASES}
+
+    assert blocks == {"revocation"}
+
+
+def test_waiting_for_a_connection_is_sql_time() -> None:
+    assert BLOCK_OF_CELL[cell_of("sql_pool", "validate")] == "sql"

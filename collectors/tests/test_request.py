@@ -1,0 +1,185 @@
+"""The outermost layer: answers are untouched, and every nanosecond is booked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from keylag_otel import telemetry
+from keylag_otel.clock import active
+from keylag_otel.ledger import LEDGER
+from keylag_otel.request import Measured
+from keylag_otel.wrappers import timed
+
+HEADERS = [("Content-Type", "text/plain")]
+
+
+@pytest.fixture(autouse=True)
+def ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telemetry, "start_once_per_process", lambda: None)
+    LEDGER.reset()
+
+
+def totals() -> dict[str, float]:
+    """Nanoseconds in the ledger, by phase."""
+    return {
+        attributes["keystone.phase"]: round(seconds * 1e9)
+        for seconds, attributes in LEDGER.phase_seconds()
+    }
+
+
+def statuses() -> list[int]:
+    return [a["http.response.status_code"] for _, a in LEDGER.count("cache_calls")]
+
+
+def call(application: Any, **environ: str) -> tuple[Any, list[Any]]:
+    started: list[Any] = []
+
+    def start_response(*args: Any) -> str:
+        started.append(args)
+        return "write"
+
+    body = Measured(application)({"REQUEST_METHOD": "GET", **environ}, start_response)
+    return body, started
+
+
+def test_a_list_is_answered_as_it_is(time) -> None:
+    answer = [b"a", b"b"]
+
+    def application(environ: Any, start_response: Any) -> list[bytes]:
+        time.passes(10)
+        assert start_response("201 Created", HEADERS) == "write"
+        time.passes(5)
+        return answer
+
+    body, started = call(application)
+
+    assert body is answer
+    assert started == [("201 Created", HEADERS)]
+    assert totals() == {"other": 15}
+    assert statuses() == [201]
+
+
+def test_making_parts_is_booked_and_sending_them_is_not(time) -> None:
+    def application(environ: Any, start_response: Any) -> Any:
+        start_response("200 OK", HEADERS)
+        for part in (b"a", b"b"):
+            timed("sql")(time.passes)(10)
+            yield part
+
+    body, _ = call(application)
+    for _part in body:
+        time.passes(1_000)
+    body.close()
+
+    assert totals()["sql"] == 20
+    assert totals().get("other", 0) == 0
+
+
+def test_a_body_that_is_closed_half_read_is_booked_once(time) -> None:
+    closed = []
+
+    class Body:
+        def __iter__(self) -> Any:
+            yield b"a"
+            yield b"b"
+
+        def close(self) -> None:
+            time.passes(7)
+            closed.append(active.get())
+
+    def application(environ: Any, start_response: Any) -> Any:
+        start_response("200 OK", HEADERS)
+        return Body()
+
+    body, _ = call(application)
+    assert next(iter(body)) == b"a"
+    body.close()
+    body.close()
+
+    assert len(closed) == 2
+    assert totals() == {"other": 7}
+    assert statuses() == [200]
+
+
+def test_an_exception_is_the_callers_and_counts_as_a_500(time) -> None:
+    def application(environ: Any, start_response: Any) -> Any:
+        time.passes(3)
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        call(application)
+
+    assert statuses() == [500]
+    assert totals() == {"other": 3}
+
+
+def test_an_unreadable_status_does_not_reach_the_caller(time) -> None:
+    def application(environ: Any, start_response: Any) -> list[bytes]:
+        start_response("no number", HEADERS)
+        return []
+
+    _, started = call(application)
+
+    assert started == [("no number", HEADERS)]
+
+
+def test_an_application_inside_an_application_is_measured_once(time) -> None:
+    def inner(environ: Any, start_response: Any) -> list[bytes]:
+        time.passes(4)
+        start_response("200 OK", HEADERS)
+        return []
+
+    call(Measured(inner))
+
+    assert totals() == {"other": 4}
+    assert statuses() == [200]
+
+
+def test_a_method_that_nobody_knows_makes_no_new_series() -> None:
+    def application(environ: Any, start_response: Any) -> list[bytes]:
+        start_response("200 OK", HEADERS)
+        return []
+
+    call(application, REQUEST_METHOD="MAKE-UP-" + "X" * 100)
+
+    methods = {a["http.request.method"] for _, a in LEDGER.count("cache_calls")}
+    assert methods == {"_OTHER"}
+
+
+@pytest.mark.parametrize("value", ["true", "1", "ON"])
+def test_server_timing_adds_up_when_switched_on(time, monkeypatch, value) -> None:
+    monkeypatch.setenv("KEYLAG_SERVER_TIMING", value)
+
+    def application(environ: Any, start_response: Any) -> list[bytes]:
+        timed("sql", "validate")(time.passes)(1_234_500)
+        timed("orm", "check_revocation")(time.passes)(500_000)
+        time.passes(1_000_000)
+        start_response("200 OK", HEADERS)
+        return []
+
+    _, started = call(application)
+
+    (name, header) = started[0][1][-1]
+    entries = dict(part.split(";", 1) for part in header.split(", "))
+    assert name == "Server-Timing"
+    assert list(entries)[:8] == [
+        *("total", "sql", "cache", "revocation"),
+        *("password_hash", "token_crypto", "orm", "other"),
+    ]
+    assert entries["total"] == "dur=2.7345"
+    assert entries["sql"] == entries["sql.validate"] == "dur=1.2345"
+    assert entries["revocation"] == "dur=0.5000"
+    assert entries["orm"] == "dur=0.0000"
+    assert entries["sql_statements"] == "desc=0"
+    assert HEADERS == [("Content-Type", "text/plain")]
+
+
+def test_server_timing_is_off_unless_asked_for(time) -> None:
+    def application(environ: Any, start_response: Any) -> list[bytes]:
+        start_response("200 OK", HEADERS)
+        return []
+
+    _, started = call(application)
+
+    assert started[0][1] == HEADERS

@@ -1,0 +1,114 @@
+"""Binding and unbinding."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import pytest
+from keylag_otel.clock import Clock
+from keylag_otel.seam import Seam, bind_all
+from keylag_otel.wrappers import counted
+
+COUNT = (counted("cache_calls"),)
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    """A host library of a function and a class."""
+    module = types.ModuleType("keylag_host")
+
+    class Thing:
+        def method(self) -> str:
+            return "method"
+
+        @property
+        def roles(self) -> str:
+            return "roles"
+
+        @classmethod
+        def make(cls) -> str:
+            return cls.__name__
+
+        @staticmethod
+        def plain() -> str:
+            return "plain"
+
+    module.Thing = Thing
+    module.function = lambda: "function"
+    monkeypatch.setitem(sys.modules, "keylag_host", module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("path", "use", "answer"),
+    [
+        ("function", lambda m: m.function(), "function"),
+        ("Thing.method", lambda m: m.Thing().method(), "method"),
+        ("Thing.roles", lambda m: m.Thing().roles, "roles"),
+        ("Thing.make", lambda m: m.Thing.make(), "Thing"),
+        ("Thing.plain", lambda m: m.Thing.plain(), "plain"),
+    ],
+)
+def test_each_kind_of_place_can_be_watched_and_put_back(
+    library, running: Clock, path, use, answer
+) -> None:
+    (binding,) = bind_all([Seam("keylag_host", path, COUNT)])
+
+    assert use(library) == answer
+    assert running.counts[1] == 1
+
+    binding.unbind()
+
+    assert use(library) == answer
+    assert running.counts[1] == 1
+
+
+def test_a_missing_place_is_said_and_skipped(library, caplog) -> None:
+    gone, there = bind_all(
+        [Seam("keylag_host", "Gone.method", COUNT), Seam("keylag_host", "function", ())]
+    )
+
+    assert gone.state == "missing"
+    assert there.state == "bound"
+    assert "keylag_host:Gone.method" in caplog.text
+
+
+def test_an_optional_place_may_be_missing_in_silence(library, caplog) -> None:
+    bind_all([Seam("keylag_host", "gone", COUNT, optional=True)])
+
+    assert not caplog.text
+
+
+def test_a_module_is_bound_when_it_is_imported(tmp_path, monkeypatch) -> None:
+    (tmp_path / "keylag_late.py").write_text("def call(): return 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    (binding,) = bind_all([Seam("keylag_late", "call", COUNT)])
+    waiting = binding.state
+    import keylag_late
+
+    assert waiting == "waiting"
+    assert binding.state == "bound"
+    assert keylag_late.call() == 1
+    binding.unbind()
+
+
+def test_a_module_imported_after_unbinding_is_left_alone(tmp_path, monkeypatch) -> None:
+    (tmp_path / "keylag_later.py").write_text("def call(): return 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    (binding,) = bind_all([Seam("keylag_later", "call", COUNT)])
+
+    binding.unbind()
+    import keylag_later
+
+    assert not hasattr(keylag_later.call, "__wrapped__")
+
+
+def test_what_somebody_wrapped_since_is_not_torn_off(library) -> None:
+    (binding,) = bind_all([Seam("keylag_host", "function", COUNT)])
+    later = library.function = lambda: "somebody else's"
+
+    binding.unbind()
+
+    assert library.function is later

@@ -1,0 +1,126 @@
+"""The way out: what the SDK reads from the ledger, once per process."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from keylag_otel import telemetry
+from keylag_otel.clock import Clock
+from keylag_otel.ledger import LEDGER, route_template
+from keylag_otel.model import cell_of
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+
+@pytest.fixture
+def reader() -> InMemoryMetricReader:
+    """A reader of a process that has just started."""
+    reader = InMemoryMetricReader()
+    telemetry.use(MeterProvider([reader]))
+    telemetry.start_once_per_process()
+    yield reader
+    telemetry.use(None)
+    LEDGER.reset()
+
+
+def read(reader: InMemoryMetricReader) -> dict[str, Any]:
+    """Metric name to its list of points."""
+    data = reader.get_metrics_data()
+    if data is None:
+        return {}
+    return {
+        metric.name: metric
+        for resource in data.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    }
+
+
+def finished(**cells: int) -> Clock:
+    clock = Clock()
+    clock.route = "/v3/users/<string:user_id>"
+    clock.auth_method = "password"
+    clock.counts = [6, 17]
+    for name, nanoseconds in cells.items():
+        clock.cells[cell_of(*name.split("__"))] += nanoseconds
+    return clock
+
+
+def test_requests_come_out_as_metrics_in_base_units(reader) -> None:
+    for _ in range(2):
+        LEDGER.add(
+            "GET", 200, finished(sql__validate=5 * 10**8, cache__roles=25 * 10**7)
+        )
+
+    metrics = read(reader)
+
+    attributes = {
+        "http.request.method": "GET",
+        "http.route": "/v3/users/{user_id}",
+        "http.response.status_code": 200,
+        "keystone.auth.method": "password",
+    }
+    (duration,) = metrics["http.server.request.duration"].data.data_points
+    assert metrics["http.server.request.duration"].unit == "s"
+    assert (duration.count, duration.sum) == (2, 1.5)
+    assert duration.attributes == attributes
+    phases = {
+        (p.attributes["keystone.phase"], p.attributes["keystone.operation"]): p.value
+        for p in metrics["keystone.request.phase.time"].data.data_points
+    }
+    assert phases == {("sql", "validate"): 1.0, ("cache", "roles"): 0.5}
+    (statements,) = metrics["keystone.request.sql.statements"].data.data_points
+    assert (statements.value, statements.attributes) == (12, attributes)
+    (calls,) = metrics["keystone.request.cache.calls"].data.data_points
+    assert calls.value == 34
+
+
+def test_a_child_process_starts_from_nothing(reader, monkeypatch) -> None:
+    LEDGER.add("GET", 200, finished(sql__validate=1))
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+
+    telemetry.start_once_per_process()
+
+    assert list(LEDGER.phase_seconds()) == []
+
+
+def test_a_process_starts_only_once(reader) -> None:
+    LEDGER.add("GET", 200, finished(sql__validate=1))
+
+    telemetry.start_once_per_process()
+
+    assert len(list(LEDGER.phase_seconds())) == 1
+
+
+def test_an_exporter_that_does_not_exist_is_said_and_requests_go_on(
+    monkeypatch, caplog
+) -> None:
+    monkeypatch.setenv("OTEL_METRICS_EXPORTER", "nonsense")
+    telemetry.use(None)
+
+    telemetry.start_once_per_process()
+    LEDGER.add("GET", 200, finished(sql__validate=1))
+
+    assert "there is no metrics exporter 'nonsense'" in caplog.text
+    telemetry.use(None)
+    LEDGER.reset()
+
+
+def test_no_exporter_means_no_provider(monkeypatch) -> None:
+    monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
+
+    assert telemetry._own_provider() is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "template"),
+    [
+        ("/v3/auth/tokens", "/v3/auth/tokens"),
+        ("/v3/users/<string:user_id>", "/v3/users/{user_id}"),
+        ("/v3/a/<b>/<path:c>", "/v3/a/{b}/{c}"),
+    ],
+)
+def test_routes_are_templates_in_the_form_of_the_conventions(rule, template) -> None:
+    assert route_template(rule) == template

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from keylag_otel import clock, wrappers
 from keylag_otel.clock import Clock, active
 

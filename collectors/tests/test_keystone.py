@@ -63,8 +63,9 @@ def keystone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         patch.setenv("OTEL_METRICS_EXPORTER", "none")
         patch.setenv("KEYLAG_SERVER_TIMING", "true")
         patch.setattr(sys, "argv", ["server", "--an-argument-keystone-does-not-know"])
-        from keylag_otel.wsgi import application
         from werkzeug.test import Client
+
+        from keylag_otel.wsgi import application
 
         yield Client(application)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from keylag_otel import telemetry
 from keylag_otel.clock import active
 from keylag_otel.ledger import LEDGER

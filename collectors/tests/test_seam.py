@@ -6,6 +6,7 @@ import sys
 import types
 
 import pytest
+
 from keylag_otel.clock import Clock
 from keylag_otel.seam import Seam, bind_all
 from keylag_otel.wrappers import counted

@@ -6,12 +6,13 @@ import os
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
 from keylag_otel import telemetry
 from keylag_otel.clock import Clock
 from keylag_otel.ledger import LEDGER, route_template
 from keylag_otel.model import cell_of
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 
 @pytest.fixture

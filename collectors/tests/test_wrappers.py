@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+
 from keylag_otel.clock import Clock, active
 from keylag_otel.model import CELLS
 from keylag_otel.wrappers import counted, noted, timed, timed_context, timed_iterator

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 PHASES = (
     "other",
+    "wsgi",
     "sql",
     "sql_pool",
     "orm",

@@ -35,6 +35,21 @@ def watch_backend(configure: Call) -> Call:
     return watched
 
 
+def watch_memoized(cache_on_arguments: Call) -> Call:
+    """Watch each function that is memoized, from before its key is made."""
+
+    @wraps(cache_on_arguments)
+    def watched(*args: Any, **kwargs: Any) -> Call:
+        decorator = cache_on_arguments(*args, **kwargs)
+
+        def memoize(function: Call) -> Call:
+            return timed("cache")(decorator(function))
+
+        return memoize
+
+    return watched
+
+
 def _watch_class(backend: type) -> None:
     """Count the calls of a backend; the null backend asks nobody, so none."""
     if "_keylag_watched" in vars(backend) or backend.__name__ == "NullBackend":
@@ -61,6 +76,8 @@ SEAMS = (
             "invalidate",
         )
     ),
+    # The decorator's own work, keys and expiration times, is outside the above.
+    Seam("dogpile.cache.region", "CacheRegion.cache_on_arguments", (watch_memoized,)),
     # Entered on a miss, around the call that computes the value.
     Seam(
         "dogpile.cache.region",

@@ -51,7 +51,13 @@ def note_route(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
 
 SEAMS = (
     Seam("keystone.server.flask.core", "setup_app_middleware", (measured_app,)),
-    Seam("flask.app", "Flask.dispatch_request", (noted(note_route),)),
+    # Where the web framework hands over to Keystone's own code.
+    Seam("flask.app", "Flask.dispatch_request", (timed("other"), noted(note_route))),
+    Seam(
+        "keystone.server.flask.request_processing.middleware.auth_context",
+        "AuthContextMiddleware.process_request",
+        (timed("other"),),
+    ),
     # POST /v3/auth/tokens
     Seam(
         "keystone.api._shared.authentication",

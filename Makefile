@@ -1,0 +1,48 @@
+# Keylag's front door: each target is one short command of the checkout's own.
+# Everything that is made goes into one folder, $(STATE), and .venv.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint up down clean
+
+STATE := $(abspath $(or $(KEYLAG_STATE),.keylag))
+KEYLAG := .venv/bin/keylag
+COLLECTORS_TESTS := $(STATE)/tools/collectors-tests/bin/python
+
+# Temporary files of whatever runs below stay in the state folder too.
+SCRATCH = mkdir -p "$(STATE)/tmp" && export TMPDIR="$(STATE)/tmp"
+
+help: ## Show the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: ## Install what is missing; takes no time when nothing is
+	@./setup.sh
+
+demo: setup ## Measure real token calls and show where their time goes (KEEP=1 leaves it up)
+	@$(KEYLAG) demo $(if $(filter-out 0,$(KEEP)),--keep)
+
+lint: setup ## Check style, format and types
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy keylag/src collectors/src
+
+# The collectors run where only Keystone's libraries are, so that an import of
+# anything else is found out.
+test: lint ## Run every check and every test
+	@$(SCRATCH) && cd collectors && "$(COLLECTORS_TESTS)" -m pytest -p no:cacheprovider
+	@$(SCRATCH) && .venv/bin/python -m pytest
+
+up: setup ## Start a stack and print its addresses
+	@$(KEYLAG) up
+
+down: ## Stop the stack
+	@if [[ -x $(KEYLAG) ]]; then $(KEYLAG) down; else echo "Nothing is running."; fi
+
+clean: ## Stop everything and delete all that was made
+	@if [[ -x $(KEYLAG) ]]; then $(KEYLAG) down --all; fi
+# Only what is ours: $$KEYLAG_STATE may be a folder that holds other things too.
+	@cd "$(STATE)" 2>/dev/null && rm -rf tools stack demo prepared tmp || true
+	@rmdir "$(STATE)" 2>/dev/null || true
+	@rm -rf .venv .venv.new

@@ -1,0 +1,45 @@
+"""What the commands on a stack share: their folder option and how errors show."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from keylag.launch import StackError
+from keylag.stack import Stack
+from keylag.state import default_stack_folder
+from keylag.tools import ToolError
+
+Function = Callable[..., Any]
+
+# What to look up, and the name it is shown by.
+PAGES = (("Keystone", "keystone", "/v3"), ("Prometheus", "prometheus", ""))
+
+
+def stack_folder_option(function: Function) -> Function:
+    """Add `--state`, the folder of the stack."""
+    return click.option(
+        "--state",
+        "folder",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=default_stack_folder,
+        show_default="$KEYLAG_STATE/stack, or .keylag/stack in the checkout",
+        help="The stack's folder: its data, logs, ports and passwords.",
+    )(function)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Show our own errors as their text, without a traceback."""
+    try:
+        yield
+    except (StackError, ToolError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def addresses(stack: Stack) -> list[str]:
+    """Return lines with the addresses of a running stack and its credentials."""
+    lines = [f"{name:<12} {stack.url(port)}{path}" for name, port, path in PAGES]
+    return [*lines, f"{'Credentials':<12} source {stack.folder / 'openrc'}"]

@@ -1,0 +1,151 @@
+"""`keylag load`: send one load and show where the time of its calls went."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+
+from keylag import jmeter, jtl, plans, target
+from keylag.breakdown import Run, break_down, named
+from keylag.commands.common import explained, stack_folder_option
+from keylag.report import render_terminal, write_html
+from keylag.sending import send
+from keylag.stack import Stack
+from keylag.state import CHECKOUT
+from keylag.target import Target
+from keylag.tools import Tools
+
+OURS: Final = (jmeter.JMeterError, jtl.JtlError, plans.PlanError, target.TargetError)
+INTERRUPTED: Final = 130
+"""The exit code of a command that Ctrl-C ended."""
+
+
+@click.command("load")
+@click.argument("plan_name", metavar="PLAN")
+@click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A property of the plan; give it as often as needed.",
+)
+@click.option("--url", help="Any Keystone, such as http://keystone:5000/v3.")
+@click.option(
+    "--users",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="CSV of the users that ask for tokens.  [default: the stack's own]",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where samples and report are left.  [default: out/load/PLAN]",
+)
+@click.option(
+    "--output",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="What is printed.",
+)
+@stack_folder_option
+def command(  # noqa: PLR0913, PLR0917 - one for each option
+    plan_name: str,
+    settings: tuple[str, ...],
+    url: str | None,
+    users: Path | None,
+    out: Path | None,
+    form: str,
+    folder: Path,
+) -> None:
+    r"""Send a load and show where the time of its calls went.
+
+    PLAN is token-issue, token-validate, token-mixed, or the path of a .jmx
+    file. The load goes to the stack that `keylag up` started, or to the
+    Keystone at --url. By default 10 virtual users start within 10 s and send
+    10 requests each. Ctrl-C ends it early and shows what there is.
+
+    \b
+    Examples:
+      keylag load token-issue
+      keylag load token-validate --set threads=4 --set loops=100
+      keylag load token-mixed --set loops=-1 --set duration_seconds=60 \
+          --set rate_per_second=20 --set revoke_percent=5
+
+    Against another Keystone, the service user comes from the variables of an
+    openrc file (OS_USERNAME, OS_PASSWORD, ...), never from the command line:
+
+    \b
+      source openrc
+      keylag load token-validate --url https://cloud:5000/v3 --users users.csv
+
+    The properties of a plan are in jmeter-plans/README.md; a wrong name lists
+    the right ones. Keystone has to run with keylag_otel and
+    KEYLAG_SERVER_TIMING=true for more than the client's latency.
+    """
+    with explained(), _explained():
+        plan = plans.find(plan_name)
+        chosen = properties(settings)
+        plan.check(chosen)
+        where = _target(url, users, folder)
+        where_out = out or CHECKOUT / "out" / "load" / plan.name
+        result = send(plan, where, chosen, where_out, Console(stderr=True))
+        run = _saved(plan, where, result, where_out)
+    _show(run, form)
+    click.echo(f"Samples and report: {where_out}", err=True)
+    if result.interrupted:
+        sys.exit(INTERRUPTED)
+
+
+def _target(url: str | None, users: Path | None, folder: Path) -> Target:
+    if url:
+        return target.of_url(url, users)
+    return target.of_stack(Stack(folder, Tools.load()), users)
+
+
+def properties(settings: tuple[str, ...]) -> dict[str, str]:
+    """Split NAME=VALUE words; raises UsageError for another form, or a secret."""
+    pairs = [word.partition("=") for word in settings]
+    for name, equals, _ in pairs:
+        if not (name and equals):
+            message = f"--set {name} is not of the form NAME=VALUE."
+            raise click.UsageError(message)
+        if name in plans.SECRET:
+            message = (
+                f"{name} does not belong on a command line, where others can read it. "
+                f"Set the variable {target.FROM_OPENRC[name]}."
+            )
+            raise click.UsageError(message)
+    return {name: value for name, _, value in pairs}
+
+
+def _saved(plan: plans.Plan, where: Target, result: jmeter.Result, out: Path) -> Run:
+    """Break the samples down and leave the result beside them."""
+    samples, notes = jtl.read(result.samples)
+    environment = {"plan": plan.name, **where.environment}
+    run = named(plan.name, break_down(samples, environment, notes))
+    text = json.dumps({"runs": [run]}, indent=2)
+    (out / "breakdown.json").write_text(text + "\n", encoding="utf-8")
+    write_html([run], out / "report.html")
+    return run
+
+
+def _show(run: Run, form: str) -> None:
+    if form == "json":
+        click.echo(json.dumps(run, indent=2))
+    else:
+        render_terminal([run], Console())
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Show our own errors as their text, without a traceback."""
+    try:
+        yield
+    except OURS as error:
+        raise click.ClickException(str(error)) from error

@@ -1,0 +1,66 @@
+"""`keylag setup`: find or make the programs that the stack and the load need."""
+
+import time
+
+import click
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from keylag.state import state_folder
+from keylag.tools import SYSTEM_PROGRAMS, TOOLS, Tool, ToolError, find_program
+from keylag.tools.install import Installer, Report
+
+
+@click.command("setup")
+def command() -> None:
+    r"""Find or make the programs that the stack and the load need.
+
+    Run `make setup` the first time: it also installs the Debian packages and
+    this command itself. What is set up already is left alone, so running it
+    again takes no time.
+
+    \b
+    Example:
+      keylag setup
+    """
+    console = Console()
+    started = time.monotonic()
+    try:
+        for program in SYSTEM_PROGRAMS:
+            find_program(program)
+        install(console)
+    except ToolError as error:
+        raise click.ClickException(str(error)) from error
+    seconds = time.monotonic() - started
+    console.print(f"Set up in {state_folder()} ({seconds:.1f} s).", soft_wrap=True)
+
+
+def install(console: Console) -> None:
+    """Set up every tool, showing progress; raises ToolError."""
+    folder = state_folder() / "tools"
+    if not console.is_terminal:
+        Installer(folder, _plain(console)).install(TOOLS)
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        Installer(folder, _live(progress)).install(TOOLS)
+
+
+def _plain(console: Console) -> Report:
+    def report(tool: Tool, event: str) -> None:
+        console.print(f"{tool.purpose}: {event}", highlight=False, soft_wrap=True)
+
+    return report
+
+
+def _live(progress: Progress) -> Report:
+    tasks = {}
+
+    def report(tool: Tool, event: str) -> None:
+        text = f"{tool.purpose}: {event}"
+        if tool.name not in tasks:
+            tasks[tool.name] = progress.add_task(text, total=1)
+        done = event != "making"
+        progress.update(tasks[tool.name], description=text, completed=int(done))
+
+    return report

@@ -1,0 +1,71 @@
+"""`keylag up`: start a Keystone of your own, with everything around it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from keylag.commands.common import addresses, explained, stack_folder_option
+from keylag.demo import CLOUD
+from keylag.record import Record
+from keylag.services.keystone import CACHE_BACKENDS
+from keylag.stack import Stack, StackOptions
+from keylag.tools import Tools
+
+MAX_PROCESSES = 64
+
+
+@click.command("up")
+@click.option(
+    "--cache",
+    type=click.Choice(list(CACHE_BACKENDS)),
+    help="Keystone's [cache] backend.  [default: as last time; at first null, "
+    "which is Keystone's own default]",
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(1, MAX_PROCESSES),
+    help="Keystone's worker processes.  [default: as last time; at first 2]",
+)
+@stack_folder_option
+def command(cache: str | None, processes: int | None, folder: Path) -> None:
+    r"""Start a Keystone of your own, with everything around it.
+
+    Starts MariaDB, memcached, the OpenTelemetry Collector, Prometheus and
+    Keystone with a small cloud in it, on free ports of 127.0.0.1, and prints
+    where they are. They run
+    until `keylag down`. If the stack is up already, only Keystone is
+    restarted, and only if it is asked to run differently.
+
+    \b
+    Example:
+      keylag up --cache memcache_pool
+      source .keylag/stack/openrc
+      openstack token issue
+    """
+    console = Console()
+    before = Record.load(folder).options
+    options = wanted(before, cache, processes)
+    with explained():
+        stack = Stack(folder, Tools.load(), options, prepared=CLOUD, console=console)
+        if stack.is_up():
+            console.print(_already_up(changed=options != before))
+        stack.up()
+    for line in addresses(stack):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def wanted(
+    before: StackOptions, cache: str | None, processes: int | None
+) -> StackOptions:
+    """Return the options of last time, but for what was asked for now."""
+    return replace(
+        before,
+        cache=cache or before.cache,
+        processes=processes or before.processes,
+    )
+
+
+def _already_up(*, changed: bool) -> str:
+    return f"The stack is already up{'; restarting Keystone' if changed else ''}."

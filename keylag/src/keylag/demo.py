@@ -1,0 +1,83 @@
+"""The main job: real token calls of a real Keystone, broken down.
+
+    runs = measure(stack, out, console)
+
+Two runs, Keystone's default cache backend first, each with the same load of a
+hundred logins and a hundred validations.
+"""
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import psutil
+from rich.console import Console
+
+from keylag import cloud, jtl, plans, target
+from keylag.breakdown import Run, break_down, named
+from keylag.prepared import Prepared
+from keylag.report import write_html
+from keylag.sending import send
+from keylag.stack import Stack
+from keylag.tools.venvs import keystone_version
+
+RUNS: Final[Mapping[str, str]] = {"cache-off": "null", "memcache-pool": "memcache_pool"}
+"""Name of the run, and the cache it gives Keystone."""
+PLANS: Final = ("token-issue", "token-validate")
+REVOCATION_EVENTS: Final = 50
+CLOUD: Final = Prepared(cloud.KEY, cloud.fill)
+
+
+def measure(stack: Stack, out: Path, console: Console) -> list[Run]:
+    """Measure every run on a stack that is up; leaves the samples below `out`."""
+    runs = []
+    for name, cache in RUNS.items():
+        options = replace(stack.options, cache=cache)
+        if options != stack.options:
+            console.print(f"Restarting Keystone with the cache {cache}")
+            stack.restart("keystone", options=options)
+        events = cloud.revoke_tokens(stack, REVOCATION_EVENTS)
+        console.print(f"{name}: {events} live revocation events")
+        runs.append(_run(name, stack, out / name, console))
+    return runs
+
+
+def _run(name: str, stack: Stack, out: Path, console: Console) -> Run:
+    """Send every plan's load; their samples become one break-down."""
+    where = target.of_stack(stack)
+    samples, warnings = [], []
+    for plan_name in PLANS:
+        plan = plans.find(plan_name)
+        result = send(plan, where, {}, out / plan.name, console)
+        if result.interrupted:
+            raise KeyboardInterrupt
+        read, notes = jtl.read(result.samples)
+        samples += read
+        warnings += notes
+    facts = {**where.environment, **_machine()}
+    return named(name, break_down(samples, facts, warnings))
+
+
+def _machine() -> dict[str, str]:
+    """Return what a reader has to know to judge the figures."""
+    return {
+        "keystone": keystone_version(),
+        "keylag": version("keylag"),
+        "cpus": str(psutil.cpu_count()),
+        "system": platform.platform(),
+        "load": ", ".join(PLANS) + ": 100 requests each, 10 threads started in 10 s",
+        "revocation_events": f"at least {REVOCATION_EVENTS}",
+    }
+
+
+def save(runs: Sequence[Run], out: Path) -> tuple[Path, Path]:
+    """Write breakdown.json and report.html; returns their paths."""
+    out.mkdir(parents=True, exist_ok=True)
+    breakdown, report = out / "breakdown.json", out / "report.html"
+    breakdown.write_text(json.dumps({"runs": runs}, indent=2) + "\n", encoding="utf-8")
+    write_html(runs, report)
+    return breakdown, report

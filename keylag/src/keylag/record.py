@@ -1,0 +1,110 @@
+"""What a stack folder remembers: ports, options and passwords."""
+
+import json
+import secrets as random_text
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from random import SystemRandom
+
+from keylag.services.base import HOST, Secrets, StackOptions
+from keylag.services.keystone import REGION
+from keylag.state import write_private
+
+PORT_RANGE = range(20000, 32000)
+"""Below the ports that Linux gives to outgoing connections, which come and go."""
+PASSWORD_BYTES = 18
+
+
+@dataclass(frozen=True)
+class Record:
+    """The ports and the options a stack was last started with."""
+
+    ports: Mapping[str, int] = field(default_factory=dict)
+    options: StackOptions = field(default_factory=StackOptions)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Record":
+        """Read it from a stack folder; empty if there is none, or not a whole one."""
+        try:
+            read = json.loads((folder / "stack.json").read_text())
+            return cls(read["ports"], StackOptions(**read["options"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return cls()
+
+    def save(self, folder: Path) -> None:
+        """Write it to a stack folder."""
+        text = json.dumps(
+            {"ports": dict(self.ports), "options": asdict(self.options)}, indent=2
+        )
+        write_private(folder / "stack.json", text)
+
+
+@dataclass(frozen=True)
+class Admin:
+    """The administrator of a stack's Keystone."""
+
+    auth_url: str
+    """With its path: http://127.0.0.1:port/v3."""
+    password: str
+    username: str = "admin"
+    project_name: str = "admin"
+    user_domain_id: str = "default"
+    project_domain_id: str = "default"
+    region_name: str = REGION
+
+
+def free_ports(
+    names: Iterable[str], before: Mapping[str, int], choose: SystemRandom | None = None
+) -> dict[str, int]:
+    """Return a free port for each name: the one it had before, if that is free."""
+    choose = choose or SystemRandom()
+    ports: dict[str, int] = {}
+    for name in names:
+        port = before.get(name, choose.choice(PORT_RANGE))
+        while port in ports.values() or not _is_free(port):
+            port = choose.choice(PORT_RANGE)
+        ports[name] = port
+    return ports
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # A port that a server has just left is free, though TCP remembers it.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def load_secrets(data: Path) -> Secrets:
+    """Return the passwords kept in a data folder; empty ones if there are none."""
+    try:
+        return Secrets(**json.loads((data / "secrets.json").read_text()))
+    except (OSError, ValueError, TypeError):
+        return Secrets(admin="", database="")
+
+
+def make_secrets(data: Path) -> None:
+    """Generate the passwords of a new data folder, readable by the owner alone."""
+    made = Secrets(
+        admin=random_text.token_urlsafe(PASSWORD_BYTES),
+        database=random_text.token_urlsafe(PASSWORD_BYTES),
+    )
+    write_private(data / "secrets.json", json.dumps(asdict(made)))
+
+
+def write_credentials(folder: Path, admin: Admin) -> None:
+    """Write clouds.yaml and openrc, for the `openstack` command and the shell."""
+    known = asdict(admin)
+    region = known.pop("region_name")
+    cloud = {"auth": known, "region_name": region, "identity_api_version": 3}
+    # JSON is YAML as well.
+    clouds = json.dumps({"clouds": {"keylag": cloud}}, indent=2)
+    write_private(folder / "clouds.yaml", clouds + "\n")
+    lines = [f"export OS_{name.upper()}='{value}'" for name, value in known.items()]
+    lines += [f"export OS_REGION_NAME='{region}'", "export OS_IDENTITY_API_VERSION=3"]
+    write_private(folder / "openrc", "\n".join(lines) + "\n")

@@ -1,0 +1,12 @@
+"""The servers of a stack, in the order they start: one file each, one shape."""
+
+from keylag.services import keystone, mariadb, memcached, otel_collector, prometheus
+from keylag.services.base import Service
+
+SERVICES: tuple[Service, ...] = (
+    mariadb.SERVICE,
+    memcached.SERVICE,
+    otel_collector.SERVICE,
+    prometheus.SERVICE,
+    keystone.SERVICE,
+)

@@ -1,0 +1,118 @@
+"""Keystone under uWSGI, in an environment of its own, with the collectors loaded."""
+
+import os
+from pathlib import Path
+
+from keylag.services.base import Ports, Service, Site, answers_http
+from keylag.services.mariadb import database_url
+from keylag.state import DEPLOY
+
+CONFIG_FOLDER = DEPLOY / "keystone"
+REGION = "RegionOne"
+CACHE_BACKENDS = {
+    "null": "dogpile.cache.null",
+    "memcache_pool": "oslo_cache.memcache_pool",
+}
+"""What `--cache` may be, and the backend it stands for."""
+TELEMETRY = {
+    "KEYLAG_SERVER_TIMING": "true",
+    "OTEL_SERVICE_NAME": "keystone",
+    "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+    "OTEL_METRIC_EXPORT_INTERVAL": "1000",
+    "OTEL_TRACES_EXPORTER": "none",
+    "OTEL_LOGS_EXPORTER": "none",
+}
+"""The standard variables of OpenTelemetry, and our one switch."""
+
+
+def _keys(site: Site) -> Path:
+    return site.data / "keystone"
+
+
+def _configuration(site: Site) -> dict[str, str]:
+    """Return what oslo.config reads from the environment, in its own names."""
+    return {
+        "OS_KEYSTONE_CONFIG_DIR": str(CONFIG_FOLDER),
+        "OS_DATABASE__CONNECTION": database_url(site),
+        "OS_DEFAULT__PUBLIC_ENDPOINT": f"http://{site.address('keystone')}",
+        "OS_FERNET_TOKENS__KEY_REPOSITORY": str(_keys(site) / "fernet-keys"),
+        "OS_CREDENTIAL__KEY_REPOSITORY": str(_keys(site) / "credential-keys"),
+        "OS_CACHE__BACKEND": CACHE_BACKENDS[site.options.cache],
+        "OS_CACHE__MEMCACHE_SERVERS": site.address("memcached"),
+    }
+
+
+def _environment(site: Site) -> dict[str, str]:
+    return {
+        **_configuration(site),
+        **TELEMETRY,
+        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{site.address('otlp')}",
+        "KEYLAG_KEYSTONE_LISTEN": site.address("keystone"),
+        "KEYLAG_KEYSTONE_MODULE": site.options.module,
+        "KEYLAG_KEYSTONE_PROCESSES": str(site.options.processes),
+        "KEYLAG_KEYSTONE_VENV": str(site.tools.keystone),
+        **site.options.environment,
+    }
+
+
+def _prepare(site: Site) -> None:
+    """Create the tables, the keys and the first administrator."""
+    done = _keys(site) / "bootstrapped"
+    if done.exists():
+        return
+    # Numbers do for a user without a name; both are required.
+    owner = (f"--keystone-user={os.geteuid()}", f"--keystone-group={os.getegid()}")
+    for kind in ("fernet", "credential"):
+        folder = _keys(site) / f"{kind}-keys"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _manage(site, f"{kind}_setup", *owner)
+    _manage(site, "db_sync")
+    # The port differs from stack to stack and the data is copied, so the endpoint
+    # holds a name that Keystone replaces by its own public_endpoint.
+    endpoint = "$(public_endpoint)s/v3"
+    _manage(
+        site,
+        "bootstrap",
+        *("--bootstrap-region-id", REGION),
+        *("--bootstrap-public-url", endpoint, "--bootstrap-internal-url", endpoint),
+        *("--bootstrap-admin-url", endpoint),
+        env={"OS_BOOTSTRAP_PASSWORD": site.secrets.admin},
+    )
+    done.touch()
+
+
+def _manage(site: Site, *arguments: str, env: dict[str, str] | None = None) -> None:
+    program = site.tools.keystone / "bin" / "keystone-manage"
+    config = f"--config-dir={CONFIG_FOLDER}"
+    site.once(
+        "keystone",
+        [program, config, *arguments],
+        {**_configuration(site), **(env or {})},
+    )
+
+
+def _command(site: Site) -> list[str | Path]:
+    return [
+        site.tools.keystone / "bin" / "uwsgi",
+        f"--ini={CONFIG_FOLDER / 'uwsgi.ini'}",
+    ]
+
+
+def _healthy(ports: Ports) -> bool:
+    return answers_http(ports["keystone"], "/v3")
+
+
+SERVICE = Service(
+    name="keystone",
+    ports=("keystone",),
+    prepare=_prepare,
+    command=_command,
+    environment=_environment,
+    healthy=_healthy,
+    advice=(
+        "If a module cannot be imported, run `make setup`; if a table is missing, "
+        "delete the stack's folder and run the command again."
+    ),
+    needs=("mariadb", "memcached"),
+    renews=("memcached",),
+)

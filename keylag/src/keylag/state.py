@@ -1,0 +1,66 @@
+"""Where this checkout keeps what it makes: one folder, which may simply be deleted."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+"""The checkout this package was installed from (editable)."""
+
+DEPLOY = CHECKOUT / "deploy"
+"""Configuration that the native stack and the containers share."""
+
+
+def state_folder() -> Path:
+    """Return the state folder: `$KEYLAG_STATE`, or `.keylag` in the checkout."""
+    chosen = os.environ.get("KEYLAG_STATE")
+    return Path(chosen).expanduser().resolve() if chosen else CHECKOUT / ".keylag"
+
+
+def default_stack_folder() -> Path:
+    """Return the folder of the stack that `keylag up` starts."""
+    return state_folder() / "stack"
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold `path` as a lock among processes; waits as long as another one has it.
+
+    The lock goes with the process, so a killed one leaves nothing behind.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def moved_in(target: Path) -> Iterator[Path]:
+    """Give a scratch folder that becomes `target` if the block ends well.
+
+    `target` is never seen half made: it is what it was, or whole.  What an
+    interrupted run left beside it is removed by the next one.
+    """
+    scratch = target.with_name(f".making-{target.name}")
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    try:
+        yield scratch
+        shutil.rmtree(target, ignore_errors=True)
+        scratch.rename(target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, whole or not at all."""
+    scratch = path.with_name(f".{path.name}.new")
+    with suppress(FileNotFoundError):
+        scratch.unlink()
+    handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    scratch.replace(path)

@@ -1,0 +1,64 @@
+"""The programs that Keylag runs and the set-up makes: one file per kind."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from keylag.state import state_folder
+from keylag.tools import collector, jmeter, venvs
+from keylag.tools.base import Tool, ToolError
+from keylag.tools.install import ready
+
+__all__ = ["SYSTEM_PROGRAMS", "TOOLS", "Tool", "ToolError", "Tools", "find_program"]
+
+TOOLS: tuple[Tool, ...] = (
+    collector.TOOL,
+    venvs.KEYSTONE,
+    jmeter.TOOL,
+    venvs.COLLECTORS_TESTS,
+)
+"""Everything the set-up makes, the longest first."""
+
+SYSTEM_PROGRAMS = ("mariadbd", "mariadb-install-db", "memcached", "prometheus", "java")
+"""What comes from the distribution's packages."""
+
+SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+"""Where servers are, though not on the PATH of an ordinary user."""
+
+
+def find_program(name: str) -> Path:
+    """Return where the program is; raises ToolError with what to do if nowhere."""
+    found = shutil.which(name) or shutil.which(name, path=":".join(SYSTEM_FOLDERS))
+    if found is None:
+        message = f"{name} is not installed. Run `make setup` to install it."
+        raise ToolError(message)
+    return Path(found)
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Where each program is; all of them exist."""
+
+    keystone: Path
+    """Keystone's virtual environment (a folder)."""
+    otelcol: Path
+    jmeter: Path
+    """The `jmeter` script."""
+    mariadbd: Path
+    mariadb_install_db: Path
+    memcached: Path
+    prometheus: Path
+
+    @classmethod
+    def load(cls, state: Path | None = None) -> "Tools":
+        """Find them all; raises ToolError if the set-up has not been run."""
+        folder = (state or state_folder()) / "tools"
+        return cls(
+            keystone=ready(venvs.KEYSTONE, folder).parents[1],
+            otelcol=ready(collector.TOOL, folder),
+            jmeter=ready(jmeter.TOOL, folder),
+            mariadbd=find_program("mariadbd"),
+            mariadb_install_db=find_program("mariadb-install-db"),
+            memcached=find_program("memcached"),
+            prometheus=find_program("prometheus"),
+        )

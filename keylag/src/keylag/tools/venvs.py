@@ -1,0 +1,88 @@
+"""Virtual environments with exactly what a lock file lists, and our packages."""
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from keylag.state import CHECKOUT
+from keylag.tools.base import Build, Tool, ToolError
+
+KEYSTONE_LOCK = "locks/keystone.txt"
+BUILD_LOCK = "locks/workshop.txt"
+
+
+def uv_program(cache: Path) -> Path:
+    """Return the uv that the bootstrap installed; raises ToolError without it."""
+    program = cache / "uv" / "bin" / "uv"
+    if not program.exists():
+        message = f"{program} is missing. Run `make setup`, which installs it."
+        raise ToolError(message)
+    return program
+
+
+def fill(build: Build, folder: Path, lock: str, editable: tuple[str, ...] = ()) -> None:
+    """Make a movable environment from a hash-checked lock, our packages on top."""
+    uv = uv_program(build.cache)
+    # Never another interpreter than the one that runs us, never a download of one.
+    env = {"UV_PYTHON_DOWNLOADS": "never", "VIRTUAL_ENV": str(folder)}
+    build.run(
+        [uv, "venv", "-q", "--relocatable", "--allow-existing", "-p", base(), folder],
+        env=env,
+    )
+    python = folder / "bin" / "python"
+    install: list[str | Path] = [uv, "pip", "install", "--python", python]
+    build.run([*install, "--require-hashes", "-r", CHECKOUT / lock], env=env)
+    # What builds our packages is held to the workshop's lock as well.
+    ours: list[str | Path] = [
+        *install,
+        "--no-deps",
+        "--build-constraints",
+        CHECKOUT / BUILD_LOCK,
+    ]
+    for package in editable:
+        build.run([*ours, "-e", CHECKOUT / package], env=env)
+
+
+def base() -> str:
+    """Return the interpreter beneath the environment that runs us."""
+    return os.path.realpath(sys.executable)
+
+
+def keystone_version() -> str:
+    """Return the version of Keystone that the lock file holds."""
+    lock = (CHECKOUT / KEYSTONE_LOCK).read_text()
+    found = re.search(r"^keystone==(\S+)", lock, re.MULTILINE)
+    if found is None:
+        message = f"{KEYSTONE_LOCK} does not hold Keystone"
+        raise ToolError(message)
+    return found[1]
+
+
+def _maker(lock: str, package: str) -> Callable[[Build], None]:
+    return lambda build: fill(build, build.folder, lock, (package,))
+
+
+ADVICE = (
+    "The packages come from the index that pip and uv are configured to use. "
+    "Check that it can be reached, then run `make setup` again."
+)
+
+KEYSTONE = Tool(
+    name="keystone",
+    purpose="Keystone with uWSGI and the collectors",
+    inputs=(KEYSTONE_LOCK, "collectors/pyproject.toml"),
+    program="bin/keystone-manage",
+    make=_maker(KEYSTONE_LOCK, "collectors"),
+    advice=ADVICE,
+)
+
+COLLECTORS_TESTS = Tool(
+    name="collectors-tests",
+    purpose="Keystone's libraries with pytest, for the collectors' tests",
+    inputs=("locks/collectors.txt", "collectors/pyproject.toml"),
+    program="bin/pytest",
+    make=_maker("locks/collectors.txt", "collectors"),
+    advice=ADVICE,
+)

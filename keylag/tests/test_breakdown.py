@@ -1,0 +1,156 @@
+"""The arithmetic of the break-down; expected values by hand."""
+
+import math
+import random
+from collections.abc import Mapping
+
+import pytest
+
+from keylag.breakdown import Call, break_down, call_of, quantile, throughput_per_second
+from keylag.jtl import Sample
+from keylag.phases import BLOCKS, OPERATIONS, PHASES, Cell
+from keylag.server_timing import ServerTiming
+
+LABEL = "POST /v3/auth/tokens password"
+
+
+def sample(
+    cells: Mapping[Cell, float] | None,
+    *,
+    label: str = LABEL,
+    code: str = "201",
+    elapsed: float = 0.3,
+    start: float = 0.0,
+) -> Sample:
+    """Make a sample whose total is the sum of its cells."""
+    timing = None
+    if cells is not None:
+        total = math.fsum(cells.values())
+        counts = {"sql_statements": 6, "cache_calls": 17}
+        timing = ServerTiming(total, {}, dict(cells), counts)
+    success = code in {"200", "201", "204", "401"}
+    return Sample(start, elapsed, 0, 0, label, code, "", "t", success, 1, timing)
+
+
+def only_call(*samples: Sample) -> Call:
+    """Return the one call of a break-down."""
+    (call,) = break_down(samples)["calls"]
+    return call
+
+
+def test_means_and_shares_by_hand() -> None:
+    """Two requests of 10 and 30 ms: shares are of all the time, not of each."""
+    call = only_call(
+        sample({("sql", "roles"): 0.004, ("password_hash", "authenticate"): 0.006}),
+        sample({("sql", "check_revocation"): 0.010, ("cache", "roles"): 0.020}),
+    )
+
+    assert call["wall_seconds"] is not None
+    assert call["wall_seconds"]["mean"] == pytest.approx(0.020)
+    assert call["phases"]["sql"]["mean"] == pytest.approx(0.007)
+    assert call["phases"]["sql"]["share"] == pytest.approx(0.35)
+    assert call["blocks"]["sql"]["mean"] == pytest.approx(0.002)
+    assert call["blocks"]["revocation"]["mean"] == pytest.approx(0.005)
+    assert call["blocks"]["orm"] == {"mean": 0, "p50": 0, "p95": 0, "share": 0}
+    assert call["operations"]["roles"]["share"] == pytest.approx(0.6)
+    assert call["cells"]["cache.roles"]["mean"] == pytest.approx(0.010)
+    assert call["sql_statements"] == {"mean": 6, "p95": 6}
+    assert call["cache_calls"] == {"mean": 17, "p95": 17}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_way_of_cutting_adds_up_to_the_wall_time(seed: int) -> None:
+    """Blocks, phases, operations and cells are four partitions of one time."""
+    chance = random.Random(seed)  # noqa: S311 - test data
+    cells = [(phase, operation) for phase in PHASES for operation in OPERATIONS]
+    call = only_call(
+        *(
+            sample({cell: chance.random() for cell in chance.sample(cells, 9)})
+            for _ in range(chance.randint(1, 30))
+        )
+    )
+
+    assert call["wall_seconds"] is not None
+    wall = call["wall_seconds"]["mean"]
+    for parts in (call["blocks"], call["phases"], call["operations"], call["cells"]):
+        assert math.fsum(part["mean"] for part in parts.values()) == pytest.approx(wall)
+        assert math.fsum(part["share"] for part in parts.values()) == pytest.approx(1)
+    assert tuple(call["blocks"]) == BLOCKS
+
+
+def test_failures_are_counted_but_not_timed() -> None:
+    """A refused request of 9 s does not make the others slower."""
+    call = only_call(
+        sample({("sql", "roles"): 0.1}, elapsed=0.2),
+        sample({("sql", "roles"): 9.0}, elapsed=9.0, code="500"),
+        sample({("sql", "roles"): 9.0}, elapsed=9.0, code="401"),
+    )
+
+    assert (call["requests"], call["errors"], call["refused"]) == (3, 1, 1)
+    assert call["client_seconds"] == dict.fromkeys(
+        ("mean", "p50", "p95", "p99", "max", "min"), pytest.approx(0.2)
+    )
+    assert call["phases"]["sql"]["mean"] == pytest.approx(0.1)
+
+
+def test_requests_without_a_measurement_are_said_to_be_so() -> None:
+    """The client's latency stands, the parts are empty."""
+    call = only_call(sample(None), sample(None))
+
+    assert call["unmeasured"] == 2
+    assert call["client_seconds"] is not None
+    assert call["wall_seconds"] is None
+    assert call["blocks"] == {}
+    assert call["sql_statements"] is None
+
+
+def test_a_call_that_only_failed_has_no_latency() -> None:
+    """No number is better than a wrong one."""
+    call = only_call(sample(None, code="503"))
+
+    assert call["errors"] == 1
+    assert call["client_seconds"] is None
+
+
+def test_set_up_requests_are_no_calls() -> None:
+    """What prepares a load is counted beside it."""
+    result = break_down([sample({}, label=f"setup {LABEL}"), sample(None)])
+
+    assert result["setup_requests"] == 1
+    assert [call["requests"] for call in result["calls"]] == [1]
+
+
+def test_parts_that_do_not_add_up_are_a_warning() -> None:
+    """A fault of the instrumentation is not hidden in a rounding."""
+    wrong = ServerTiming(1.0, {}, {("sql", "roles"): 0.5}, {})
+    one = Sample(
+        0, 1, 0, 0, LABEL, "201", "", "t", success=True, size_bytes=1, timing=wrong
+    )
+
+    assert "1 of 1 samples" in break_down([one])["warnings"][0]
+
+
+def test_a_label_says_method_route_and_method_of_authentication() -> None:
+    """The plans' labels are the calls' names."""
+    assert call_of(LABEL) == ("POST", "/v3/auth/tokens", "password")
+    assert call_of("GET /v3/auth/tokens") == ("GET", "/v3/auth/tokens", None)
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"), [(0, 1), (0.5, 2.5), (0.95, 3.85), (1, 4)]
+)
+def test_quantiles_interpolate_between_neighbours(
+    share: float, expected: float
+) -> None:
+    """Type 7: 1 + (n - 1) q is the place among n sorted values."""
+    assert quantile([1, 2, 3, 4], share) == pytest.approx(expected)
+    assert quantile([5.0], share) == 5.0
+
+
+def test_throughput_is_over_the_whole_load() -> None:
+    """Three requests from 0 to 2 s are 1.5 a second."""
+    load = [sample(None, start=float(second), elapsed=1.0) for second in (0, 1)]
+    load.append(sample(None, start=1.0, elapsed=0.5))
+
+    assert throughput_per_second(load) == pytest.approx(1.5)
+    assert throughput_per_second(load[:1]) is None

@@ -1,0 +1,209 @@
+"""Tools are made once, whole or not at all, and made again when inputs change."""
+
+import threading
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from keylag.tools import TOOLS, ToolError, collector, jmeter
+from keylag.tools.base import Build, Tool, tail
+from keylag.tools.install import Installer, ready, recorded
+
+
+def make_program(build: Build) -> None:
+    """Make a tool that is one empty file."""
+    build.run(["touch", "program"])
+
+
+def fail_midway(build: Build) -> None:
+    """Leave something half made and fail."""
+    build.run(["touch", "half"])
+    build.run(["sh", "-c", "echo the reason; exit 7"])
+
+
+TOOL = Tool(
+    name="thing",
+    purpose="a thing",
+    inputs=("locks/go.in",),
+    program="program",
+    make=make_program,
+    advice="Do this.",
+)
+
+
+def install(folder: Path, *tools: Tool) -> list[str]:
+    """Install tools; returns the events reported."""
+    events: list[str] = []
+    installer = Installer(folder, lambda tool, event: events.append(tool.name + event))
+    installer.install(tools)
+    return [event.split(" in ")[0] for event in events]
+
+
+def test_a_tool_is_made_once(tmp_path: Path) -> None:
+    """The second run finds it and does nothing."""
+    first = install(tmp_path, TOOL)
+    second = install(tmp_path, TOOL)
+
+    assert first == ["thingmaking", "thingmade"]
+    assert second == []
+    assert ready(TOOL, tmp_path) == tmp_path / "thing" / "program"
+
+
+def test_changed_inputs_make_it_again(tmp_path: Path) -> None:
+    """What was made of other inputs does not count."""
+    install(tmp_path, TOOL)
+    changed = replace(TOOL, inputs=("locks/go.in", "locks/uv.in"))
+
+    with pytest.raises(ToolError, match="Run `make setup`"):
+        ready(changed, tmp_path)
+
+    assert install(tmp_path, changed) == ["thingmaking", "thingmade"]
+
+
+def test_a_deleted_tool_is_made_again(tmp_path: Path) -> None:
+    """A record of something that is gone does not count."""
+    install(tmp_path, TOOL)
+    (tmp_path / "thing" / "program").unlink()
+
+    assert recorded(TOOL, tmp_path) is None
+
+
+def test_a_failure_shows_log_and_advice(tmp_path: Path) -> None:
+    """The error has the end of the log and what to do; nothing half made stays."""
+    with pytest.raises(ToolError) as caught:
+        install(tmp_path, replace(TOOL, make=fail_midway))
+
+    text = str(caught.value)
+    assert "ended with code 7" in text
+    assert "the reason" in text
+    assert text.endswith("Do this.")
+    assert {path.name for path in tmp_path.iterdir()} == {".lock", "thing.log"}
+
+
+def test_one_failure_leaves_the_others(tmp_path: Path) -> None:
+    """What another tool made is kept, though one failed."""
+    bad = replace(TOOL, name="bad", make=fail_midway)
+
+    with pytest.raises(ToolError, match="bad could not be made"):
+        install(tmp_path, bad, TOOL)
+
+    assert recorded(TOOL, tmp_path)
+
+
+def test_what_is_on_the_path_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program on the PATH serves if it is accepted, and only then."""
+    program = tmp_path / "bin" / "thing"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    taken = replace(TOOL, on_path=("thing",), accept=lambda _: True)
+
+    install(tmp_path / "a", taken)
+    install(tmp_path / "b", replace(taken, accept=lambda _: False))
+
+    assert ready(taken, tmp_path / "a") == program
+    assert ready(taken, tmp_path / "b") == tmp_path / "b" / "thing" / "program"
+
+
+def test_cancelling_stops_what_runs(tmp_path: Path) -> None:
+    """A step under way ends, and no step follows."""
+    build = Build(folder=tmp_path, log=tmp_path / "log", cache=tmp_path)
+    timer = threading.Timer(0.2, build.cancel)
+    timer.start()
+
+    with pytest.raises(ToolError):
+        build.run(["sleep", "60"])
+    with pytest.raises(ToolError, match="cancelled"):
+        build.run(["touch", "later"])
+
+    timer.join()
+    assert not (tmp_path / "later").exists()
+
+
+def test_tail_of_a_log(tmp_path: Path) -> None:
+    """The last lines, or nothing if there is no log."""
+    log = tmp_path / "log"
+    log.write_text("1\n2\n3\n")
+
+    assert tail(log, 2) == "2\n3"
+    assert tail(tmp_path / "none") == ""
+
+
+def test_every_tool_has_its_inputs() -> None:
+    """Each input is a file of the checkout, each name is used once."""
+    assert all(len(tool.stamp()) == 16 for tool in TOOLS)
+    assert len({tool.name for tool in TOOLS}) == len(TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("go version go1.26.8 linux/amd64", (1, 26)),
+        ("go version go1.9 linux/amd64", (1, 9)),
+        ("", (0, 0)),
+    ],
+)
+def test_go_version(text: str, expected: tuple[int, int]) -> None:
+    """Read from what `go version` says."""
+    assert expected == collector.go_version(text)
+
+
+def test_collector_needs_every_part(tmp_path: Path) -> None:
+    """A collector without one of the parts in use is not taken."""
+    names = collector.NEEDED_PARTS
+    whole = _answering(tmp_path / "whole", [f"    - name: {name}" for name in names])
+    lacking = _answering(tmp_path / "lacking", ["    - name: otlp"])
+
+    assert collector.has_parts(whole)
+    assert not collector.has_parts(lacking)
+    assert not collector.has_parts(tmp_path / "missing")
+
+
+def test_manifest_names_its_version() -> None:
+    """The builder is fetched in the version of the parts."""
+    version = collector.collector_version(collector.MANIFEST.read_text())
+
+    assert f"otlpreceiver v{version}" in collector.MANIFEST.read_text()
+
+
+def test_jmeter_version(tmp_path: Path) -> None:
+    """5.6 is new enough; Debian's 2.13 is not."""
+    assert jmeter.is_new_enough(_answering(tmp_path / "new", ["/_/  \\_\\ 5.6.3", "x"]))
+    assert not jmeter.is_new_enough(_answering(tmp_path / "old", ["Version 2.13"]))
+
+
+def test_jmeter_home_is_laid_out(tmp_path: Path) -> None:
+    """Jars go where JMeter looks for them, with the files of its bin folder."""
+    jars = tmp_path / "jars"
+    jars.mkdir()
+    for name in ("ApacheJMeter-5.6.3", "ApacheJMeter_core-5.6.3", "asm-9.6"):
+        (jars / f"{name}.jar").touch()
+    with zipfile.ZipFile(jars / "ApacheJMeter_config-5.6.3.jar", "w") as archive:
+        archive.writestr("bin/jmeter.properties", "")
+        archive.writestr("META-INF/LICENSE", "")
+
+    jmeter.assemble(jars, tmp_path / "home")
+
+    home = tmp_path / "home"
+    made = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
+    assert made == {
+        "bin/ApacheJMeter.jar",
+        "bin/jmeter",
+        "bin/jmeter.properties",
+        "lib/asm-9.6.jar",
+        "lib/ext/ApacheJMeter_config-5.6.3.jar",
+        "lib/ext/ApacheJMeter_core-5.6.3.jar",
+    }
+
+
+def _answering(program: Path, lines: list[str]) -> Path:
+    """Make a program that prints lines, whatever it is asked."""
+    text = "\n".join(lines)
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\n")
+    program.chmod(0o755)
+    return program

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Set up everything that Keylag runs, starting from Debian with make and git.
+# What is there already is left alone; `make setup` runs this.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")"
+PATH="$PATH:/usr/sbin:/sbin"
+state=${KEYLAG_STATE:-$PWD/.keylag}
+
+# A test that succeeds when the thing is there, and the package that brings it.
+needs=(
+  "command -v python3|python3"
+  "python3 -c 'import ensurepip, venv'|python3-venv"
+  "test -e /etc/ssl/certs/ca-certificates.crt|ca-certificates"
+  "command -v mariadbd && command -v mariadb-install-db|mariadb-server-core"
+  "command -v memcached|memcached"
+  "command -v prometheus|prometheus"
+  "command -v java|default-jre-headless"
+  "command -v mvn|maven"
+)
+
+# Our own packages, installed so that the checkout is what runs.
+packages=(keylag collectors)
+
+say() { printf '%s\n' "$*"; }
+
+fail() {
+  printf '%s\n' "$@" >&2
+  exit 1
+}
+
+missing_packages() {
+  local need
+  for need in "${needs[@]}"; do
+    eval "${need%%|*}" >/dev/null 2>&1 || printf '%s\n' "${need##*|}"
+  done
+}
+
+install_packages() {
+  local missing=("$@") as_root=()
+  if ! command -v apt-get >/dev/null; then
+    fail "Missing, and this is not Debian, so please install them yourself:" \
+      "  ${missing[*]}"
+  fi
+  if [[ $EUID -ne 0 ]]; then
+    as_root=(sudo -n)
+    if ! sudo -n true 2>/dev/null; then
+      fail "These Debian packages are missing, and this user may not install them:" \
+        "  ${missing[*]}" "This line installs them, without starting their services:" \
+        "  sudo bash deploy/packages.sh ${missing[*]}" "Then run the same command again."
+    fi
+  fi
+  "${as_root[@]}" bash deploy/packages.sh "${missing[@]}"
+}
+
+# True when $1/.stamp holds the digest of the files given after it.
+digest() { cat "$@" | sha256sum | cut -d' ' -f1; }
+is_current() { [[ -f $1/.stamp && $(<"$1/.stamp") == "$2" ]]; }
+
+# Put a finished folder in place of an old one.
+move_in() {
+  rm -rf "$2"
+  mv "$1" "$2"
+}
+
+make_uv() {
+  local target=$state/tools/uv stamp
+  stamp=$(digest locks/uv.txt)-$python
+  is_current "$target" "$stamp" && return
+  say "Installing uv"
+  rm -rf "$target.new"
+  python3 -m venv "$target.new"
+  "$target.new/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --require-hashes -r locks/uv.txt
+  printf '%s' "$stamp" >"$target.new/.stamp"
+  move_in "$target.new" "$target"
+}
+
+make_workshop() {
+  local uv=$state/tools/uv/bin/uv target=.venv stamp package
+  stamp=$(digest locks/workshop.txt "${packages[@]/%//pyproject.toml}")-$python-$PWD
+  is_current "$target" "$stamp" && return
+  say "Installing the keylag command and what tests it, into $PWD/$target"
+  rm -rf "$target.new"
+  # Movable: made beside the old one and put in its place when it is whole.
+  "$uv" venv --quiet --relocatable --python "$python" "$target.new"
+  "$uv" pip install --quiet --python "$target.new/bin/python" \
+    --require-hashes -r locks/workshop.txt
+  for package in "${packages[@]}"; do
+    "$uv" pip install --quiet --python "$target.new/bin/python" --no-deps \
+      --build-constraints locks/workshop.txt -e "$package"
+  done
+  printf '%s' "$stamp" >"$target.new/.stamp"
+  move_in "$target.new" "$target"
+}
+
+mapfile -t missing < <(missing_packages)
+if [[ ${#missing[@]} -gt 0 ]]; then
+  install_packages "${missing[@]}"
+  mapfile -t missing < <(missing_packages)
+  [[ ${#missing[@]} -eq 0 ]] || fail "Still missing after the installation: ${missing[*]}"
+fi
+
+# The interpreter itself, not a version manager's stand-in for it.
+python=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+  fail "Keylag needs Python 3.11 or newer; $python is $(python3 --version)."
+
+export UV_PYTHON_DOWNLOADS=never
+mkdir -p "$state/tools"
+# One set-up at a time in one checkout; the lock goes with this process.
+exec 9>"$state/tools/.bootstrap.lock"
+flock --nonblock 9 || { say "Waiting for another set-up in this checkout"; flock 9; }
+make_uv 9>&-
+make_workshop 9>&-
+exec 9>&-
+
+exec .venv/bin/keylag setup

@@ -1,0 +1,156 @@
+"""The native stack as a whole, with real servers."""
+
+import json
+import socket
+import stat
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+import requests
+from click.testing import CliRunner
+
+from keylag import processes
+from keylag.commands import status
+from keylag.services import SERVICES
+from keylag.stack import Stack
+
+pytestmark = pytest.mark.stack
+
+PROMETHEUS_SECONDS = 30
+
+
+def issue(stack: Stack) -> requests.Response:
+    """Ask for a token with the administrator's password."""
+    admin = stack.admin()
+    domain = {"id": admin.user_domain_id}
+    user = {"name": admin.username, "domain": domain, "password": admin.password}
+    identity = {"methods": ["password"], "password": {"user": user}}
+    scope = {"project": {"name": admin.project_name, "domain": domain}}
+    body = {"auth": {"identity": identity, "scope": scope}}
+    return requests.post(f"{admin.auth_url}/auth/tokens", json=body, timeout=30)
+
+
+def ask_prometheus(stack: Stack, query: str) -> list[dict[str, str]]:
+    """Return the labels of the series that a query finds."""
+    url = f"{stack.url('prometheus')}/api/v1/query"
+    answer = requests.get(url, params={"query": query}, timeout=10).json()
+    return [series["metric"] for series in answer["data"]["result"]]
+
+
+def test_every_service_answers(stack: Stack) -> None:
+    """Each one runs, answers over its own protocol and writes its log."""
+    statuses = {entry.service: entry for entry in stack.status()}
+
+    assert list(statuses) == [service.name for service in SERVICES]
+    assert all(entry.healthy for entry in statuses.values())
+    assert all(entry.log.exists() for entry in statuses.values())
+
+
+def test_servers_listen_on_loopback_alone(stack: Stack) -> None:
+    """Nothing of the stack can be reached from another machine."""
+    pids = [mark.process.pid for mark in processes.find(stack=stack.folder)]
+    listening = {
+        connection.laddr.ip
+        for pid in pids
+        for connection in psutil.Process(pid).net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+
+    assert listening == {"127.0.0.1"}
+
+
+def test_a_token_and_its_catalog(stack: Stack) -> None:
+    """The administrator gets a token; the catalog has this stack's address."""
+    response = issue(stack)
+
+    catalog = response.json()["token"]["catalog"]
+    urls = {endpoint["url"] for service in catalog for endpoint in service["endpoints"]}
+    assert response.status_code == requests.codes.created
+    assert "Server-Timing" in response.headers
+    assert urls == {stack.admin().auth_url}
+
+
+def test_secrets_are_for_their_owner(stack: Stack) -> None:
+    """Files with passwords have mode 0600, in a folder with mode 0700."""
+    names = ("openrc", "clouds.yaml", "data/secrets.json", "data/create.sql")
+    modes = {stat.S_IMODE((stack.folder / name).stat().st_mode) for name in names}
+
+    assert modes == {0o600}
+    assert stat.S_IMODE(stack.folder.stat().st_mode) == 0o700
+
+
+def test_openrc_is_for_a_shell(stack: Stack) -> None:
+    """A shell that reads openrc has the credentials."""
+    command = f". {stack.folder / 'openrc'}; echo $OS_AUTH_URL $OS_PASSWORD"
+    said = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert said.split() == [stack.admin().auth_url, stack.admin().password]
+
+
+def test_the_cache_is_the_one_asked_for(stack: Stack) -> None:
+    """With memcache_pool Keystone keeps things in this stack's memcached."""
+    issue(stack)
+
+    assert memcached_items(stack) > 0
+
+
+def test_restart_with_another_cache(stack: Stack) -> None:
+    """Keystone restarts with the backend asked for, memcached empty."""
+    before = stack.options
+    issue(stack)
+    try:
+        stack.restart("keystone", options=replace(before, cache="null"))
+        issue(stack)
+        without = memcached_items(stack)
+    finally:
+        stack.restart("keystone", options=before)
+
+    assert without == 0
+    assert stack.is_up()
+
+
+def memcached_items(stack: Stack) -> int:
+    """Return how many items memcached holds."""
+    address = ("127.0.0.1", stack.port("memcached"))
+    with socket.create_connection(address, timeout=5) as connection:
+        connection.sendall(b"stats\r\nquit\r\n")
+        said = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
+    stats = dict(line.split()[1:3] for line in said.splitlines() if "STAT" in line)
+    return int(stats["curr_items"])
+
+
+def test_prometheus_scrapes_every_job(stack: Stack) -> None:
+    """Each job of prometheus.yml has a target, and it is up."""
+    deadline = time.monotonic() + PROMETHEUS_SECONDS
+    jobs: set[str] = set()
+    while len(jobs) < 3 and time.monotonic() < deadline:
+        jobs = {labels["job"] for labels in ask_prometheus(stack, "up == 1")}
+        time.sleep(0.2)
+
+    assert jobs == {"otlp", "otel-collector", "prometheus"}
+
+
+def test_status_for_scripts(stack: Stack) -> None:
+    """`keylag status --output json` ends with 0 and has what the table has."""
+    arguments = ["--state", str(stack.folder), "--output", "json"]
+    result = CliRunner().invoke(status.command, arguments)
+
+    read = {entry["service"]: entry for entry in json.loads(result.output)}
+    assert result.exit_code == 0
+    assert read["keystone"]["ports"] == {"keystone": stack.port("keystone")}
+    assert Path(read["keystone"]["log"]).exists()
+
+
+def test_no_password_in_a_command_line(stack: Stack) -> None:
+    """Command lines are for all to read, so they hold no secret."""
+    words = " ".join(
+        " ".join(mark.process.cmdline()) for mark in processes.find(stack=stack.folder)
+    )
+
+    assert stack.admin().password not in words

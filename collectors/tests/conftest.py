@@ -34,6 +34,7 @@ def running(time: FakeTime) -> Clock:
     """The clock of a request that is being worked on."""
     del time
     started = Clock()
+    started.at = 0
     active.set(started)
     yield started
     active.set(None)

@@ -1,5 +1,6 @@
 """The model: cells, names and blocks."""
 
+from keylag_otel.clock import Clock
 from keylag_otel.model import (
     BLOCK_OF_CELL,
     BLOCKS,
@@ -19,8 +20,8 @@ def test_every_pair_is_a_cell_of_its_own() -> None:
     assert len(PHASES) * len(OPERATIONS) == len(CELLS)
 
 
-def test_a_new_clock_runs_what_nobody_claims() -> None:
-    assert cell_of("other", "other") == 0
+def test_a_new_clock_runs_the_web_framework() -> None:
+    assert CELLS[Clock().at] == ("wsgi", "other")
 
 
 def test_every_cell_belongs_to_one_headline_block() -> None:

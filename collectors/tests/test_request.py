@@ -57,7 +57,7 @@ def test_a_list_is_answered_as_it_is(time) -> None:
 
     assert body is answer
     assert started == [("201 Created", HEADERS)]
-    assert totals() == {"other": 15}
+    assert totals() == {"wsgi": 15}
     assert statuses() == [201]
 
 
@@ -74,7 +74,7 @@ def test_making_parts_is_booked_and_sending_them_is_not(time) -> None:
     body.close()
 
     assert totals()["sql"] == 20
-    assert totals().get("other", 0) == 0
+    assert totals().get("wsgi", 0) == 0
 
 
 def test_a_body_that_is_closed_half_read_is_booked_once(time) -> None:
@@ -99,7 +99,7 @@ def test_a_body_that_is_closed_half_read_is_booked_once(time) -> None:
     body.close()
 
     assert len(closed) == 2
-    assert totals() == {"other": 7}
+    assert totals() == {"wsgi": 7}
     assert statuses() == [200]
 
 
@@ -112,7 +112,7 @@ def test_an_exception_is_the_callers_and_counts_as_a_500(time) -> None:
         call(application)
 
     assert statuses() == [500]
-    assert totals() == {"other": 3}
+    assert totals() == {"wsgi": 3}
 
 
 def test_an_unreadable_status_does_not_reach_the_caller(time) -> None:
@@ -133,7 +133,7 @@ def test_an_application_inside_an_application_is_measured_once(time) -> None:
 
     call(Measured(inner))
 
-    assert totals() == {"other": 4}
+    assert totals() == {"wsgi": 4}
     assert statuses() == [200]
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from keylag.advice import TABLE, milliseconds, sentence
-from keylag.breakdown import Call
+from keylag.advice import TABLE, conclusion, milliseconds, sentence
+from keylag.breakdown import Breakdown, Call, Run, named
 from keylag.phases import BLOCKS, OPERATIONS
 
 
@@ -101,3 +101,24 @@ def test_every_block_has_advice(block: str, cache: dict[str, str]) -> None:
 def test_times_have_three_figures(seconds: float, text: str) -> None:
     """More would claim a precision that is not there."""
     assert text == milliseconds(seconds)
+
+
+def test_the_conclusion_is_one_line_over_all_runs() -> None:
+    """Each call once, with its largest block in every run."""
+
+    def run(name: str, cells: dict[str, float]) -> Run:
+        empty = Breakdown(
+            calls=[call(cells)],
+            setup_requests=0,
+            quantiles="",
+            warnings=[],
+            environment={},
+        )
+        return named(name, empty)
+
+    said = conclusion([run("off", {"sql.roles": 0.8}), run("on", {"cache.roles": 0.6})])
+
+    assert said == (
+        "Where the time goes. "
+        "POST /v3/auth/tokens (password): SQL 80 % (off), cache 60 % (on)."
+    )

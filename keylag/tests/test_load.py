@@ -6,7 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from keylag import plans, target
-from keylag.commands.load import command, load_of, properties
+from keylag.commands.load import command, properties
+from keylag.sending import load_of
 
 
 @pytest.fixture

@@ -1,10 +1,11 @@
 """What would help, in words: a table from where the time goes to what to change."""
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from keylag.breakdown import Call
+from keylag.breakdown import Call, Run
 from keylag.phases import BLOCK_NAMES, OPERATIONS, Cell, block_of
 
 Environment = Mapping[str, Any]
@@ -116,6 +117,18 @@ def sentence(call: Call, environment: Environment | None = None) -> str:
         advice(block, environment or {}),
     ]
     return "; ".join(words).replace("%", " %") + "."
+
+
+def conclusion(runs: Sequence[Run]) -> str:
+    """Say in one line where the time of every call goes, in each run."""
+    said: dict[str, list[str]] = defaultdict(list)
+    for run in runs:
+        for call in run["calls"]:
+            for block, share in _by_share(call)[:1]:
+                words = f"{BLOCK_NAMES[block]} {share:.0%} ({run['name']})"
+                said[title(call)].append(words)
+    calls = (f"{name}: {', '.join(words)}" for name, words in said.items())
+    return f"Where the time goes. {'; '.join(calls)}.".replace("%", " %")
 
 
 def title(call: Call) -> str:

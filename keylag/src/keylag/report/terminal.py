@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from keylag.advice import sentence, title
+from keylag.advice import conclusion, sentence, title
 from keylag.breakdown import Run
 from keylag.phases import BLOCK_NAMES
 from keylag.report.rows import (
@@ -32,6 +32,8 @@ def render_terminal(runs: Sequence[Run], console: Console) -> None:
         for one in group:
             words = sentence(one.call, one.run["environment"])
             console.print(Text.assemble((f"{one.run['name']}: ", "bold"), words))
+    console.print()
+    console.print(Text(conclusion(runs), "bold"))
     for run in runs:
         for warning in run["warnings"]:
             console.print(Text(f"{run['name']}: {warning}", "yellow"))

@@ -1,0 +1,98 @@
+"""What JMeter sent is what Prometheus has, from every worker."""
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import requests
+from rich.console import Console
+
+from keylag.jtl import read
+from keylag.plans import find
+from keylag.sending import send
+from keylag.stack import Stack
+from keylag.target import of_stack
+
+pytestmark = pytest.mark.stack
+
+SHORT = {"threads": "4", "loops": "5", "ramp_seconds": "0"}
+TOKENS = '{http_route="/v3/auth/tokens"}'
+REQUESTS = f"http_server_request_duration_seconds_count{TOKENS}"
+
+
+def ask(stack: Stack, query: str) -> dict[tuple[str, ...], float]:
+    """Return the values of a query by the values of their labels."""
+    url = f"{stack.url('prometheus')}/api/v1/query"
+    answer = requests.get(url, params={"query": query}, timeout=10).json()
+    return {
+        tuple(series["metric"].values()): float(series["value"][1])
+        for series in answer["data"]["result"]
+    }
+
+
+def requests_by_method(stack: Stack) -> Counter[str]:
+    """Return how many token calls Prometheus knows of."""
+    query = f"sum by (http_request_method) ({REQUESTS})"
+    return Counter({key[0]: round(n) for key, n in ask(stack, query).items()})
+
+
+def settled(stack: Stack) -> Counter[str]:
+    """Return the counts once two exports in a row agree."""
+    before = None
+    while before != (now := requests_by_method(stack)):
+        before = now
+        time.sleep(2.5)
+    return now
+
+
+@pytest.fixture(scope="module")
+def sent(
+    stack: Stack, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Counter[str]]:
+    """Requests by method: as JMeter wrote them down, and as Prometheus counts."""
+    out: Path = tmp_path_factory.mktemp("load")
+    before = settled(stack)
+    written: Counter[str] = Counter()
+    for name in ("token-issue", "token-validate", "token-mixed"):
+        result = send(
+            find(name), of_stack(stack), SHORT, out / name, Console(quiet=True)
+        )
+        samples, notes = read(result.samples)
+        assert notes == []
+        assert all(sample.success for sample in samples)
+        written.update(s.label.removeprefix("setup ").split()[0] for s in samples)
+    return {"jmeter": written, "prometheus": settled(stack) - before}
+
+
+def test_prometheus_counts_what_jmeter_sent(sent: dict[str, Counter[str]]) -> None:
+    """Not one request is lost or counted twice, by method."""
+    assert sent["jmeter"] == sent["prometheus"]
+    assert sent["jmeter"]["DELETE"] > 0
+
+
+def test_both_workers_export(stack: Stack, sent: dict[str, Counter[str]]) -> None:
+    """Each worker is an instance of its own."""
+    query = f"sum by (service_instance_id) ({REQUESTS})"
+
+    workers = {key[0].rpartition("/")[2] for key in ask(stack, query)}
+    assert workers == {"1", "2"}
+
+
+def test_phases_add_up_to_the_wall_time(
+    stack: Stack, sent: dict[str, Counter[str]]
+) -> None:
+    """In Prometheus too: the phases of token calls sum to their duration."""
+    phases = ask(stack, f"sum(keystone_request_phase_time_seconds_total{TOKENS})")
+    wall = ask(stack, f"sum(http_server_request_duration_seconds_sum{TOKENS})")
+
+    assert phases[()] == pytest.approx(wall[()], rel=1e-6)
+
+
+def test_statements_and_cache_calls_are_there(
+    stack: Stack, sent: dict[str, Counter[str]]
+) -> None:
+    """The counts are exported beside the times."""
+    for name in ("sql_statements", "cache_calls"):
+        (total,) = ask(stack, f"sum(keystone_request_{name}_total{TOKENS})").values()
+        assert total > 0

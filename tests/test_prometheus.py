@@ -16,6 +16,11 @@ from keylag.target import of_stack
 
 pytestmark = pytest.mark.stack
 
+PLANS = {
+    "token-issue": {},
+    "token-validate": {},
+    "token-mixed": {"issue_percent": "40", "revoke_percent": "30"},
+}
 SHORT = {"threads": "4", "loops": "5", "ramp_seconds": "0"}
 TOKENS = '{http_route="/v3/auth/tokens"}'
 REQUESTS = f"http_server_request_duration_seconds_count{TOKENS}"
@@ -54,9 +59,10 @@ def sent(
     out: Path = tmp_path_factory.mktemp("load")
     before = settled(stack)
     written: Counter[str] = Counter()
-    for name in ("token-issue", "token-validate", "token-mixed"):
+    for name, shares in PLANS.items():
+        chosen = {**SHORT, **shares}
         result = send(
-            find(name), of_stack(stack), SHORT, out / name, Console(quiet=True)
+            find(name), of_stack(stack), chosen, out / name, Console(quiet=True)
         )
         samples, notes = read(result.samples)
         assert notes == []

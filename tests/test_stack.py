@@ -68,10 +68,12 @@ def test_a_token_and_its_catalog(stack: Stack) -> None:
     response = issue(stack)
 
     catalog = response.json()["token"]["catalog"]
-    urls = {endpoint["url"] for service in catalog for endpoint in service["endpoints"]}
+    endpoints = [endpoint for service in catalog for endpoint in service["endpoints"]]
     assert response.status_code == requests.codes.created
     assert "Server-Timing" in response.headers
-    assert urls == {stack.admin().auth_url}
+    assert stack.admin().auth_url in {endpoint["url"] for endpoint in endpoints}
+    assert len(endpoints) == 20
+    assert {endpoint["region"] for endpoint in endpoints} == {"RegionOne", "RegionTwo"}
 
 
 def test_secrets_are_for_their_owner(stack: Stack) -> None:

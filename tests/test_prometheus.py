@@ -19,7 +19,11 @@ pytestmark = pytest.mark.stack
 PLANS = {
     "token-issue": {},
     "token-validate": {},
-    "token-mixed": {"issue_percent": "40", "revoke_percent": "30"},
+    "token-mixed": {
+        "issue_percent": "40",
+        "validate_percent": "30",
+        "revoke_percent": "30",
+    },
 }
 SHORT = {"threads": "4", "loops": "5", "ramp_seconds": "0"}
 TOKENS = '{http_route="/v3/auth/tokens"}'

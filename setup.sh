@@ -13,6 +13,7 @@ needs=(
   "python3 -c 'import ensurepip, venv'|python3-venv"
   "test -e /etc/ssl/certs/ca-certificates.crt|ca-certificates"
   "command -v mariadbd && command -v mariadb-install-db|mariadb-server-core"
+  "command -v my_print_defaults|mariadb-client-core"
   "command -v memcached|memcached"
   "command -v prometheus|prometheus"
   "command -v java|default-jre-headless"

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from contextvars import ContextVar
 from time import perf_counter_ns as now
+from typing import Any
 
 from keylag_otel.model import cell_of
 
@@ -29,14 +30,32 @@ class Clock:
     """Self times of one request.
 
     ``cells`` maps a cell to nanoseconds; ``at`` is the running cell; ``mark``
-    is when it was last booked.  ``counts`` is parallel to ``COUNTS``.
+    is when it was last booked.  ``counts`` is parallel to ``COUNTS``;
+    ``tallies`` maps the number of a tally to what was counted.  ``missed`` is
+    the cache region that last had to compute a value, ``layer`` the cache layer
+    that was last asked.
     """
 
-    __slots__ = ("at", "auth_method", "cells", "counts", "mark", "route")
+    __slots__ = (
+        "at",
+        "auth_method",
+        "cells",
+        "counts",
+        "layer",
+        "mark",
+        "method",
+        "missed",
+        "route",
+        "tallies",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, method: str = "") -> None:
+        self.method = method
         self.cells: defaultdict[int, int] = defaultdict(int)
         self.counts = [0] * len(COUNTS)
+        self.tallies: defaultdict[int, int] = defaultdict(int)
+        self.missed: Any = None
+        self.layer: Any = None
         self.route: str | None = None
         self.auth_method: str | None = None
         self.at = START

@@ -8,6 +8,10 @@ import os
 #: Off by default, because it tells a caller about Keystone's insides.
 KEYLAG_SERVER_TIMING = "KEYLAG_SERVER_TIMING"
 
+#: "true": each SQL statement carries a constant comment with its route and
+#: operation.  Off by default, because it changes what the database sees.
+KEYLAG_SQL_COMMENT = "KEYLAG_SQL_COMMENT"
+
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
 
@@ -19,3 +23,8 @@ def is_true(name: str) -> bool:
 def server_timing() -> bool:
     """Return whether answers carry a Server-Timing header."""
     return is_true(KEYLAG_SERVER_TIMING)
+
+
+def sql_comment() -> bool:
+    """Return whether SQL statements carry Keylag's comment."""
+    return is_true(KEYLAG_SQL_COMMENT)

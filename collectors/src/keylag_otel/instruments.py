@@ -8,14 +8,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+METHOD = "http.request.method"
+ROUTE = "http.route"
+STATUS = "http.response.status_code"
+AUTH_METHOD = "keystone.auth.method"
+PHASE = "keystone.phase"
+OPERATION = "keystone.operation"
+CACHE_REGION = "keystone.cache.region"
+CACHE_LAYER = "keystone.cache.layer"
+CACHE_OPERATION = "keystone.cache.operation"
+CACHE_RESULT = "keystone.cache.result"
+CACHE_FUNCTION = "keystone.cache.function"
+TABLE_CLASS = "keystone.sql.table_class"
+ERROR_TYPE = "error.type"
+REVOCATION_KIND = "keystone.revocation.kind"
+HASH_ALGORITHM = "keystone.password_hash.algorithm"
+HASH_COST = "keystone.password_hash.cost"
+HASH_ACTION = "keystone.password_hash.action"
+DIRECTION = "network.io.direction"
+SEAM = "keylag.seam"
+
 
 @dataclass(frozen=True)
 class Instrument:
-    """The name, UCUM unit and description of a metric."""
+    """The name, UCUM unit, description and own attributes of a metric."""
 
     name: str
     unit: str
     description: str
+    attributes: tuple[str, ...] = ()
 
 
 REQUEST_DURATION = Instrument(
@@ -50,9 +71,106 @@ COUNTERS = {
     ),
 }
 
-METHOD = "http.request.method"
-ROUTE = "http.route"
-STATUS = "http.response.status_code"
-AUTH_METHOD = "keystone.auth.method"
-PHASE = "keystone.phase"
-OPERATION = "keystone.operation"
+
+#: Counters that are not kept by route; by the name that `tally` takes.
+TALLIES = {
+    "cache_calls": Instrument(
+        "keystone.cache.calls",
+        "{call}",
+        "Look-ups and changes in a layer of the cache; the region "
+        "'invalidation region' holds the other regions' ids",
+        (CACHE_REGION, CACHE_LAYER, CACHE_OPERATION, CACHE_RESULT),
+    ),
+    "memoized_calls": Instrument(
+        "keystone.cache.memoized.calls",
+        "{call}",
+        "Calls of memoized functions; a miss ran the function",
+        (CACHE_REGION, CACHE_FUNCTION, CACHE_RESULT),
+    ),
+    "cache_bytes": Instrument(
+        "keystone.cache.io",
+        "By",
+        "Serialised values received from and sent to the cache server",
+        (CACHE_REGION, DIRECTION),
+    ),
+    "cache_invalidations": Instrument(
+        "keystone.cache.invalidations",
+        "{invalidation}",
+        "Invalidations of a whole region",
+        (CACHE_REGION,),
+    ),
+    "cache_errors": Instrument(
+        "keystone.cache.errors",
+        "{error}",
+        "Calls to the cache backend that raised",
+        (CACHE_REGION, ERROR_TYPE),
+    ),
+    "sql_statements": Instrument(
+        "keystone.sql.statements",
+        "{statement}",
+        "SQL statements by the part of Keystone whose tables they touch",
+        (TABLE_CLASS,),
+    ),
+    "sql_rows": Instrument(
+        "keystone.sql.rows",
+        "{row}",
+        "Rows that SQL statements returned or changed",
+        (TABLE_CLASS,),
+    ),
+    "sql_errors": Instrument(
+        "keystone.sql.errors",
+        "{error}",
+        "SQL statements that failed; deadlock, lock_timeout, disconnect or other",
+        (TABLE_CLASS, ERROR_TYPE),
+    ),
+    "sql_retries": Instrument(
+        "keystone.sql.retries",
+        "{retry}",
+        "Database operations that oslo.db ran again",
+    ),
+    "sql_connects": Instrument(
+        "keystone.sql.connects",
+        "{connection}",
+        "Connections opened to the database",
+    ),
+    "sql_pool_checkouts": Instrument(
+        "keystone.sql.pool.checkouts",
+        "{checkout}",
+        "Connections taken from the pool",
+    ),
+    "sql_pool_waits": Instrument(
+        "keystone.sql.pool.waits",
+        "{wait}",
+        "Connections taken from the pool when none was free and none could be added",
+    ),
+    "revocation_events_fetched": Instrument(
+        "keystone.revocation.events.fetched",
+        "{event}",
+        "Revocation events fetched to check tokens, by what they revoke",
+        (REVOCATION_KIND,),
+    ),
+    "revocation_events_written": Instrument(
+        "keystone.revocation.events.written",
+        "{event}",
+        "Revocation events written, by what they revoke",
+        (REVOCATION_KIND,),
+    ),
+    "auth_failures": Instrument(
+        "keystone.auth.failures",
+        "{failure}",
+        "Authentications refused, by method and reason",
+        (AUTH_METHOD, ERROR_TYPE),
+    ),
+    "password_hashes": Instrument(
+        "keystone.password_hash.operations",
+        "{operation}",
+        "Passwords and secrets checked or hashed; the cost is rounds, or log2 of n",
+        (HASH_ALGORITHM, HASH_COST, HASH_ACTION),
+    ),
+    "faults": Instrument(
+        "keystone.keylag.faults",
+        "{fault}",
+        "Exceptions inside Keylag itself, none of which reached Keystone",
+        (SEAM,),
+    ),
+}

@@ -17,6 +17,7 @@ from typing import Any, Callable
 from keylag_otel import instruments
 from keylag_otel.clock import COUNTS, Clock
 from keylag_otel.model import CELLS
+from keylag_otel.tally import attributes_of, tally
 
 Record = Callable[[float, "dict[str, Any]"], None]
 
@@ -52,16 +53,15 @@ class Ledger:
     """
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[Any, ...], Row] = {}
-        self._lock = Lock()
-        self._record: Record | None = None
+        self.reset()
 
     def reset(self, record: Record | None = None) -> None:
         """Start from nothing, as a new process does.
 
         ``record`` takes each request's wall seconds and attributes.
         """
-        self._rows = {}
+        self._rows: dict[tuple[Any, ...], Row] = {}
+        self._tallies: defaultdict[int, int] = defaultdict(int)
         self._lock = Lock()
         self._record = record
 
@@ -77,6 +77,8 @@ class Ledger:
                 cells[cell] += nanoseconds
             for index, count in enumerate(clock.counts):
                 row.counts[index] += count
+            for number, count in clock.tallies.items():
+                self._tallies[number] += count
         if self._record is not None:
             self._record(clock.wall_ns / _NS_PER_SECOND, row.attributes)
 
@@ -99,6 +101,20 @@ class Ledger:
         index = COUNTS.index(name)
         for attributes, _, counts in self._copy():
             yield counts[index], attributes
+
+    def tallied(self, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield one of ``instruments.TALLIES`` with its attributes."""
+        with self._lock:
+            tallies = dict(self._tallies)
+        for number, count in tallies.items():
+            instrument, attributes = attributes_of(number)
+            if instrument == name:
+                yield count, attributes
+
+    def fault(self, seam: str) -> None:
+        """Count an exception of our own, which nobody else will hear of."""
+        with self._lock:
+            self._tallies[tally("faults", seam)] += 1
 
     def _copy(self) -> list[tuple[dict[str, Any], dict[int, int], list[int]]]:
         with self._lock:

@@ -24,6 +24,7 @@ PHASES = (
     "ldap",
     "notification",
     "render",
+    "timestamps",
 )
 
 OPERATIONS = (

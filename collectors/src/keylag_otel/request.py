@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Callable
 
-from keylag_otel import environment, telemetry
+from keylag_otel import environment, sql_comment, telemetry
 from keylag_otel.clock import Clock, active
 from keylag_otel.ledger import LEDGER
 from keylag_otel.server_timing import server_timing
-from keylag_otel.wrappers import Call
+from keylag_otel.wrappers import Call, fault
 
 StartResponse = Callable[..., Any]
 Application = Callable[["dict[str, Any]", StartResponse], Iterable[bytes]]
-
-LOG = logging.getLogger("keylag_otel")
 
 
 def measured_app(setup: Call) -> Call:
@@ -25,17 +22,33 @@ def measured_app(setup: Call) -> Call:
     @wraps(setup)
     def watched(app: Any, *args: Any, **kwargs: Any) -> Any:
         app = setup(app, *args, **kwargs)
-        app.wsgi_app = Measured(app.wsgi_app)
+        app.wsgi_app = Measured(app.wsgi_app, partial(route_of, app))
         return app
 
     return watched
 
 
+def route_of(app: Any, environ: dict[str, Any]) -> str | None:
+    """Return the rule that Flask would match; None if there is none."""
+    try:
+        rule, _ = app.url_map.bind_to_environ(environ).match(return_rule=True)
+    except Exception:
+        return None
+    return str(rule.rule)
+
+
+def _no_route(environ: Any) -> None:
+    """Know no routes."""
+
+
 class Measured:
     """A WSGI application, measured; its answer passes through untouched."""
 
-    def __init__(self, application: Application) -> None:
+    def __init__(
+        self, application: Application, route: Callable[[Any], str | None] = _no_route
+    ) -> None:
         self._application = application
+        self._route = route
         self._answer_timing = environment.server_timing()
 
     def __call__(  # noqa: D102 - WSGI
@@ -46,6 +59,9 @@ class Measured:
         telemetry.start_once_per_process()
         request = _Request(environ, start_response, timing=self._answer_timing)
         clock = request.clock
+        if sql_comment.Switch.on:
+            # The first statements are sent before Flask matches the route.
+            clock.route = self._route(environ)
         active.set(clock)
         try:
             body = self._application(environ, request.start_response)
@@ -54,6 +70,9 @@ class Measured:
             raise
         finally:
             active.set(None)
+            if clock.route is None:
+                # Refused by a middleware, before Flask matched the route.
+                clock.route = self._route(environ)
         if isinstance(body, (list, tuple)):
             request.finish()
             return body
@@ -66,7 +85,6 @@ class _Request:
 
     __slots__ = (
         "_finished",
-        "_method",
         "_start_response",
         "_status",
         "_timing",
@@ -80,11 +98,10 @@ class _Request:
         *,
         timing: bool,
     ) -> None:
-        self._method = environ.get("REQUEST_METHOD", "")
         self._start_response = start_response
         self._status = 500  # what a server answers when nothing was started
         self._timing = timing
-        self.clock = Clock()
+        self.clock = Clock(environ.get("REQUEST_METHOD", ""))
         self._finished = False
 
     def start_response(
@@ -97,7 +114,7 @@ class _Request:
                 self.clock.book()
                 headers = [*headers, ("Server-Timing", server_timing(self.clock))]
         except Exception:
-            LOG.debug("keylag could not read the answer", exc_info=True)
+            fault(self.start_response)
         return self._start_response(status, headers, *exc_info)
 
     def finish(self) -> None:
@@ -107,9 +124,9 @@ class _Request:
         self._finished = True
         try:
             self.clock.book()
-            LEDGER.add(self._method, self._status, self.clock)
+            LEDGER.add(self.clock.method, self._status, self.clock)
         except Exception:
-            LOG.debug("keylag could not book a request", exc_info=True)
+            fault(self.finish)
 
 
 class _Body:

@@ -138,6 +138,8 @@ def _create_instruments(meter: Meter) -> None:
     _observe(meter, instruments.PHASE_TIME, LEDGER.phase_seconds)
     for name in COUNTS:
         _observe(meter, instruments.COUNTERS[name], partial(LEDGER.count, name))
+    for name, instrument in instruments.TALLIES.items():
+        _observe(meter, instrument, partial(LEDGER.tallied, name))
 
 
 def _observe(meter: Meter, instrument: instruments.Instrument, read: Any) -> None:

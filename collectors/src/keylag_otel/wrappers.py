@@ -12,11 +12,14 @@ from time import perf_counter_ns as now
 from typing import Any, Callable
 
 from keylag_otel.clock import COUNTS, Clock, active
+from keylag_otel.ledger import LEDGER
 from keylag_otel.model import OPERATIONS, PHASE_BITS, PHASE_MASK, PHASES
 
 Call = Callable[..., Any]
 Maker = Callable[[Call], Call]
 Note = Callable[[Clock, "tuple[Any, ...]", "dict[str, Any]"], None]
+NoteResult = Callable[[Clock, "tuple[Any, ...]", Any], None]
+NoteFailure = Callable[[Clock, Exception], None]
 
 LOG = logging.getLogger("keylag_otel")
 
@@ -85,7 +88,7 @@ def noted(note: Note) -> Maker:
                 try:
                     note(clock, args, kwargs)
                 except Exception:
-                    LOG.debug("keylag could not note a call", exc_info=True)
+                    fault(call)
             return call(*args, **kwargs)
 
         return watched
@@ -93,14 +96,68 @@ def noted(note: Note) -> Maker:
     return maker
 
 
-def timed_context(phase: str) -> Maker:
-    """Like `timed`, for the body of the context manager that a call returns."""
+def noted_result(note: NoteResult) -> Maker:
+    """Let `note` read the arguments and the result after a call that returned."""
+
+    def maker(call: Call) -> Call:
+        @wraps(call)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            result = call(*args, **kwargs)
+            clock = active.get()
+            if clock is not None:
+                try:
+                    note(clock, args, result)
+                except Exception:
+                    fault(call)
+            return result
+
+        return watched
+
+    return maker
+
+
+def noted_failure(note: NoteFailure) -> Maker:
+    """Let `note` see what a call raised; it is raised on as it was."""
+
+    def maker(call: Call) -> Call:
+        @wraps(call)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return call(*args, **kwargs)
+            except Exception as error:
+                clock = active.get()
+                if clock is not None:
+                    try:
+                        note(clock, error)
+                    except Exception:
+                        fault(call)
+                raise
+
+        return watched
+
+    return maker
+
+
+def fault(call: Any) -> None:
+    """Count an exception of our own, raised while watching `call`."""
+    LEDGER.fault(getattr(call, "__qualname__", "unknown"))
+    LOG.debug("keylag failed while watching %r", call)
+
+
+def timed_context(phase: str, left: Note | None = None) -> Maker:
+    """Like `timed`, for the body of the context manager that a call returns.
+
+    `left` reads the call's arguments when the body is left.
+    """
     number = PHASES.index(phase)
 
     def maker(call: Call) -> Call:
         @wraps(call)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            return _TimedContext(call(*args, **kwargs), number)
+            context = _TimedContext(call(*args, **kwargs), number)
+            if left is not None:
+                context.left = lambda clock: left(clock, args, kwargs)
+            return context
 
         return watched
 
@@ -110,12 +167,13 @@ def timed_context(phase: str) -> Maker:
 class _TimedContext:
     """Runs a phase while the body of another context manager runs."""
 
-    __slots__ = ("_context", "_outside", "_phase")
+    __slots__ = ("_context", "_outside", "_phase", "left")
 
     def __init__(self, context: Any, phase: int) -> None:
         self._context = context
         self._phase = phase
         self._outside = -1
+        self.left: Callable[[Clock], None] = _nothing
 
     def __enter__(self) -> Any:
         entered = self._context.__enter__()
@@ -131,7 +189,12 @@ class _TimedContext:
         if clock is not None and self._outside >= 0:
             clock.book()
             clock.at = self._outside
+            self.left(clock)
         return self._context.__exit__(*exception)
+
+
+def _nothing(clock: Clock) -> None:
+    """Do nothing when a body is left."""
 
 
 def timed_iterator(phase: str, iterator: Iterator[Any]) -> Iterator[Any]:

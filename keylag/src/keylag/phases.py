@@ -23,6 +23,8 @@ PHASES: Final = (
     "ldap",
     "notification",
     "render",
+    "timestamps",
+    "wsgi",
     "other",
 )
 

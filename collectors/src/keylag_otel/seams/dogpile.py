@@ -5,32 +5,61 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
+from keylag_otel.cache_layers import (
+    BACKEND,
+    REQUEST_LOCAL,
+    give_layer,
+    is_null,
+    note_local,
+    note_received,
+    note_sent,
+    watch_class,
+)
+from keylag_otel.clock import Clock, active
 from keylag_otel.seam import Seam
-from keylag_otel.wrappers import Call, counted, timed, timed_context
-
-#: What a region asks of its backend; each call is one round trip.
-BACKEND_CALLS = (
-    "get",
-    "get_multi",
-    "get_serialized",
-    "get_serialized_multi",
-    "set",
-    "set_multi",
-    "set_serialized",
-    "set_serialized_multi",
-    "delete",
-    "delete_multi",
+from keylag_otel.tally import tally
+from keylag_otel.wrappers import (
+    Call,
+    fault,
+    noted,
+    noted_result,
+    timed,
+    timed_context,
 )
 
 
 def watch_backend(configure: Call) -> Call:
-    """Once a region has its backend, watch that backend's class, whatever it is."""
+    """Once a region has its backend, watch that backend's class, whatever it is.
+
+    The null backend asks nobody, so it is left alone.
+    """
 
     @wraps(configure)
     def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
         configured = configure(self, *args, **kwargs)
-        _watch_class(type(self.actual_backend))
+        try:
+            backend = self.actual_backend
+            if not is_null(backend):
+                give_layer(backend, self.name, BACKEND)
+                watch_class(type(backend))
+        except Exception:
+            fault(configure)
         return configured
+
+    return watched
+
+
+def watch_proxy(wrap: Call) -> Call:
+    """Tell each proxy which region it serves."""
+
+    @wraps(wrap)
+    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        wrapped = wrap(self, *args, **kwargs)
+        try:
+            give_layer(self.backend, self.name, REQUEST_LOCAL)
+        except Exception:
+            fault(wrap)
+        return wrapped
 
     return watched
 
@@ -39,26 +68,52 @@ def watch_memoized(cache_on_arguments: Call) -> Call:
     """Watch each function that is memoized, from before its key is made."""
 
     @wraps(cache_on_arguments)
-    def watched(*args: Any, **kwargs: Any) -> Call:
-        decorator = cache_on_arguments(*args, **kwargs)
+    def watched(self: Any, *args: Any, **kwargs: Any) -> Call:
+        decorator = cache_on_arguments(self, *args, **kwargs)
 
         def memoize(function: Call) -> Call:
-            return timed("cache")(decorator(function))
+            name = f"{function.__module__}:{function.__name__}"
+            return timed("cache")(_memoized(decorator(function), self, name))
 
         return memoize
 
     return watched
 
 
-def _watch_class(backend: type) -> None:
-    """Count the calls of a backend; the null backend asks nobody, so none."""
-    if "_keylag_watched" in vars(backend) or backend.__name__ == "NullBackend":
-        return
-    backend._keylag_watched = True  # type: ignore[attr-defined]  # noqa: SLF001
-    for name in BACKEND_CALLS:
-        call = getattr(backend, name, None)
-        if call is not None:
-            setattr(backend, name, timed("cache")(counted("cache_calls")(call)))
+def _memoized(call: Call, region: Any, name: str) -> Call:
+    """Count the calls of a memoized function, and which of them ran it."""
+    tallies: list[int] = []
+
+    @wraps(call)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        clock = active.get()
+        if clock is None:
+            return call(*args, **kwargs)
+        clock.missed = None
+        result = call(*args, **kwargs)
+        if not tallies:
+            tallies.extend(
+                tally("memoized_calls", region.name, name, found)
+                for found in ("hit", "miss")
+            )
+        clock.tallies[tallies[clock.missed is region]] += 1
+        return result
+
+    return watched
+
+
+def note_created(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Note which region had to compute a value."""
+    del kwargs
+    clock.missed = args[0]
+
+
+def note_invalidated(
+    clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Count the invalidation of a whole region."""
+    del kwargs
+    clock.tallies[tally("cache_invalidations", args[0].name)] += 1
 
 
 SEAMS = (
@@ -73,8 +128,12 @@ SEAMS = (
             "set_multi",
             "delete",
             "delete_multi",
-            "invalidate",
         )
+    ),
+    Seam(
+        "dogpile.cache.region",
+        "CacheRegion.invalidate",
+        (timed("cache"), noted(note_invalidated)),
     ),
     # The decorator's own work, keys and expiration times, is outside the above.
     Seam("dogpile.cache.region", "CacheRegion.cache_on_arguments", (watch_memoized,)),
@@ -82,7 +141,25 @@ SEAMS = (
     Seam(
         "dogpile.cache.region",
         "CacheRegion._log_time",
-        (timed_context("other"),),
+        (timed_context("other", note_created),),
+        optional=True,
     ),
     Seam("dogpile.cache.region", "CacheRegion.configure", (watch_backend,)),
+    Seam("dogpile.cache.region", "CacheRegion.wrap", (watch_proxy,)),
+    # Keystone's request-local layer, between a region and its backend.
+    Seam(
+        "keystone.common.cache._context_cache",
+        "_ResponseCacheProxy._get_local_cache",
+        (noted_result(note_local),),
+        optional=True,
+    ),
+    # python-memcached, which both memcached backends use by default, serialises
+    # inside the client; the others hand bytes to their backend.
+    Seam("memcache", "Client._recv_value", (noted(note_received),), optional=True),
+    Seam(
+        "memcache",
+        "Client._val_to_store_info",
+        (noted_result(note_sent),),
+        optional=True,
+    ),
 )

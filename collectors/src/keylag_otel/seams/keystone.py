@@ -4,40 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from keylag_otel.authentication import (
+    note_check,
+    note_failure,
+    note_hash,
+    note_method,
+)
 from keylag_otel.clock import Clock
 from keylag_otel.request import measured_app
+from keylag_otel.revocation import note_fetched, note_written
 from keylag_otel.seam import Seam
-from keylag_otel.wrappers import noted, timed
-
-#: The names that Keystone ships; anything else is told apart only as "other",
-#: since a client may send any text as a method.
-AUTH_METHODS = frozenset(
-    {
-        "application_credential",
-        "external",
-        "kerberos",
-        "mapped",
-        "oauth1",
-        "openid",
-        "password",
-        "saml2",
-        "token",
-        "totp",
-        "x509",
-    }
-)
-
-
-def note_auth_method(
-    clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
-    """Note the methods asked for, as one label: ``password+totp``."""
-    auth = args[0] if args else kwargs["auth"]
-    methods = sorted(
-        method if method in AUTH_METHODS else "other"
-        for method in auth["identity"]["methods"]
-    )
-    clock.auth_method = "+".join(dict.fromkeys(methods))
+from keylag_otel.wrappers import noted, noted_failure, noted_result, timed
 
 
 def note_route(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -58,11 +35,33 @@ SEAMS = (
         "AuthContextMiddleware.process_request",
         (timed("other"),),
     ),
+    Seam(
+        "keystonemiddleware.auth_token",
+        "BaseAuthProtocol.process_request",
+        (timed("wsgi"),),
+        optional=True,
+    ),
+    Seam(
+        "keystone.server.flask.request_processing.middleware.auth_context",
+        "AuthContextMiddleware.fetch_token",
+        (timed("other"),),
+    ),
+    Seam("flask.app", "Flask.make_response", (timed("wsgi"),), optional=True),
+    Seam(
+        "oslo_context.context",
+        "RequestContext.from_environ",
+        (timed("wsgi"),),
+        optional=True,
+    ),
     # POST /v3/auth/tokens
     Seam(
         "keystone.api._shared.authentication",
         "authenticate_for_token",
-        (timed(operation="authenticate"), noted(note_auth_method)),
+        (
+            timed(operation="authenticate"),
+            noted_failure(note_failure),
+            noted(note_method),
+        ),
     ),
     Seam(
         "keystone.token.provider",
@@ -73,7 +72,7 @@ SEAMS = (
     Seam(
         "keystone.token.provider",
         "Manager.validate_token",
-        (timed(operation="validate"),),
+        (timed("other", "validate"),),
     ),
     Seam(
         "keystone.token.provider",
@@ -85,6 +84,12 @@ SEAMS = (
         "is_revoked",
         (timed("revocation_match", "check_revocation"),),
     ),
+    Seam(
+        "keystone.revoke.backends.sql",
+        "Revoke.list_events",
+        (noted_result(note_fetched),),
+    ),
+    Seam("keystone.revoke.core", "Manager.revoke", (noted(note_written),)),
     Seam(
         "keystone.models.token_model",
         "TokenModel.roles",
@@ -98,12 +103,7 @@ SEAMS = (
     Seam(
         "keystone.common.rbac_enforcer.enforcer",
         "RBACEnforcer.enforce_call",
-        (timed(operation="enforce"),),
-    ),
-    Seam(
-        "keystone.common.rbac_enforcer.enforcer",
-        "RBACEnforcer._enforce",
-        (timed("policy"),),
+        (timed("policy", "enforce"),),
     ),
     Seam(
         "keystone.common.render_token",
@@ -114,12 +114,12 @@ SEAMS = (
     Seam(
         "keystone.common.password_hashing",
         "check_password",
-        (timed("password_hash"),),
+        (timed("password_hash"), noted(note_check)),
     ),
     Seam(
         "keystone.common.password_hashing",
         "hash_password",
-        (timed("password_hash"),),
+        (timed("password_hash"), noted_result(note_hash)),
     ),
     Seam(
         "keystone.token.token_formatters",
@@ -135,6 +135,44 @@ SEAMS = (
         "keystone.common.fernet_utils",
         "FernetUtils.load_keys",
         (timed("token_crypto"),),
+    ),
+    Seam(
+        "keystone.token.providers.jws.core",
+        "JWSFormatter.create_token",
+        (timed("token_crypto"),),
+        optional=True,
+    ),
+    Seam(
+        "keystone.token.providers.jws.core",
+        "JWSFormatter.validate_token",
+        (timed("token_crypto"),),
+        optional=True,
+    ),
+    Seam("oslo_serialization.jsonutils", "dumps", (timed("render"),)),
+    Seam("oslo_utils.timeutils", "parse_isotime", (timed("timestamps"),)),
+    Seam(
+        "keystone.auth.core",
+        "AuthInfo._validate_and_normalize_scope_data",
+        (timed(operation="scope"),),
+        optional=True,
+    ),
+    *(
+        Seam(
+            "keystone.identity.backends.ldap.common",
+            f"KeystoneLDAPHandler.{name}",
+            (timed("ldap"),),
+            optional=True,
+        )
+        for name in (
+            "connect",
+            "simple_bind_s",
+            "unbind_s",
+            "add_s",
+            "search_s",
+            "search_ext",
+            "result3",
+            "modify_s",
+        )
     ),
     Seam(
         "keystone.notifications",

@@ -6,9 +6,15 @@ from functools import wraps
 from typing import Any
 
 from keylag_otel.seam import Seam
-from keylag_otel.wrappers import Call, counted, timed, timed_iterator
+from keylag_otel.statements import (
+    note_checkout,
+    note_connect,
+    note_retry,
+    watch_statement,
+)
+from keylag_otel.wrappers import Call, noted, noted_result, timed, timed_iterator
 
-_STATEMENT = (timed("sql"), counted("sql_statements"))
+_STATEMENT = (watch_statement, timed("sql"))
 
 
 def timed_chunks(init: Call) -> Call:
@@ -49,7 +55,6 @@ SEAMS = (
     *_dialect(
         "sqlalchemy.engine.default",
         "DefaultDialect",
-        "connect",
         "do_execute",
         "do_executemany",
         "do_execute_no_params",
@@ -79,7 +84,24 @@ SEAMS = (
         "fetchall",
         optional=True,
     ),
+    Seam(
+        "sqlalchemy.engine.default",
+        "DefaultDialect.connect",
+        (timed("sql"), noted(note_connect)),
+    ),
     Seam("sqlalchemy.pool.base", "Pool.connect", (timed("sql_pool"),)),
+    Seam(
+        "sqlalchemy.pool.impl",
+        "QueuePool._do_get",
+        (noted(note_checkout),),
+        optional=True,
+    ),
+    Seam(
+        "oslo_db.api",
+        "wrap_db_retry._is_exception_expected",
+        (noted_result(note_retry),),
+        optional=True,
+    ),
     Seam(
         "sqlalchemy.engine.result",
         "ChunkedIteratorResult.__init__",

@@ -1,0 +1,143 @@
+"""The layers of the cache: Keystone's request-local one, and the backend below.
+
+A region's own id is looked up in the region "invalidation region" before each
+of its keys, through the same two layers.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any
+
+from keylag_otel.clock import COUNTS, active
+from keylag_otel.tally import tally
+from keylag_otel.wrappers import Call, fault, timed
+
+BACKEND = "backend"
+REQUEST_LOCAL = "request_local"
+_CALLS = COUNTS.index("cache_calls")
+_UNKNOWN = "unknown"
+
+#: What a region asks of its backend, and what that does; each is a round trip.
+BACKEND_CALLS = {
+    "get": "get",
+    "get_multi": "get",
+    "get_serialized": "get",
+    "get_serialized_multi": "get",
+    "set": "set",
+    "set_multi": "set",
+    "set_serialized": "set",
+    "set_serialized_multi": "set",
+    "delete": "delete",
+    "delete_multi": "delete",
+}
+
+
+class Layer:
+    """The tallies of one layer of one region."""
+
+    __slots__ = ("delete", "get", "hit", "miss", "received", "region", "sent", "set")
+
+    def __init__(self, region: str, layer: str) -> None:
+        self.region = region
+        self.hit = tally("cache_calls", region, layer, "get", "hit")
+        self.miss = tally("cache_calls", region, layer, "get", "miss")
+        self.set = tally("cache_calls", region, layer, "set", "done")
+        self.delete = tally("cache_calls", region, layer, "delete", "done")
+        self.received = tally("cache_bytes", region, "receive")
+        self.sent = tally("cache_bytes", region, "transmit")
+
+
+def layer_of(instance: Any, layer: str = BACKEND) -> Layer:
+    """Return the layer that a backend or proxy was given, else an unknown one."""
+    found = getattr(instance, "_keylag_layer", None)
+    return found if isinstance(found, Layer) else Layer(_UNKNOWN, layer)
+
+
+def give_layer(instance: Any, region: str, layer: str) -> None:
+    """Tell a backend or proxy which region it serves."""
+    instance._keylag_layer = Layer(region, layer)  # noqa: SLF001
+
+
+def is_null(backend: Any) -> bool:
+    """Return whether a backend asks nobody, as Keystone's default one does."""
+    return type(backend).__name__ == "NullBackend"
+
+
+def watch_class(backend: type) -> None:
+    """Watch every call of a backend's class, once."""
+    if "_keylag_watched" in vars(backend):
+        return
+    backend._keylag_watched = True  # type: ignore[attr-defined]  # noqa: SLF001
+    for name, operation in BACKEND_CALLS.items():
+        call = getattr(backend, name, None)
+        if call is not None:
+            setattr(backend, name, timed("cache")(_watched(call, operation)))
+
+
+def _watched(call: Call, operation: str) -> Call:
+    """Count a backend's calls, hits, misses, errors and serialised bytes."""
+
+    @wraps(call)
+    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        clock = active.get()
+        if clock is None:
+            return call(self, *args, **kwargs)
+        clock.counts[_CALLS] += 1
+        layer = clock.layer = layer_of(self)
+        try:
+            answer = call(self, *args, **kwargs)
+        except Exception as error:
+            clock.tallies[tally("cache_errors", layer.region, _error(error))] += 1
+            raise
+        try:
+            if operation == "get":
+                _count_answer(clock.tallies, layer, answer)
+            else:
+                clock.tallies[getattr(layer, operation)] += 1
+                if operation == "set" and args and isinstance(args[-1], bytes):
+                    clock.tallies[layer.sent] += len(args[-1])
+        except Exception:
+            fault(call)
+        return answer
+
+    return watched
+
+
+def _error(error: Exception) -> str:
+    return type(error).__name__
+
+
+def _count_answer(tallies: Any, layer: Layer, answer: Any) -> None:
+    """Count what a look-up found; several keys at once are several look-ups."""
+    several = isinstance(answer, list)
+    for value in answer if several else (answer,):
+        if _is_missing(value):
+            tallies[layer.miss] += 1
+        else:
+            tallies[layer.hit] += 1
+            if isinstance(value, bytes):
+                tallies[layer.received] += len(value)
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether this is dogpile's NO_VALUE, or no answer at all."""
+    return value is None or type(value).__name__ == "NoValue"
+
+
+def note_local(clock: Any, args: tuple[Any, ...], value: Any) -> None:
+    """Count a look-up in the request-local layer."""
+    layer = layer_of(args[0], REQUEST_LOCAL)
+    clock.tallies[layer.miss if _is_missing(value) else layer.hit] += 1
+
+
+def note_received(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Count the bytes that a memcached client was told it will receive."""
+    del kwargs
+    clock.tallies[clock.layer.received] += args[3]
+
+
+def note_sent(clock: Any, args: tuple[Any, ...], stored: Any) -> None:
+    """Count the bytes of a value that a memcached client has serialised."""
+    del args
+    clock.tallies[clock.layer.sent] += stored[1]

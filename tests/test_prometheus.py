@@ -1,5 +1,6 @@
 """What JMeter sent is what Prometheus has, from every worker."""
 
+import re
 import time
 from collections import Counter
 from pathlib import Path
@@ -12,6 +13,7 @@ from keylag.jtl import read
 from keylag.plans import find
 from keylag.sending import send
 from keylag.stack import Stack
+from keylag.state import CHECKOUT
 from keylag.target import of_stack
 
 pytestmark = pytest.mark.stack
@@ -106,3 +108,20 @@ def test_statements_and_cache_calls_are_there(
     for name in ("sql_statements", "cache_calls"):
         (total,) = ask(stack, f"sum(keystone_request_{name}_total{TOKENS})").values()
         assert total > 0
+
+
+def test_only_declared_metrics_come_out(
+    stack: Stack, sent: dict[str, Counter[str]]
+) -> None:
+    """The page of metrics has every name that Prometheus has got."""
+    page = (CHECKOUT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+    url = f"{stack.url('prometheus')}/api/v1/label/__name__/values"
+    names = requests.get(url, timeout=10).json()["data"]
+    ours = {name for name in names if name.startswith(("keystone_", "http_server_"))}
+
+    series = re.compile("_(bucket|count|sum)$")
+    undeclared = {n for n in ours if f"`{series.sub('', n)}`" not in page}
+
+    assert undeclared == set()
+    assert "keystone_cache_memoized_calls_total" in ours
+    assert "keystone_fernet_primary_key_age_seconds" in ours

@@ -81,15 +81,19 @@ def _watched(call: Call, operation: str) -> Call:
     @wraps(call)
     def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
         clock = active.get()
-        if clock is None:
+        if clock is None or clock.layer is not None:
+            # Outside a request, or a call that a backend makes to itself.
             return call(self, *args, **kwargs)
         clock.counts[_CALLS] += 1
         layer = clock.layer = layer_of(self)
         try:
             answer = call(self, *args, **kwargs)
         except Exception as error:
-            clock.tallies[tally("cache_errors", layer.region, _error(error))] += 1
+            kind = type(error).__name__
+            clock.tallies[tally("cache_errors", layer.region, kind)] += 1
             raise
+        finally:
+            clock.layer = None
         try:
             if operation == "get":
                 _count_answer(clock.tallies, layer, answer)
@@ -102,10 +106,6 @@ def _watched(call: Call, operation: str) -> Call:
         return answer
 
     return watched
-
-
-def _error(error: Exception) -> str:
-    return type(error).__name__
 
 
 def _count_answer(tallies: Any, layer: Layer, answer: Any) -> None:
@@ -134,10 +134,12 @@ def note_local(clock: Any, args: tuple[Any, ...], value: Any) -> None:
 def note_received(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Count the bytes that a memcached client was told it will receive."""
     del kwargs
-    clock.tallies[clock.layer.received] += args[3]
+    if clock.layer is not None:
+        clock.tallies[clock.layer.received] += args[3]
 
 
 def note_sent(clock: Any, args: tuple[Any, ...], stored: Any) -> None:
     """Count the bytes of a value that a memcached client has serialised."""
     del args
-    clock.tallies[clock.layer.sent] += stored[1]
+    if clock.layer is not None:
+        clock.tallies[clock.layer.sent] += stored[1]

@@ -32,8 +32,8 @@ class Clock:
     ``cells`` maps a cell to nanoseconds; ``at`` is the running cell; ``mark``
     is when it was last booked.  ``counts`` is parallel to ``COUNTS``;
     ``tallies`` maps the number of a tally to what was counted.  ``missed`` is
-    the cache region that last had to compute a value, ``layer`` the cache layer
-    that was last asked.
+    the cache region that last had to compute a value, ``layer`` the layer of the
+    cache that is being asked.
     """
 
     __slots__ = (

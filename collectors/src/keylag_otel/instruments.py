@@ -27,6 +27,11 @@ HASH_COST = "keystone.password_hash.cost"
 HASH_ACTION = "keystone.password_hash.action"
 DIRECTION = "network.io.direction"
 SEAM = "keylag.seam"
+KEY_REPOSITORY = "keystone.fernet.repository"
+CACHE_BACKEND = "keystone.cache.backend"
+TOKEN_PROVIDER = "keystone.token.provider"  # noqa: S105 - an attribute's name
+
+REQUEST_ATTRIBUTES = (METHOD, ROUTE, STATUS, AUTH_METHOD)
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ REQUEST_DURATION = Instrument(
     "http.server.request.duration",
     "s",
     "Wall time of a request at the outermost WSGI layer",
+    REQUEST_ATTRIBUTES,
 )
 #: Seconds, as the Keystone-in-Rust metrics catalogue (ADR 31) has them, so that
 #: one dashboard serves both servers.
@@ -55,6 +61,7 @@ PHASE_TIME = Instrument(
     "keystone.request.phase.time",
     "s",
     "Self time of requests by phase and operation; its sum is their wall time",
+    (*REQUEST_ATTRIBUTES, PHASE, OPERATION),
 )
 
 #: By the name of the count in ``keylag_otel.clock.COUNTS``.
@@ -63,11 +70,13 @@ COUNTERS = {
         "keystone.request.sql.statements",
         "{statement}",
         "SQL statements that requests sent",
+        REQUEST_ATTRIBUTES,
     ),
     "cache_calls": Instrument(
         "keystone.request.cache.calls",
         "{call}",
         "Calls that requests made to the cache backend, each a round trip",
+        REQUEST_ATTRIBUTES,
     ),
 }
 
@@ -172,5 +181,33 @@ TALLIES = {
         "{fault}",
         "Exceptions inside Keylag itself, none of which reached Keystone",
         (SEAM,),
+    ),
+}
+
+#: Read when metrics are exported; by the name in ``gauges.READ``.
+GAUGES = {
+    "fernet_keys": Instrument(
+        "keystone.fernet.keys",
+        "{key}",
+        "Keys in a Fernet repository; to decrypt a token all may have to be read",
+        (KEY_REPOSITORY,),
+    ),
+    "fernet_primary_age": Instrument(
+        "keystone.fernet.primary_key.age",
+        "s",
+        "Time since the primary key of a Fernet repository was written",
+        (KEY_REPOSITORY,),
+    ),
+    "password_hash_cost": Instrument(
+        "keystone.password_hash.cost",
+        "{cost}",
+        "Configured cost of new passwords: rounds, or log2 of n for scrypt",
+        (HASH_ALGORITHM,),
+    ),
+    "configuration_info": Instrument(
+        "keystone.configuration.info",
+        "{info}",
+        "Always 1; its attributes are the choices that decide where time goes",
+        (CACHE_BACKEND, TOKEN_PROVIDER, HASH_ALGORITHM),
     ),
 }

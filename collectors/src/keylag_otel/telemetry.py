@@ -18,7 +18,7 @@ from typing import Any
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
 
-from keylag_otel import instruments
+from keylag_otel import gauges, instruments
 from keylag_otel.clock import COUNTS
 from keylag_otel.ledger import LEDGER
 from keylag_otel.version import __version__
@@ -140,13 +140,16 @@ def _create_instruments(meter: Meter) -> None:
         _observe(meter, instruments.COUNTERS[name], partial(LEDGER.count, name))
     for name, instrument in instruments.TALLIES.items():
         _observe(meter, instrument, partial(LEDGER.tallied, name))
+    for name, read in gauges.READ.items():
+        _observe(meter, instruments.GAUGES[name], read, meter.create_observable_gauge)
 
 
-def _observe(meter: Meter, instrument: instruments.Instrument, read: Any) -> None:
+def _observe(
+    meter: Meter, instrument: instruments.Instrument, read: Any, create: Any = None
+) -> None:
     def observe(options: CallbackOptions) -> Iterator[Observation]:
         del options
         return (Observation(value, attributes) for value, attributes in read())
 
-    meter.create_observable_counter(
-        instrument.name, [observe], instrument.unit, instrument.description
-    )
+    create = create or meter.create_observable_counter
+    create(instrument.name, [observe], instrument.unit, instrument.description)

@@ -1,0 +1,115 @@
+"""Methods, refusals and hashes, as labels from closed sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from keylag_otel import authentication, gauges, revocation
+from keylag_otel.tally import attributes_of
+
+
+def counted(clock) -> dict[tuple, int]:
+    return {
+        tuple(attributes_of(number)[1].values()): count
+        for number, count in clock.tallies.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("hashed", "found"),
+    [
+        ("$2b$12$" + "a" * 53, ("bcrypt", 12)),
+        ("$2a$04$" + "a" * 53, ("bcrypt", 4)),
+        ("$bcrypt-sha256$v=2,t=2b,r=10$salt$digest", ("bcrypt_sha256", 10)),
+        ("$bcrypt-sha256$2b,12$salt$digest", ("other", 0)),
+        ("$scrypt$ln=16,r=8,p=1$salt$digest", ("scrypt", 16)),
+        ("$pbkdf2-sha512$25000$salt$digest", ("pbkdf2_sha512", 25000)),
+        ("$6$rounds=10000$salt$digest", ("sha512_crypt", 10000)),
+        ("plain text?", ("other", 0)),
+        ("", ("other", 0)),
+    ],
+)
+def test_a_hash_tells_its_algorithm_and_cost(hashed, found) -> None:
+    assert authentication.algorithm_of(hashed) == found
+
+
+def test_checks_and_new_hashes_are_counted_apart(running) -> None:
+    hashed = "$2b$12$" + "a" * 53
+    authentication.note_check(running, ("secret", hashed), {})
+    authentication.note_check(running, (), {"password": "secret", "hashed": hashed})
+    authentication.note_check(running, ("secret", None), {})
+    authentication.note_hash(running, ("secret",), hashed)
+
+    assert counted(running) == {("bcrypt", 12, "check"): 2, ("bcrypt", 12, "set"): 1}
+
+
+def test_methods_are_one_label_in_a_fixed_order(running) -> None:
+    auth = {"identity": {"methods": ["totp", "password", "x" * 500, "y"]}}
+
+    authentication.note_method(running, (auth,), {})
+
+    assert running.auth_method == "other+password+totp"
+
+
+def test_a_refusal_has_the_name_of_keystones_exception_and_no_other(running) -> None:
+    known = type("UserDisabled", (Exception,), {"__module__": "keystone.exception"})
+    running.auth_method = "password"
+
+    authentication.note_failure(running, known())
+    authentication.note_failure(running, ValueError())
+
+    assert counted(running) == {
+        ("password", "UserDisabled"): 1,
+        ("password", "other"): 1,
+    }
+
+
+class Event:
+    """A revocation event with some of its attributes set."""
+
+    def __init__(self, **attributes: str) -> None:
+        self.__dict__.update(attributes)
+
+
+@pytest.mark.parametrize(
+    ("event", "kind"),
+    [
+        (Event(user_id="u"), "user"),
+        (Event(user_id="u", project_id="p"), "project"),
+        (Event(user_id="u", audit_id="a"), "audit_id"),
+        (Event(audit_chain_id="c", domain_id="d"), "audit_chain"),
+        (Event(domain_scope_id="d"), "domain"),
+        (Event(trust_id="t", user_id=None), "trust"),
+        (Event(), "other"),
+    ],
+)
+def test_an_event_is_of_its_most_telling_kind(event, kind) -> None:
+    assert revocation.kind_of(event) == kind
+
+
+def test_fetched_and_written_events_are_counted_by_kind(running) -> None:
+    revocation.note_fetched(running, (), [Event(user_id="u"), Event(user_id="v")])
+    revocation.note_written(running, ("manager", Event(audit_id="a")), {})
+
+    assert counted(running) == {("user",): 2, ("audit_id",): 1}
+
+
+def test_before_keystone_runs_there_is_nothing_to_read(monkeypatch) -> None:
+    monkeypatch.setattr(gauges, "_configuration", lambda: None)
+
+    assert [list(read()) for read in gauges.READ.values()] == [[], [], [], []]
+
+
+def test_key_repositories_are_read_as_they_are_now(monkeypatch, tmp_path) -> None:
+    for name in ("0", "3", "7", "not-a-key"):
+        (tmp_path / name).write_text("key")
+    group = type("Group", (), {"key_repository": str(tmp_path)})
+    absent = type("Group", (), {"key_repository": str(tmp_path / "absent")})
+    groups = {"fernet_tokens": group, "fernet_receipts": absent}
+    monkeypatch.setattr(gauges, "_configuration", lambda: groups)
+
+    repository = {"keystone.fernet.repository": "tokens"}
+    ((age, attributes),) = gauges.fernet_primary_age()
+    assert list(gauges.fernet_keys()) == [(3, repository)]
+    assert attributes == repository
+    assert 0 <= age < 60

@@ -1,0 +1,155 @@
+"""Cache layers with a real dogpile region and a backend of each shape."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+from dogpile.cache import make_region
+from dogpile.cache.api import NO_VALUE, CacheBackend
+
+from keylag_otel import cache_layers
+from keylag_otel.tally import attributes_of
+
+
+class Shelf(CacheBackend):
+    """A backend that keeps objects, as the memcached ones do."""
+
+    def __init__(self) -> None:
+        self.kept = {}
+
+    def get(self, key):
+        return self.kept.get(key, NO_VALUE)
+
+    def get_multi(self, keys):
+        return [self.get(key) for key in keys]
+
+    def set(self, key, value):
+        self.kept[key] = value
+
+    def delete(self, key):
+        self.kept.pop(key, None)
+
+
+class Wire(Shelf):
+    """A backend that keeps bytes, as the Redis one does."""
+
+    def get_serialized(self, key):
+        return self.kept.get(key, NO_VALUE)
+
+    def set_serialized(self, key, value):
+        self.kept[key] = value
+
+
+class Broken(Shelf):
+    """A backend whose server is gone."""
+
+    def get(self, key):
+        raise ConnectionError(key)
+
+
+def counted(clock) -> dict[tuple, int]:
+    return {
+        (name, *attributes.values()): count
+        for number, count in clock.tallies.items()
+        for name, attributes in [attributes_of(number)]
+    }
+
+
+@pytest.fixture
+def watched():
+    """Return a maker of fresh, watched backends of a class."""
+
+    def make(kind):
+        fresh = type(kind.__name__, (kind,), {})
+        backend = fresh()
+        cache_layers.give_layer(backend, "tokens", cache_layers.BACKEND)
+        cache_layers.watch_class(fresh)
+        return backend
+
+    return make
+
+
+def test_hits_misses_and_changes_are_counted_per_region(running, watched) -> None:
+    backend = watched(Shelf)
+
+    backend.get("a")
+    backend.set("a", object())
+    backend.get("a")
+    backend.delete("a")
+
+    where = ("cache_calls", "tokens", "backend")
+    assert counted(running) == {
+        (*where, "get", "miss"): 1,
+        (*where, "get", "hit"): 1,
+        (*where, "set", "done"): 1,
+        (*where, "delete", "done"): 1,
+    }
+    assert running.counts[1] == 4
+
+
+def test_bytes_are_counted_where_values_are_serialised(running, watched) -> None:
+    backend = watched(Wire)
+
+    backend.set_serialized("a", b"12345")
+    backend.get_serialized("a")
+    backend.get_serialized("b")
+
+    seen = counted(running)
+    assert seen[("cache_bytes", "tokens", "transmit")] == 5
+    assert seen[("cache_bytes", "tokens", "receive")] == 5
+    assert seen[("cache_calls", "tokens", "backend", "get", "miss")] == 1
+
+
+def test_several_keys_are_several_look_ups_in_one_round_trip(running, watched) -> None:
+    backend = watched(Shelf)
+    backend.kept["a"] = object()
+
+    backend.get_multi(["a", "b", "c"])
+
+    seen = counted(running)
+    assert seen[("cache_calls", "tokens", "backend", "get", "hit")] == 1
+    assert seen[("cache_calls", "tokens", "backend", "get", "miss")] == 2
+    assert running.counts[1] == 1
+
+
+def test_an_error_is_counted_by_type_and_raised(running, watched) -> None:
+    with pytest.raises(ConnectionError):
+        watched(Broken).get("a-key-with-a-token")
+
+    assert counted(running) == {("cache_errors", "tokens", "ConnectionError"): 1}
+
+
+def test_a_class_is_watched_once(watched) -> None:
+    backend = watched(Shelf)
+    before = type(backend).get
+
+    cache_layers.watch_class(type(backend))
+
+    assert type(backend).get is before
+
+
+def test_a_backend_of_an_unknown_region_is_counted_as_such(running, watched) -> None:
+    backend = watched(Shelf)
+    del backend._keylag_layer
+
+    backend.get("a")
+
+    assert ("cache_calls", "unknown", "backend", "get", "miss") in counted(running)
+
+
+def test_the_null_backend_asks_nobody() -> None:
+    region = make_region().configure("dogpile.cache.null")
+
+    assert cache_layers.is_null(region.backend)
+
+
+def test_the_request_local_layer_counts_by_its_answer(running) -> None:
+    proxy = types.SimpleNamespace()
+    cache_layers.give_layer(proxy, "tokens", cache_layers.REQUEST_LOCAL)
+
+    cache_layers.note_local(running, (proxy,), NO_VALUE)
+    cache_layers.note_local(running, (proxy,), object())
+
+    where = ("cache_calls", "tokens", "request_local", "get")
+    assert counted(running) == {(*where, "miss"): 1, (*where, "hit"): 1}

@@ -109,7 +109,7 @@ def test_the_comment_says_route_and_operation(running, monkeypatch) -> None:
     running.at = cell_of("sql", "validate")
 
     assert sql_comment.commented("SELECT 1", running) == (
-        "SELECT 1 /*keylag:route='POST /v3/auth/tokens',operation='validate'*/"
+        "SELECT 1/*keylag:route='POST /v3/auth/tokens',operation='validate'*/"
     )
 
 

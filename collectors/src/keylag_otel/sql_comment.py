@@ -1,8 +1,9 @@
 """A constant comment that tells the database what a statement is for.
 
-    SELECT ... /*keylag:route='POST /v3/auth/tokens',operation='validate'*/
+    SELECT .../*keylag:route='POST /v3/auth/tokens',operation='validate'*/
 
-It holds a route template and an operation, never an id, so that a slow log can
+pt-query-digest takes a blank between the two for a part of the statement, so
+there is none.  The comment holds a route template and an operation, never an id, so that a slow log can
 be split by them.  Off by default; switched on by KEYLAG_SQL_COMMENT.
 """
 
@@ -26,10 +27,10 @@ class Switch:
 
 @lru_cache(maxsize=1024)
 def comment(method: str, route: str, operation: str) -> str:
-    """Return the comment, with a space before it."""
+    """Return the comment; directly behind a statement, it leaves its digest alone."""
     name = quote(f"{method} {route}", safe=_SAFE)
     # A driver that formats statements would take a per cent sign for its own.
-    return f" /*keylag:route='{name}',operation='{operation}'*/".replace("%", "%%")
+    return f"/*keylag:route='{name}',operation='{operation}'*/".replace("%", "%%")
 
 
 def commented(statement: Any, clock: Any) -> Any:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_CLASSES = 20_000
 MAX_CACHE_BYTES = 32 << 20
 MAX_KEY_BYTES = 64 << 10
-FLUSH_BYTES = 8 << 20
+FLUSH_BYTES = 2 << 20
 """After so much text the waiting events are summed, and their memory is free."""
 
 _COMMAND = b"# administrator command: "

@@ -35,7 +35,7 @@ Rows = list[tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]]
 # lines that carry no flag of ours (MariaDB's Thread_id and Rows_affected) are
 # passed over; any other line is kept in `before` or `flags`.
 _EVENT = re.compile(
-    rb"(?: Time: [^\n]*+\n#)?+ User@Host: [^\n]*+\n"
+    rb"#?+(?: Time: [^\n]*+\n#)?+ User@Host: [^\n]*+\n"
     rb"(?:# Thread_id: [^\n]*+\n|(# (?!Query_time)[^\n]*+\n))?+"
     rb"# Query_time: ([0-9]{1,12}+(?:\.[0-9]{1,12}+)?+)"
     rb"  Lock_time: ([0-9]{1,12}+(?:\.[0-9]{1,12}+)?+) ++"
@@ -66,7 +66,7 @@ _FIELD = re.compile(rb"(\w+):\s+(\S+)")
 _TIME = re.compile(rb"\d{1,12}(?:\.\d{1,12})?")
 _COUNT = re.compile(rb"\d{1,20}")
 _ZERO = (b"0",)
-_LITERAL_TROUBLE = re.compile(rb"[#(*]|--")
+_LITERAL_TROUBLE = (b"#", b"(", b"*", b"--")
 
 
 def findall(block: bytes) -> Rows | None:
@@ -91,7 +91,8 @@ def without_literals(block: bytes) -> bytes | None:
     if b"\\" in block or b'"' in block:
         return None
     pieces = block.split(b"'")
-    if not len(pieces) % 2 or _LITERAL_TROUBLE.search(b"".join(pieces[1::2])):
+    literals = b"".join(pieces[1::2])
+    if not len(pieces) % 2 or any(sign in literals for sign in _LITERAL_TROUBLE):
         return None
     return b"?".join(pieces[::2])
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from keylag_exporters.slow_log.comment import Tag
 from keylag_exporters.slow_log.fingerprint import MAX_TEXT, class_id
@@ -18,6 +18,9 @@ BUCKETS = (
     0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
     0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0,
 )  # fmt: skip
+
+Key: TypeAlias = tuple[str, Tag]
+Group: TypeAlias = tuple[str, Tag]
 
 # flag of an event: what says so in the headers of MariaDB, Percona and MySQL 8, and
 # what of that has to be taken away again, a number of zero
@@ -36,13 +39,18 @@ FLAGS = {
 }
 
 
-@dataclass
+@dataclass(slots=True)
 class Totals:
-    """Sums over events; times in seconds, `buckets` cumulative over BUCKETS."""
+    """Sums over events.
+
+    Times are whole microseconds, the precision of the log: differences of such sums
+    are exact, so that a counter made of them never steps back. `buckets` are
+    cumulative over BUCKETS.
+    """
 
     count: int = 0
-    query_time_seconds_sum: float = 0.0
-    lock_time_seconds_sum: float = 0.0
+    query_time_us: int = 0
+    lock_time_us: int = 0
     rows_sent: int = 0
     rows_examined: int = 0
     errors: int = 0
@@ -51,6 +59,27 @@ class Totals:
     temporary_tables: int = 0
     disk_temporary_tables: int = 0
     buckets: list[int] = field(default_factory=lambda: [0] * len(BUCKETS))
+
+    @classmethod
+    def of(cls, rows: Rows) -> Totals:
+        """Return the sums of a batch of events, made column by column."""
+        before, query, lock, sent, examined, flags, _ = zip(*rows, strict=True)
+        times = sorted(map(float, query))
+        made = cls(
+            count=len(times),
+            query_time_us=round(sum(times) * 1e6),
+            lock_time_us=round(sum(map(float, lock)) * 1e6),
+            rows_sent=sum(map(int, sent)),
+            rows_examined=sum(map(int, examined)),
+            buckets=[bisect_right(times, upper) for upper in BUCKETS],
+        )
+        made._count_flags(b"\n".join(filter(None, before + flags)))
+        return made
+
+    def _count_flags(self, headers: bytes) -> None:
+        """Count each flag in the joined headers of a batch."""
+        for name, (yes, no) in FLAGS.items() if headers else ():
+            setattr(self, name, sum(map(headers.count, yes)) - sum(map(headers.count, no)))
 
     def add(self, other: Totals, sign: int = 1) -> None:
         """Add (or with -1 take away) the sums of another."""
@@ -61,31 +90,14 @@ class Totals:
 
     def copy(self) -> Totals:
         """Return an independent copy."""
-        twin = Totals()
-        twin.add(self)
-        return twin
+        return Totals(**self.as_dict())
 
-    def count_rows(self, rows: Rows) -> None:
-        """Add a batch of events, column by column."""
-        before, query, lock, sent, examined, flags, _ = zip(*rows, strict=True)
-        times = sorted(map(float, query))
-        self.count += len(times)
-        self.query_time_seconds_sum += sum(times)
-        self.lock_time_seconds_sum += sum(map(float, lock))
-        self.rows_sent += sum(map(int, sent))
-        self.rows_examined += sum(map(int, examined))
-        counts = zip(self.buckets, BUCKETS, strict=True)
-        self.buckets = [n + bisect_right(times, upper) for n, upper in counts]
-        self._count_flags(b"\n".join(filter(None, before + flags)))
-
-    def _count_flags(self, headers: bytes) -> None:
-        """Count each flag in the joined headers of a batch."""
-        for name, (yes, no) in FLAGS.items() if headers else ():
-            count = sum(map(headers.count, yes)) - sum(map(headers.count, no))
-            setattr(self, name, getattr(self, name) + count)
+    def as_dict(self) -> dict[str, Any]:
+        """Return the sums by name."""
+        return asdict(self)
 
 
-NUMBERS = tuple(n for n in Totals.__dataclass_fields__ if n != "buckets")
+NUMBERS = tuple(f.name for f in fields(Totals) if f.name != "buckets")
 
 
 class StatementClass:
@@ -100,15 +112,21 @@ class StatementClass:
         self.pending: Rows = []
 
     @property
-    def key(self) -> tuple[str, Tag]:
+    def key(self) -> Key:
         """What tells this class from all others."""
         return self.id, self.tag
 
-    def flush(self) -> None:
-        """Sum the pending events."""
-        if self.pending:
-            rows, self.pending[:] = list(self.pending), []
-            self.totals.count_rows(rows)
+    @property
+    def group(self) -> Group:
+        """The histogram that this class is part of."""
+        return self.table_class, self.tag
+
+    def flush(self) -> Totals:
+        """Sum the pending events and return what they add."""
+        more = Totals.of(self.pending)
+        self.pending.clear()
+        self.totals.add(more)
+        return more
 
     def as_dict(self) -> dict[str, Any]:
         """Return what a restart needs to go on counting."""
@@ -116,7 +134,7 @@ class StatementClass:
             "fingerprint": self.fingerprint.decode("latin-1"),
             "id": self.id,
             "tag": list(self.tag),
-            "totals": vars(self.totals),
+            "totals": self.totals.as_dict(),
         }
 
     @classmethod

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import gc
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from keylag_exporters.slow_log import comment, events
-from keylag_exporters.slow_log.classes import StatementClass, Totals
+from keylag_exporters.slow_log.classes import (
+    Group,
+    Key,
+    StatementClass,
+    Totals,
+)
 from keylag_exporters.slow_log.events import Row
 from keylag_exporters.slow_log.fingerprint import fingerprint
 
@@ -29,20 +35,26 @@ Append = Callable[[tuple[bytes, ...]], None]
 class Digest:
     """Counts of everything fed so far.
 
-    Memory is bounded: at most `max_classes` classes are kept, those beyond are
-    summed in `folded`; the cache of statements is emptied when it is full.
+    Memory is bounded: at most `max_classes` classes are kept, of those beyond only
+    `total` and `groups` know; the cache of statements is emptied when it is full.
     """
 
     def __init__(self, max_classes: int = MAX_CLASSES) -> None:
-        self.classes: dict[tuple[str, comment.Tag], StatementClass] = {}
-        self.folded = Totals()
-        self.events = 0
+        self.classes: dict[Key, StatementClass] = {}
+        self.total = Totals()
+        self.groups: defaultdict[Group, Totals] = defaultdict(Totals)
         self.skipped = 0
+        self.forgotten = 0
         self._max_classes = max_classes
         self._tags = comment.Tags()
         self._cache: dict[bytes, Append] = {}
         self._cached_bytes = 0
         self._waiting = 0
+
+    @property
+    def events(self) -> int:
+        """Events counted up to the last flush."""
+        return self.total.count
 
     def feed(self, block: bytes) -> None:
         """Count a block of whole events: it starts after a separator, ends with one."""
@@ -57,10 +69,13 @@ class Digest:
     def flush(self) -> None:
         """Sum what was counted since the last flush."""
         for one in self.classes.values():
-            one.flush()
+            if one.pending:
+                more = one.flush()
+                self.total.add(more)
+                self.groups[one.group].add(more)
         self._waiting = 0
         if len(self.classes) > self._max_classes:
-            self._fold()
+            self._forget()
 
     def _feed_fast(self, block: bytes) -> bool:
         """Count a block whose events are all of the usual form; else do nothing."""
@@ -70,7 +85,6 @@ class Digest:
         rows = None if plain is None else events.findall(plain)
         if rows is None:
             return False
-        self.events += len(rows)
         cache = self._cache
         for row in rows:
             try:
@@ -84,7 +98,6 @@ class Digest:
         if row is None:
             self.skipped += 1
             return
-        self.events += 1
         statement = row.statement
         if comment.MARK in statement:
             statement = self._tags.shorten(statement)
@@ -108,7 +121,6 @@ class Digest:
 
     def _look_again(self, fields: tuple[bytes, ...]) -> None:
         """Count an event that only looked like one of the usual form."""
-        self.events -= 1
         for row in events.unusual(events.text_of(Row(*fields))):
             self._count_one(row)
 
@@ -125,16 +137,35 @@ class Digest:
             self._cached_bytes = len(statement) + 200
         self._cache[statement] = append
 
-    def _fold(self) -> None:
-        """Sum the half of the classes that took least time, and forget them."""
-        order = sorted(
-            self.classes.values(), key=lambda one: one.totals.query_time_seconds_sum
-        )
-        for one in order[: len(order) // 2]:
-            self.folded.add(one.totals)
+    def _forget(self) -> None:
+        """Forget the half of the classes that took least time."""
+        by_time = sorted(self.classes.values(), key=lambda c: c.totals.query_time_us)
+        for one in by_time[: len(by_time) // 2]:
             del self.classes[one.key]
+            self.forgotten += 1
         self._cache.clear()
         self._cached_bytes = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what a restart needs to go on counting; flush first."""
+        groups = [[name, list(tag), t.as_dict()] for (name, tag), t in self.groups.items()]
+        return {
+            "classes": [one.as_dict() for one in self.classes.values()],
+            "groups": groups,
+            "total": self.total.as_dict(),
+            "skipped": self.skipped,
+            "forgotten": self.forgotten,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on counting from what `as_dict` returned."""
+        classes = map(StatementClass.from_dict, saved["classes"])
+        self.classes = {one.key: one for one in classes}
+        for name, tag, totals in saved["groups"]:
+            self.groups[name, comment.Tag(*tag)] = Totals(**totals)
+        self.total = Totals(**saved["total"])
+        self.skipped, self.forgotten = saved["skipped"], saved["forgotten"]
+        self._cache.clear()
 
 
 @contextmanager

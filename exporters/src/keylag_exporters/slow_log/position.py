@@ -6,9 +6,11 @@ that holds through rename, copy-truncate and re-creation.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import re
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 PROBE_BYTES = 1024
 FORMAT = 1
+_ROTATED = r"[-.](\d[\d-]*|old|bak|prev)"
+"""What logrotate and people append to the name of a log."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,12 @@ def _probe(file: IO[bytes], offset: int) -> str:
 
 def siblings(path: Path) -> list[Path]:
     """Return the log and its rotated, uncompressed predecessors, oldest first."""
+    names = re.compile(re.escape(path.name) + _ROTATED)
     found = []
-    for entry in path.parent.glob(path.name + "*"):
-        if entry.is_file() and entry.suffix not in (".gz", ".xz", ".zst", ".bz2"):
-            found.append((entry == path, entry.stat().st_mtime, entry))
+    for entry in path.parent.iterdir():
+        if entry == path or names.fullmatch(entry.name):
+            with contextlib.suppress(OSError):
+                found.append((entry == path, entry.stat().st_mtime, entry))
     return [entry for _, _, entry in sorted(found)]
 
 

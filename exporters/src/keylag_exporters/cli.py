@@ -89,7 +89,9 @@ def _run(
     """Check everything, then open the sources and serve."""
     kinds = {kind.name: kind for kind in SOURCES}
     try:
-        settings = {name: complete(kinds[name], given) for name, given in wanted.items()}
+        settings = {
+            name: complete(kinds[name], given) for name, given in wanted.items()
+        }
         config = web_config.load(file)
     except (SettingsError, web_config.WebConfigError) as error:
         raise click.ClickException(str(error)) from error
@@ -175,7 +177,11 @@ def _with_once(command: click.Command) -> click.Command:
     serving: Callable[..., Any] | None = command.callback
 
     def run(
-        once: str | None, output: str, since: str | None, until: str | None, **flags: Any
+        once: str | None,
+        output: str,
+        since: str | None,
+        until: str | None,
+        **flags: Any,
     ) -> None:
         if once is None:
             if serving:
@@ -190,7 +196,9 @@ def _with_once(command: click.Command) -> click.Command:
 
     command.callback = run
     command.params += [
-        click.Option(["--once"], help="Read FILE (- is standard input, gzip too) once."),
+        click.Option(
+            ["--once"], help="Read FILE (- is standard input, gzip too) once."
+        ),
         click.Option(
             ["--output"],
             type=click.Choice(["json", "table", "log"]),

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 Statistics = dict[str, str]
 
-_WORDS = {"yes": "1", "no": "0"}
-_TIMEVALS = ("rusage_user", "rusage_system")
+_WORDS = {"yes": "1", "no": "0", "True": "1", "False": "0"}
 
 
 class Memcached:
@@ -68,7 +67,8 @@ class Memcached:
 
 def _ask(client: Client, *what: str) -> Statistics:
     """Return one kind of statistics as text."""
-    return {_text(name): _text(value) for name, value in client.stats(*what).items()}
+    found = client.stats(*what)  # type: ignore[no-untyped-call]
+    return {_text(name): _text(value) for name, value in found.items()}
 
 
 def _text(value: Any) -> str:
@@ -86,12 +86,9 @@ def _by_slab(statistics: Statistics, prefix: str) -> dict[str, Statistics]:
     return found
 
 
-def _number(name: str, value: str) -> float:
-    """Return a statistic as a number: words, and microseconds after a dot."""
-    if name in _TIMEVALS:
-        seconds, _, micros = value.partition(".")
-        return int(seconds) + int(micros or 0) / 10 ** max(6, len(micros))
-    return float({"True": "1", "False": "0", **_WORDS}.get(value, value))
+def _number(value: str) -> float:
+    """Return a statistic as a number; a yes is a one."""
+    return float(_WORDS.get(value, value))
 
 
 def _add(
@@ -103,7 +100,7 @@ def _add(
     """Add every statistic of a table that the server has."""
     for key, name, _ in rows:
         if key in statistics:
-            value = _number(key, statistics[key])
+            value = _number(statistics[key])
             families.add(f"memcached_{name}", value, *labels)
 
 

@@ -172,7 +172,7 @@ SLABS: tuple[Row, ...] = tuple(
 LRU_HITS = (("hot", "hits_to_hot"), ("warm", "hits_to_warm"), ("cold", "hits_to_cold"),
             ("temporary", "hits_to_temp"))  # fmt: skip
 
-# (command, status, statistic)
+# Each row names command, status and statistic.
 COMMANDS = (
     *(
         (command, status, f"{command}_{plural}")

@@ -59,12 +59,12 @@ COMMAND_BUCKETS = (
     (10.0, "cnt_10s"),
 )
 COMMANDS = (
-    "SELECT Command, Total_Time_us, Total_cnt, "
+    "SELECT Command, Total_Time_us, Total_cnt, "  # noqa: S608 -- constants alone
     + ", ".join(column for _, column in COMMAND_BUCKETS)
     + " FROM stats.stats_mysql_commands_counters WHERE Total_cnt > 0"
 )
 
-# (variable, family, label)
+# Each row names the variable, the family, and the label if there is one.
 _GLOBALS = (
     ("ConnPool_get_conn_immediate", "pool_requests_total", "immediate"),
     ("ConnPool_get_conn_success", "pool_requests_total", "success"),

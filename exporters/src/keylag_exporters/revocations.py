@@ -54,11 +54,11 @@ COUNT_LIVE = f"""
 SELECT kind, COUNT(*) FROM (
   SELECT CASE {_CASE} ELSE 'other' END AS kind
     FROM revocation_event WHERE {LIVE} LIMIT {{limit:d}}) AS live GROUP BY kind
-"""
+"""  # noqa: S608 -- constants alone
 COUNT_EXPIRED = f"""
 SELECT COUNT(*) FROM (
   SELECT 1 FROM revocation_event WHERE {EXPIRED} LIMIT {{limit:d}}) AS expired
-"""
+"""  # noqa: S608 -- constants alone
 FETCHED = """
 SELECT COUNT(*) FROM (
   SELECT 1 FROM revocation_event
@@ -71,7 +71,8 @@ SELECT TIMESTAMPDIFF(SECOND, MIN(revoked_at), UTC_TIMESTAMP()), MAX(id)
   FROM revocation_event
 """
 STATISTICS = """
-SELECT GROUP_CONCAT(column_name ORDER BY seq_in_index) FROM information_schema.statistics
+SELECT GROUP_CONCAT(column_name ORDER BY seq_in_index)
+  FROM information_schema.statistics
  WHERE table_schema = DATABASE() AND table_name = 'revocation_event'
  GROUP BY index_name
 """

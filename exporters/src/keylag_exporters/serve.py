@@ -57,7 +57,7 @@ class _Server(ThreadingMixIn, WSGIServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say in one line that a connection failed; clients may do as they like."""
-        LOG.debug("connection from %s failed", client_address, exc_info=True)
+        LOG.debug("%s from %s failed", request, client_address)
 
 
 class _Server6(_Server):

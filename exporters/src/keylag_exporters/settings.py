@@ -12,7 +12,9 @@ from keylag_exporters.model import Kind, Option
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-TIMEOUT = Option("timeout", "Seconds that a scrape of this source may take.", float, 5.0)
+TIMEOUT = Option(
+    "timeout", "Seconds that a scrape of this source may take.", float, 5.0
+)
 
 
 class SettingsError(Exception):

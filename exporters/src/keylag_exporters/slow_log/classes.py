@@ -79,7 +79,9 @@ class Totals:
     def _count_flags(self, headers: bytes) -> None:
         """Count each flag in the joined headers of a batch."""
         for name, (yes, no) in FLAGS.items() if headers else ():
-            setattr(self, name, sum(map(headers.count, yes)) - sum(map(headers.count, no)))
+            setattr(
+                self, name, sum(map(headers.count, yes)) - sum(map(headers.count, no))
+            )
 
     def add(self, other: Totals, sign: int = 1) -> None:
         """Add (or with -1 take away) the sums of another."""

@@ -29,7 +29,8 @@ FLUSH_BYTES = 2 << 20
 
 _COMMAND = b"# administrator command: "
 
-Append = Callable[[tuple[bytes, ...]], None]
+Fields = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]
+Append = Callable[[Fields], None]
 
 
 class Digest:
@@ -119,7 +120,7 @@ class Digest:
             self._remember(statement, append)
         return append
 
-    def _look_again(self, fields: tuple[bytes, ...]) -> None:
+    def _look_again(self, fields: Fields) -> None:
         """Count an event that only looked like one of the usual form."""
         for row in events.unusual(events.text_of(Row(*fields))):
             self._count_one(row)
@@ -148,7 +149,9 @@ class Digest:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what a restart needs to go on counting; flush first."""
-        groups = [[name, list(tag), t.as_dict()] for (name, tag), t in self.groups.items()]
+        groups = [
+            [name, list(tag), t.as_dict()] for (name, tag), t in self.groups.items()
+        ]
         return {
             "classes": [one.as_dict() for one in self.classes.values()],
             "groups": groups,

@@ -8,7 +8,7 @@ import re
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import IO, TYPE_CHECKING, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 from keylag_exporters.slow_log.classes import StatementClass, Totals
 from keylag_exporters.slow_log.digest import Digest
@@ -16,6 +16,7 @@ from keylag_exporters.slow_log.events import SEPARATOR
 from keylag_exporters.slow_log.stream import BLOCK_BYTES, Stream
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Iterator
 
 ONCE_CLASSES = 200_000
@@ -83,7 +84,7 @@ def _blocks(file: str) -> Iterator[bytes]:
 def _open(file: str) -> IO[bytes]:
     """Open a file or standard input; gzip is recognised by its first bytes."""
     opened = sys.stdin.buffer if file == "-" else open(file, "rb")  # noqa: SIM115, PTH123 -- closed by the caller; `file` may be a pipe
-    packed = opened.peek(2).startswith(_GZIP)
+    packed = cast("io.BufferedReader", opened).peek(2).startswith(_GZIP)
     return gzip.GzipFile(fileobj=opened) if packed else opened  # type: ignore[return-value]
 
 
@@ -129,7 +130,11 @@ def _merge(same: list[StatementClass]) -> dict[str, Any]:
         "table_class": first.table_class,
         **_sums(sums),
         "by_tag": [
-            {"route": one.tag.route, "operation": one.tag.operation, **_sums(one.totals)}
+            {
+                "route": one.tag.route,
+                "operation": one.tag.operation,
+                **_sums(one.totals),
+            }
             for one in same
             if any(one.tag)
         ],

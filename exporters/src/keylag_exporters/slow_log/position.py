@@ -63,7 +63,7 @@ def siblings(path: Path) -> list[Path]:
 def save(path: Path, state: dict[str, Any]) -> None:
     """Write a state file whole or not at all."""
     temporary = path.with_name(path.name + ".new")
-    with temporary.open("w", opener=_private) as file:
+    with open(temporary, "w", opener=_private) as file:
         json.dump({"format": FORMAT, **state}, file)
         file.flush()
         os.fsync(file.fileno())

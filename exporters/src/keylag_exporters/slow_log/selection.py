@@ -69,11 +69,11 @@ class Selection:
 
     def as_dict(self) -> list[Any]:
         """Return what a restart needs to go on with the same series."""
-        return [[id_, list(tag), at.as_dict()] for (id_, tag), at in self._start.items()]
+        return [
+            [id_, list(tag), at.as_dict()] for (id_, tag), at in self._start.items()
+        ]
 
     def restore(self, saved: list[Any], classes: Mapping[Key, StatementClass]) -> None:
         """Go on with the series that `as_dict` described."""
-        self._start = {
-            (id_, Tag(*tag)): Totals(**at) for id_, tag, at in saved
-        }
+        self._start = {(id_, Tag(*tag)): Totals(**at) for id_, tag, at in saved}
         self._was_rest = set(classes) - set(self._start)

@@ -58,7 +58,9 @@ _COUNTERS = (
 
 METRICS = (
     *(
-        Declared(f"keylag_slow_log_{name}_total", "counter", f"{text} {_OF_CLASS}.", _CLASS)
+        Declared(
+            f"keylag_slow_log_{name}_total", "counter", f"{text} {_OF_CLASS}.", _CLASS
+        )
         for name, _, _, text in _COUNTERS
     ),
     Declared(
@@ -84,8 +86,12 @@ METRICS = (
         "counter",
         "Events that could not be understood.",
     ),
-    Declared("keylag_slow_log_read_bytes_total", "counter", "Bytes read since the start."),
-    Declared("keylag_slow_log_behind_bytes", "gauge", "Bytes written but not yet read."),
+    Declared(
+        "keylag_slow_log_read_bytes_total", "counter", "Bytes read since the start."
+    ),
+    Declared(
+        "keylag_slow_log_behind_bytes", "gauge", "Bytes written but not yet read."
+    ),
     Declared(
         "keylag_slow_log_file_changes_total",
         "counter",
@@ -236,7 +242,9 @@ KIND = Kind(
     options=(
         Option("file", "The slow log to follow.", required=True),
         Option("state", "Where position and counts are kept over a restart."),
-        Option("from-start", "Begin with what is already in the log.", bool, default=False),
+        Option(
+            "from-start", "Begin with what is already in the log.", bool, default=False
+        ),
         Option("top", "Classes that get series of their own.", int, 100),
     ),
     metrics=METRICS,

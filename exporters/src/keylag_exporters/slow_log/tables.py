@@ -18,23 +18,29 @@ TABLE_CLASSES: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("assignment", "assignment system_assignment"),
         (
             "application_credential",
-            "application_credential application_credential_role"
-            " application_credential_access_rule access_rule",
+            (
+                "application_credential application_credential_role"
+                " application_credential_access_rule access_rule"
+            ),
         ),
         ("trust", "trust trust_role"),
         ("group", "group user_group_membership expiring_user_group_membership"),
         ("role", "role role_option implied_role"),
         (
             "catalog",
-            "endpoint service region endpoint_group project_endpoint"
-            " project_endpoint_group policy_association",
+            (
+                "endpoint service region endpoint_group project_endpoint"
+                " project_endpoint_group policy_association"
+            ),
         ),
         ("project", "project project_tag project_option"),
         ("id_mapping", "id_mapping"),
         (
             "federation",
-            "identity_provider idp_remote_ids federation_protocol mapping"
-            " service_provider",
+            (
+                "identity_provider idp_remote_ids federation_protocol mapping"
+                " service_provider"
+            ),
         ),
         ("credential", "credential"),
         ("oauth1", "consumer request_token access_token"),

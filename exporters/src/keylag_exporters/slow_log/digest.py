@@ -106,18 +106,21 @@ class Digest:
         if plain is None:
             self._class_of(statement).pending.append(row)
         else:
-            (self._cache.get(plain) or self._append_for(plain))(row)
+            (self._cache.get(plain) or self._learn(plain))(row)
 
     def _append_for(self, statement: bytes) -> Append:
-        """Return what takes the events of a statement, and remember it."""
+        """Return what takes the events of a text that the fast way found."""
         if statement.startswith(_COMMAND) and b"\n" not in statement:
-            append = self._class_of(statement[2:]).pending.append
-        elif events.is_statement(statement):
-            append = self._class_of(statement).pending.append
-        else:
-            return self._look_again
-        if len(statement) <= MAX_KEY_BYTES:
-            self._remember(statement, append)
+            return self._learn(statement, statement[2:])
+        if events.is_statement(statement):
+            return self._learn(statement)
+        return self._look_again
+
+    def _learn(self, text: bytes, statement: bytes | None = None) -> Append:
+        """Return what takes the events of a statement, and remember it."""
+        append = self._class_of(statement or text).pending.append
+        if len(text) <= MAX_KEY_BYTES:
+            self._remember(text, append)
         return append
 
     def _look_again(self, fields: Fields) -> None:
@@ -139,9 +142,9 @@ class Digest:
         self._cache[statement] = append
 
     def _forget(self) -> None:
-        """Forget the half of the classes that took least time."""
-        by_time = sorted(self.classes.values(), key=lambda c: c.totals.query_time_us)
-        for one in by_time[: len(by_time) // 2]:
+        """Forget the classes that took least time, so that half the room is free."""
+        by_time = sorted(self.classes.values(), key=lambda c: -c.totals.query_time_us)
+        for one in by_time[self._max_classes // 2 :]:
             del self.classes[one.key]
             self.forgotten += 1
         self._cache.clear()

@@ -127,7 +127,8 @@ def unusual(chunk: bytes) -> Iterator[Row | None]:
 def text_of(row: Row) -> bytes:
     """Return an event's text again, for a second look at it."""
     head = b" Query_time: %b  Lock_time: %b  Rows_sent: %b  Rows_examined: %b\n"
-    return head % row[1:5] + row.before + b"# " + row.flags + row.statement
+    flags = b"# " + row.flags if row.flags else b""
+    return head % row[1:5] + row.before + flags + row.statement
 
 
 def _read(text: bytes) -> Row | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
@@ -26,11 +27,14 @@ GRACE_SECONDS = 30.0
 class Tail:
     """One open file, read to its end again and again."""
 
-    def __init__(self, path: Path, digest: Digest, offset: int = 0) -> None:
+    def __init__(
+        self, path: Path, digest: Digest, offset: int = 0, stream: Stream | None = None
+    ) -> None:
         self.file: IO[bytes] = path.open("rb", buffering=0)
         self.offset = offset
         self.quiet_since = 0.0
-        self._stream = Stream(digest)
+        self._digest = digest
+        self._stream = stream or Stream(digest)
         self._seen = Position.at(self.file, offset)
 
     @property
@@ -71,11 +75,12 @@ class Tail:
             self._stream.finish()
         return taken
 
-    def restart(self, offset: int = 0) -> None:
-        """Go on at another offset; what is held belongs to what is gone."""
-        self._stream.finish()
-        self.offset = offset
-        self._seen = Position.at(self.file, offset)
+    def restart(self) -> tuple[Position, Stream]:
+        """Go on at the top; return where reading was and what is held from there."""
+        before = self._seen, self._stream
+        self._stream, self.offset = Stream(self._digest), 0
+        self._seen = Position.at(self.file, 0)
+        return before
 
     def close(self) -> None:
         """Count what is left and close the file."""
@@ -172,10 +177,11 @@ class Follower:
         if self._now.was_cut:
             self._truncated(self._now)
         taken = self._now.read(most, self._clock())
-        status = self._path.stat()
-        renamed = (status.st_dev, status.st_ino) != self._now.identity
-        if renamed and not self._now.behind:
-            taken += self._renamed(self._now, most)
+        with contextlib.suppress(FileNotFoundError):  # between rename and new file
+            status = self._path.stat()
+            renamed = (status.st_dev, status.st_ino) != self._now.identity
+            if renamed and not self._now.behind:
+                taken += self._renamed(self._now, most)
         return taken
 
     def _renamed(self, tail: Tail, most: int) -> int:
@@ -191,13 +197,14 @@ class Follower:
         """Start again at the top; first read what a copy has that we have not."""
         LOG.info("%s was truncated, starting at its top", self._path)
         self.changes["truncated"] += 1
-        position = tail.position
+        position, stream = tail.restart()
         copies = [path for path in siblings(self._path) if path != self._path]
         copy = self._find(position, copies) if position.offset else None
-        tail.restart()
         if copy:
-            self._old.append(Tail(copy[0], self._digest, copy[1]))
+            self._old.append(Tail(copy[0], self._digest, copy[1], stream))
             self._old[-1].quiet_since = self._clock()
+        else:
+            stream.finish()
 
     def close(self) -> None:
         """Close the files; what is held stays uncounted, for the next start."""

@@ -83,7 +83,7 @@ def findall(block: bytes) -> Rows | None:
 
 
 def without_literals(block: bytes) -> bytes | None:
-    """Replace each '...' by a question mark, or return None where that is unsafe.
+    """Empty each quoted literal, or return None where that is unsafe.
 
     Unsafe is what makes quotes ambiguous (escapes, double quotes) and literals
     whose text changes a fingerprint: comment signs, parentheses, a separator.
@@ -94,7 +94,7 @@ def without_literals(block: bytes) -> bytes | None:
     literals = b"".join(pieces[1::2])
     if not len(pieces) % 2 or any(sign in literals for sign in _LITERAL_TROUBLE):
         return None
-    return b"?".join(pieces[::2])
+    return b"''".join(pieces[::2])
 
 
 def one_by_one(block: bytes) -> Iterator[Row | None]:

@@ -45,7 +45,7 @@ class Memcached:
         )
         try:
             general = _ask(client)
-            slabs = _by_slab(_ask(client, "slabs"), prefix="")
+            slabs = _ask(client, "slabs")
             items = _by_slab(_ask(client, "items"), prefix="items:")
             settings = _ask(client, "settings")
         except (OSError, MemcacheError):
@@ -55,10 +55,10 @@ class Memcached:
             client.close()
         families.add("memcached_up", 1)
         families.add("memcached_version", 1, general.get("version", ""))
-        _add(families, GENERAL, general)
+        _add(families, GENERAL, slabs | general)
         _add(families, SETTINGS, settings)
         _add_commands(families, general)
-        _add_slabs(families, slabs, items)
+        _add_slabs(families, _by_slab(slabs, prefix=""), items)
         return families
 
     def close(self) -> None:
@@ -123,10 +123,11 @@ def _add_slabs(
 ) -> None:
     """Add what is told of each slab class."""
     for slab, statistics in slabs.items():
-        _add(families, SLABS, statistics, slab)
+        # mem_requested moved from `slabs` to `items` in 1.5
+        _add(families, SLABS, items.get(slab, {}) | statistics, slab)
         _add_commands(families, statistics, slab)
     for slab, statistics in items.items():
-        _add(families, (r for r in ITEMS if r[0] != "mem_requested"), statistics, slab)
+        _add(families, ITEMS, statistics, slab)
         for lru, key in LRU_HITS:
             if key in statistics:
                 value = float(statistics[key])

@@ -96,7 +96,9 @@ def theirs(output: bytes) -> dict[str, tuple[int, str]]:
             one["query_count"],
             one["metrics"]["Query_time"]["sum"],
         )
-        for one in json.loads(output.decode("utf-8", "replace"), strict=False)["classes"]
+        for one in json.loads(output.decode("utf-8", "replace"), strict=False)[
+            "classes"
+        ]
     }
 
 
@@ -113,7 +115,9 @@ def compare(log: Path, rounds: int, core: int) -> dict[str, object]:
         for name, command in commands.items():
             runs[name].append(run(command, core))
     mine = ours(runs["ours"][-1]["output"])
-    cpu = {n: statistics.median(r["cpu_seconds"] for r in all_) for n, all_ in runs.items()}
+    cpu = {
+        n: statistics.median(r["cpu_seconds"] for r in all_) for n, all_ in runs.items()
+    }
     size = log.stat().st_size
     return {
         "bytes": size,

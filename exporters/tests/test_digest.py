@@ -156,7 +156,12 @@ COMMENT = b"/*keylag:route='POST /v3/auth/tokens',operation='validate'*/"
 
 
 @pytest.mark.parametrize(
-    "statement", [COMMENT + b" SELECT 'x'", b"SELECT 'x'" + COMMENT, b"/*a*/" + COMMENT + b"SELECT 'it\\'s'"]
+    "statement",
+    [
+        COMMENT + b" SELECT 'x'",
+        b"SELECT 'x'" + COMMENT,
+        b"/*a*/" + COMMENT + b"SELECT 'it\\'s'",
+    ],
 )
 def test_a_comment_is_a_tag_and_no_part_of_the_fingerprint(statement):
     digest = digest_of(EVENT.replace(b"SELECT 1", statement) * 2)

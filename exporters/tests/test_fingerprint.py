@@ -33,7 +33,13 @@ a.b|order by | ORDER BY | ASC| asc| ascii| desc|limit 1|limit 1, 2|LIMIT 5 OFFSE
 VALUES ('a(b'), (3)| value |  |@@x|%s|`q`|\\|/*a.b:1/2*/|SELECT /*!40001 SQL_NO_CACHE */
 /*keylag:route='POST /v3/auth/tokens',operation='validate'*/|-- 'c|administrator command: Q
 \xc3\x84""".replace("\n", "|").split("|")
-BYTES = [part.encode("latin-1") for part in PARTS] + [b"\t", b"\r\n", b"\n", b"\v", b"\0"]
+BYTES = [part.encode("latin-1") for part in PARTS] + [
+    b"\t",
+    b"\r\n",
+    b"\n",
+    b"\v",
+    b"\0",
+]
 ABOUT = (b"#", b"use ", b"SET ", b"administrator")
 
 

@@ -35,7 +35,9 @@ def test_a_server_is_told_under_the_official_names(source, samples, memcached_po
     names = {name for name, _ in found}
 
     def command(name, status):
-        return found["memcached_commands_total", (("command", name), ("status", status))]
+        return found[
+            "memcached_commands_total", (("command", name), ("status", status))
+        ]
 
     assert set(OFFICIAL) - names == set()
     assert found["memcached_up", ()] == 1

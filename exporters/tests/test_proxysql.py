@@ -14,7 +14,13 @@ from conftest import free_port
 from keylag_exporters.model import UnreachableError
 from keylag_exporters.proxysql import KIND
 
-TABLES = ("query_digest", "global", "connection_pool", "commands_counters", "query_rules")
+TABLES = (
+    "query_digest",
+    "global",
+    "connection_pool",
+    "commands_counters",
+    "query_rules",
+)
 
 
 def tables(text):
@@ -68,7 +74,9 @@ def test_answers_of_the_cache_are_told_from_those_of_a_backend(source, samples):
     assert digest(found, "time_seconds", region, "cache") == 0
     assert digest(found, "calls", region, "10") == 1
     assert digest(found, "time_seconds", region, "10") == pytest.approx(273e-6)
-    assert digest(found, "time_seconds", "0xA2E81530440E4377", "10") == pytest.approx(0.250270)
+    assert digest(found, "time_seconds", "0xA2E81530440E4377", "10") == pytest.approx(
+        0.250270
+    )
 
 
 @pytest.mark.stack
@@ -85,7 +93,9 @@ def test_sums_rules_cache_and_pool_are_those_of_the_sample(source, samples):
     assert 0 < cached <= 724
     pool = (("hostgroup", "10"), ("server", "127.0.0.1:13306"), ("status", "ONLINE"))
     assert found["keylag_proxysql_pool_used_connections", pool] == 2
-    assert found["keylag_proxysql_pool_requests_total", (("outcome", "success"),)] == 1551
+    assert (
+        found["keylag_proxysql_pool_requests_total", (("outcome", "success"),)] == 1551
+    )
 
 
 @pytest.mark.stack
@@ -99,7 +109,9 @@ def test_a_command_has_a_cumulative_histogram_in_seconds(source, samples):
     assert [bucket(u) for u in ("0.0001", "0.0005", "5.0", "10.0", "+Inf")] == [
         1812, 2070, 2091, 2092, 2092,
     ]  # fmt: skip
-    total = found["keylag_proxysql_command_duration_seconds_sum", (("command", "SELECT"),)]
+    total = found[
+        "keylag_proxysql_command_duration_seconds_sum", (("command", "SELECT"),)
+    ]
     assert total == pytest.approx(6.619490)
 
 
@@ -108,7 +120,9 @@ def test_only_plain_tables_of_the_stats_schema_are_read(served, source, mariadb)
     mariadb.slow_log.write_bytes(b"")
     list(source.collect())
     time.sleep(0.2)
-    queries = re.findall(r"FROM\s+([\w.]+)", mariadb.slow_log.read_text(errors="replace"))
+    queries = re.findall(
+        r"FROM\s+([\w.]+)", mariadb.slow_log.read_text(errors="replace")
+    )
 
     assert {f"stats.stats_mysql_{short}" for short in TABLES} <= set(queries)
     assert not [query for query in queries if "_reset" in query]
@@ -126,7 +140,9 @@ def test_a_wrong_password_is_unreachable(served, settings, monkeypatch):
 @pytest.mark.stack
 def test_a_real_proxysql_is_read(tmp_path, settings, samples, monkeypatch, mariadb):
     if not shutil.which("proxysql"):
-        pytest.skip("not installed: proxysql (its tables are served from samples instead)")
+        pytest.skip(
+            "not installed: proxysql (its tables are served from samples instead)"
+        )
     admin, front = free_port(), free_port()
     config = tmp_path / "proxysql.cnf"
     config.write_text(

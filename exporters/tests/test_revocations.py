@@ -74,9 +74,7 @@ def test_events_are_told_by_kind_and_age(mariadb, opened, samples):
     create(mariadb)
     insert(mariadb, EVENTS)
     found = samples(opened().collect())
-    kinds = {
-        dict(labels)["kind"]: v for (n, labels), v in found.items() if "live" in n
-    }
+    kinds = {dict(labels)["kind"]: v for (n, labels), v in found.items() if "live" in n}
 
     assert kinds == {
         "audit_chain": 3, "audit_id": 1, "trust": 1, "access_token": 1, "consumer": 1,
@@ -96,9 +94,9 @@ def test_a_prediction_counts_what_no_check_can_exclude(mariadb, opened, samples)
     # chain, domain, role, access token and consumer events concern every token
     assert value(found, "events_per_check", token_age="whole") == 7
     assert value(found, "events_per_check", token_age="half") == 6
-    assert value(
-        found, "predicted_check_seconds", token_age="whole"
-    ) == pytest.approx(0.007)
+    assert value(found, "predicted_check_seconds", token_age="whole") == pytest.approx(
+        0.007
+    )
 
 
 @pytest.mark.stack

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 
-from keylag_exporters import __version__, serve, web_config
-from keylag_exporters.collector import Running, SourceCollector
+from keylag_exporters import __version__
 from keylag_exporters.settings import (
     SettingsError,
-    complete,
     from_file,
     options_of,
     parameter,
     variable,
 )
-from keylag_exporters.sources import ALL_PORT, SOURCES
+from keylag_exporters.sources import ALL_PORT, SOURCES, kind, kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,15 +26,36 @@ if TYPE_CHECKING:
 SHOWN = "[default: {}]"
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Sources(click.Group):
+    """Makes the sub-command of a source when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all names, in the order of the table."""
+        del ctx
+        return [*SOURCES, "all"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a sub-command, or None when there is none of that name."""
+        del ctx
+        if cmd_name == "all":
+            return _all()
+        if cmd_name not in SOURCES:
+            return None
+        command = _command(kind(cmd_name))
+        return _with_once(command) if cmd_name == "slow-log" else command
+
+
+@click.group(cls=_Sources, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
-@click.option("--debug", is_flag=True, help="Log more.")
-def main(*, debug: bool) -> None:
+def main() -> None:
     """Export what stands beside Keystone to Prometheus."""
-    logging.basicConfig(
-        level=logging.DEBUG if debug else logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+
+
+def _serve(*wanted: Any) -> None:
+    """Open and serve sources."""
+    from keylag_exporters.run import run  # noqa: PLC0415 -- a log read once must not wait
+
+    run(*wanted)
 
 
 def _flags(kind: Kind, prefix: str = "") -> list[click.Option]:
@@ -83,49 +100,11 @@ def _given(kind: Kind, flags: Mapping[str, Any], prefix: str = "") -> dict[str, 
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _run(
-    wanted: Mapping[str, Mapping[str, Any]], listen: str, file: Path | None
-) -> None:
-    """Check everything, then open the sources and serve."""
-    kinds = {kind.name: kind for kind in SOURCES}
-    try:
-        settings = {
-            name: complete(kinds[name], given) for name, given in wanted.items()
-        }
-        config = web_config.load(file)
-    except (SettingsError, web_config.WebConfigError) as error:
-        raise click.ClickException(str(error)) from error
-    registry = CollectorRegistry()
-    server = _bind(listen, registry, config)
-    running = [
-        Running(name, kinds[name].open(values), values["timeout"])
-        for name, values in settings.items()
-    ]
-    registry.register(SourceCollector(running))
-    ProcessCollector(registry=registry)
-    GCCollector(registry=registry)
-    scheme = "https" if config.tls else "http"
-    click.echo(f"{', '.join(settings)}: {scheme}://{listen}/metrics", err=True)
-    serve.serve(server, [one.source.close for one in running])
-
-
-def _bind(
-    listen: str, registry: CollectorRegistry, config: web_config.WebConfig
-) -> Any:
-    """Return the bound server, or say why the address cannot be had."""
-    host, _, port = listen.rpartition(":")
-    try:
-        return serve.make_server((host.strip("[]"), int(port)), registry, config)
-    except (OSError, ValueError) as error:
-        message = f"cannot listen on {listen}: {error}"
-        raise click.ClickException(message) from error
-
-
 def _command(kind: Kind) -> click.Command:
     """Return the sub-command of a source."""
 
     def run(listen: str, web_config_file: Path | None, **flags: Any) -> None:
-        _run({kind.name: _given(kind, flags)}, listen, web_config_file)
+        _serve({kind.name: _given(kind, flags)}, listen, web_config_file)
 
     return click.Command(
         kind.name,
@@ -145,20 +124,20 @@ def _all() -> click.Command:
             wanted = from_file(config) if config else {}
         except SettingsError as error:
             raise click.ClickException(str(error)) from error
-        unknown = sorted(set(wanted) - {kind.name for kind in SOURCES})
+        unknown = sorted(set(wanted) - set(SOURCES))
         if unknown:
             message = f"no such source: {', '.join(unknown)}"
             raise click.ClickException(message)
-        for kind in SOURCES:
-            given = _given(kind, flags, kind.name.replace("-", "_") + "_")
-            if given or kind.name in wanted:
-                wanted[kind.name] = {**wanted.get(kind.name, {}), **given}
+        for one in kinds():
+            given = _given(one, flags, one.name.replace("-", "_") + "_")
+            if given or one.name in wanted:
+                wanted[one.name] = {**wanted.get(one.name, {}), **given}
         if not wanted:
             message = "nothing to run: name a --config file or a source's settings"
             raise click.UsageError(message)
-        _run(wanted, listen, web_config_file)
+        _serve(wanted, listen, web_config_file)
 
-    flags = [flag for kind in SOURCES for flag in _flags(kind, f"{kind.name}-")]
+    flags = [flag for one in kinds() for flag in _flags(one, f"{one.name}-")]
     config = click.Option(
         ["--config"],
         type=click.Path(path_type=Path),
@@ -210,9 +189,3 @@ def _with_once(command: click.Command) -> click.Command:
         click.Option(["--until"], help="With --once: events before this time."),
     ]
     return command
-
-
-for _kind in SOURCES:
-    _made = _command(_kind)
-    main.add_command(_with_once(_made) if _kind.name == "slow-log" else _made)
-main.add_command(_all())

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.registry import Collector
 
-from keylag_exporters.model import Declared, Families, UnreachableError
+from keylag_exporters.families import Families
+from keylag_exporters.model import Declared, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -17,7 +17,8 @@ from keylag_exporters.memcached_tables import (
     SETTINGS,
     SLABS,
 )
-from keylag_exporters.model import Families, Kind, Option
+from keylag_exporters.families import Families
+from keylag_exporters.model import Kind, Option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
+
+    from prometheus_client.core import Metric
 
 
 class UnreachableError(Exception):
@@ -65,48 +60,3 @@ class Kind:
     metrics: tuple[Declared, ...]
     open: Callable[[Mapping[str, Any]], Source]
     port: int
-
-
-_FAMILIES = {
-    "counter": CounterMetricFamily,
-    "gauge": GaugeMetricFamily,
-    "histogram": HistogramMetricFamily,
-}
-
-
-class Families:
-    """Collects samples of declared metrics; an undeclared name is a KeyError."""
-
-    def __init__(self, metrics: Iterable[Declared]) -> None:
-        self._families = {
-            one.name: _FAMILIES[one.kind](one.name, one.help, labels=one.labels)
-            for one in metrics
-        }
-        self._once: set[tuple[str, tuple[str, ...]]] = set()
-
-    def add(self, name: str, value: float, *labels: str) -> None:
-        """Add one sample of a counter or gauge."""
-        self._families[name].add_metric(labels, value)
-
-    def add_once(self, name: str, value: float, *labels: str) -> None:
-        """Add one sample unless there is one with these labels."""
-        if (name, labels) not in self._once:
-            self._once.add((name, labels))
-            self.add(name, value, *labels)
-
-    def add_histogram(
-        self,
-        name: str,
-        uppers: Sequence[float],
-        cumulative: Sequence[int],
-        total: tuple[int, float],
-        *labels: str,
-    ) -> None:
-        """Add one histogram; `total` is the count and the sum of all."""
-        count, sum_ = total
-        bounds = [*map(str, uppers), "+Inf"]
-        buckets = list(zip(bounds, [*cumulative, count], strict=True))
-        self._families[name].add_metric(labels, buckets, sum_)
-
-    def __iter__(self) -> Any:
-        return (one for one in self._families.values() if one.samples)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from keylag_exporters import mysql
-from keylag_exporters.model import Declared, Families, Kind, Option
+from keylag_exporters.families import Families
+from keylag_exporters.model import Declared, Kind, Option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

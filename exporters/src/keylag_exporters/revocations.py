@@ -15,7 +15,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from keylag_exporters import mysql
-from keylag_exporters.model import Declared, Families, Kind, Option
+from keylag_exporters.families import Families
+from keylag_exporters.model import Declared, Kind, Option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
-
-from keylag_exporters import memcached, proxysql, revocations
-from keylag_exporters.slow_log import source as slow_log
 
 if TYPE_CHECKING:
     from keylag_exporters.model import Kind
 
-SOURCES: tuple[Kind, ...] = (
-    slow_log.KIND,
-    proxysql.KIND,
-    revocations.KIND,
-    memcached.KIND,
-)
+# Modules with a KIND. They are imported when they are needed: a log that is read
+# once must not wait for the clients of three servers.
+SOURCES = {
+    "slow-log": "keylag_exporters.slow_log.kind",
+    "proxysql": "keylag_exporters.proxysql",
+    "revocations": "keylag_exporters.revocations",
+    "memcached": "keylag_exporters.memcached",
+}
 ALL_PORT = 9720
+
+
+def kind(name: str) -> Kind:
+    """Return the row of one source."""
+    found: Kind = import_module(SOURCES[name]).KIND
+    return found
+
+
+def kinds() -> tuple[Kind, ...]:
+    """Return the whole table."""
+    return tuple(map(kind, SOURCES))

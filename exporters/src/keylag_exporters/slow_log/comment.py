@@ -15,6 +15,7 @@ from urllib.parse import unquote
 MARK = b"/*keylag:"
 COMMENT = re.compile(rb"/\*keylag:([^*]*+)\*/")
 MAX_VALUE = 100
+MAX_COMMENT = 1000
 MAX_TAGS = 1000
 """Distinct comments that are told apart; more would be a series explosion."""
 
@@ -53,7 +54,13 @@ class Tags:
 
     def shorten(self, block: bytes) -> bytes:
         """Replace every comment by `/*keylag:NUMBER*/`, which has no quotes."""
-        return COMMENT.sub(self._number, block)
+        first, *rest = block.split(MARK)
+        pieces = [first]
+        known = self._numbers
+        for piece in rest:
+            comment, end, after = piece.partition(b"*/")
+            pieces += (known.get(comment) or self._learn(comment), end, after)
+        return b"".join(pieces)
 
     def of(self, shortened: bytes) -> Tag:
         """Return the tag of a statement out of a shortened block."""
@@ -63,16 +70,13 @@ class Tags:
         number = int(found[1]) if found[1].isdigit() and len(found[1]) < 5 else 0  # noqa: PLR2004 -- MAX_TAGS has four digits
         return self._tags[number] if number < len(self._tags) else NO_TAG
 
-    def _number(self, found: re.Match[bytes]) -> bytes:
-        """Return the short form of one comment."""
-        known = self._numbers.get(found[1])
-        return known if known is not None else self._learn(found[1])
-
     def _learn(self, comment: bytes) -> bytes:
         """Give a comment that was not seen before its number."""
+        if len(comment) > MAX_COMMENT or b"\n" in comment:
+            return MARK + comment  # the mark in a literal, perhaps
         if len(self._tags) > MAX_TAGS:
-            return b"/*keylag:0*/"
-        short = b"/*keylag:%d*/" % len(self._tags)
+            return MARK + b"0"
+        short = MARK + b"%d" % len(self._tags)
         self._tags.append(parse(comment))
         self._numbers[comment] = short
         return short

@@ -24,8 +24,13 @@ if TYPE_CHECKING:
 MAX_CLASSES = 20_000
 MAX_CACHE_BYTES = 32 << 20
 MAX_KEY_BYTES = 64 << 10
-FLUSH_BYTES = 2 << 20
-"""After so much text the waiting events are summed, and their memory is free."""
+BATCH_BYTES = 2 << 20
+BATCH_EVENTS = 64
+"""After so much text, classes with so many events waiting are summed: summing a few
+events costs as much as summing many."""
+
+FLUSH_BYTES = 16 << 20
+"""After so much text all classes are summed, and the memory of the events is free."""
 
 _COMMAND = b"# administrator command: "
 
@@ -51,6 +56,7 @@ class Digest:
         self._cache: dict[bytes, Append] = {}
         self._cached_bytes = 0
         self._waiting = 0
+        self._fresh = 0
 
     @property
     def events(self) -> int:
@@ -64,19 +70,27 @@ class Digest:
                 for row in events.one_by_one(block):
                     self._count_one(row)
             self._waiting += len(block)
+            self._fresh += len(block)
             if self._waiting >= FLUSH_BYTES:
                 self.flush()
+            elif self._fresh >= BATCH_BYTES:
+                self._sum(BATCH_EVENTS)
 
     def flush(self) -> None:
         """Sum what was counted since the last flush."""
-        for one in self.classes.values():
-            if one.pending:
-                more = one.flush()
-                self.total.add(more)
-                self.groups[one.group].add(more)
+        self._sum(1)
         self._waiting = 0
         if len(self.classes) > self._max_classes:
             self._forget()
+
+    def _sum(self, least: int) -> None:
+        """Sum the classes that have so many events waiting."""
+        for one in self.classes.values():
+            if len(one.pending) >= least:
+                more = one.flush()
+                self.total.add(more)
+                self.groups[one.group].add(more)
+        self._fresh = 0
 
     def _feed_fast(self, block: bytes) -> bool:
         """Count a block whose events are all of the usual form; else do nothing."""

@@ -7,11 +7,13 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keylag_exporters.model import Declared, Families, Kind, Option, UnreachableError
+from keylag_exporters.families import Families
+from keylag_exporters.model import UnreachableError
 from keylag_exporters.slow_log import position
 from keylag_exporters.slow_log.classes import BUCKETS
 from keylag_exporters.slow_log.digest import Digest
 from keylag_exporters.slow_log.follow import Follower
+from keylag_exporters.slow_log.kind import COUNTERS, METRICS
 from keylag_exporters.slow_log.selection import Selection
 
 if TYPE_CHECKING:
@@ -27,78 +29,6 @@ POLL_SECONDS = 1.0
 SAVE_SECONDS = 5.0
 POLL_BYTES = 32 << 20
 MAX_FINGERPRINT_LABEL = 500
-
-_CLASS = ("id", "table_class", "route", "operation")
-_GROUP = ("table_class", "route", "operation")
-_OF_CLASS = "by class (an unchosen class counts as id=other)"
-
-# (metric, field of Totals, factor, help); one row for each counter of a class
-_COUNTERS = (
-    ("calls", "count", 1.0, "Statements in the slow log"),
-    ("query_time_seconds", "query_time_us", 1e-6, "Time in the server"),
-    ("lock_time_seconds", "lock_time_us", 1e-6, "Time waiting for locks"),
-    ("rows_sent", "rows_sent", 1.0, "Rows sent to clients"),
-    ("rows_examined", "rows_examined", 1.0, "Rows read by the server"),
-    ("errors", "errors", 1.0, "Statements that failed, where errors are logged,"),
-    ("full_scans", "full_scans", 1.0, "Statements that read a whole table, as logged,"),
-    ("full_joins", "full_joins", 1.0, "Joins without an index, where logged,"),
-    (
-        "temporary_tables",
-        "temporary_tables",
-        1.0,
-        "Statements with a temporary table, where logged,",
-    ),
-    (
-        "disk_temporary_tables",
-        "disk_temporary_tables",
-        1.0,
-        "Statements with a temporary table on disk, where logged,",
-    ),
-)
-
-METRICS = (
-    *(
-        Declared(
-            f"keylag_slow_log_{name}_total", "counter", f"{text} {_OF_CLASS}.", _CLASS
-        )
-        for name, _, _, text in _COUNTERS
-    ),
-    Declared(
-        "keylag_slow_log_statement_duration_seconds",
-        "histogram",
-        "Time in the server per statement, by part of Keystone.",
-        _GROUP,
-    ),
-    Declared(
-        "keylag_slow_log_class_info",
-        "gauge",
-        "Always 1: the fingerprint of each class, as pt-query-digest forms it.",
-        ("id", "table_class", "fingerprint"),
-    ),
-    Declared("keylag_slow_log_classes", "gauge", "Classes in memory."),
-    Declared(
-        "keylag_slow_log_forgotten_classes_total",
-        "counter",
-        "Classes dropped because there were too many; their sums count as id=other.",
-    ),
-    Declared(
-        "keylag_slow_log_skipped_events_total",
-        "counter",
-        "Events that could not be understood.",
-    ),
-    Declared(
-        "keylag_slow_log_read_bytes_total", "counter", "Bytes read since the start."
-    ),
-    Declared(
-        "keylag_slow_log_behind_bytes", "gauge", "Bytes written but not yet read."
-    ),
-    Declared(
-        "keylag_slow_log_file_changes_total",
-        "counter",
-        "Times the log was found renamed or truncated since the start.",
-        ("change",),
-    ),
-)
 
 
 class SlowLog:
@@ -231,23 +161,6 @@ def _add_class(families: Families, one: StatementClass, sums: Totals) -> None:
 
 def _add_counters(families: Families, sums: Totals, labels: tuple[str, ...]) -> None:
     """Add one sample to each counter of a class."""
-    for name, field, factor, _ in _COUNTERS:
+    for name, field, factor, _ in COUNTERS:
         value = getattr(sums, field) * factor
         families.add(f"keylag_slow_log_{name}_total", value, *labels)
-
-
-KIND = Kind(
-    name="slow-log",
-    help="Follow the slow log of MySQL or MariaDB and count by fingerprint class.",
-    options=(
-        Option("file", "The slow log to follow.", required=True),
-        Option("state", "Where position and counts are kept over a restart."),
-        Option(
-            "from-start", "Begin with what is already in the log.", bool, default=False
-        ),
-        Option("top", "Classes that get series of their own.", int, 100),
-    ),
-    metrics=METRICS,
-    open=SlowLog,
-    port=9721,
-)

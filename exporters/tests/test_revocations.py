@@ -131,8 +131,9 @@ def test_the_table_is_read_once_per_interval(mariadb, opened, samples):
 
 @pytest.mark.stack
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_a_million_rows_stay_cheap(mariadb, opened, samples):
-    create(mariadb)
+    create(mariadb, keys=[])
     mariadb.execute(
         "INSERT INTO keystone.revocation_event"
         " (issued_before, revoked_at, user_id, audit_id, audit_chain_id)"
@@ -140,6 +141,8 @@ def test_a_million_rows_stay_cheap(mariadb, opened, samples):
         " UTC_TIMESTAMP() - INTERVAL seq % 10800 SECOND, IF(seq % 3 = 0, MD5(seq), NULL),"
         " IF(seq % 3 = 1, MD5(seq), NULL), IF(seq % 3 = 2, MD5(seq), NULL)"
         " FROM seq_1_to_1000000",
+        "ALTER TABLE revocation_event "
+        + ", ".join(f"ADD KEY k{n} ({key})" for n, key in enumerate(KEYS)),
         database="keystone",
     )
     mariadb.slow_log.write_bytes(b"")
@@ -150,7 +153,6 @@ def test_a_million_rows_stay_cheap(mariadb, opened, samples):
     live = sum(v for (n, _), v in found.items() if n.endswith("_live_events"))
     assert live + value(found, "expired_events") == 1_000_000
     assert seconds < 10
-    print(f"a million rows: {seconds:.2f} s")
 
 
 @pytest.mark.stack

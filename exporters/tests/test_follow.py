@@ -259,3 +259,31 @@ def test_few_classes_are_all_exported_and_the_rest_is_nothing():
 
     assert sorted(sums.count for _, sums in chosen) == [1, 2]
     assert (rest.count, rest.query_time_us) == (0, 0)
+
+
+@pytest.mark.stack
+def test_a_real_server_is_followed_through_a_real_rotation(mariadb, tmp_path, samples):
+    made = SlowLog(
+        {"file": mariadb.slow_log, "state": None, "from_start": False, "top": 10}
+    )
+    tag = "/*keylag:route='GET /v3/auth/tokens',operation='validate'*/"
+
+    def ask(count):
+        mariadb.execute(*[f"{tag} SELECT 'rotated', {n}" for n in range(count)])
+
+    ask(30)
+    mariadb.slow_log.rename(mariadb.folder / "slow.log.1")
+    ask(20)
+    mariadb.execute("FLUSH SLOW LOGS")
+    ask(10)
+    calls(made, samples)
+    found = samples(made.collect())
+    counted = [
+        value
+        for (name, labels), value in found.items()
+        if name == "keylag_slow_log_calls_total"
+        and dict(labels)["route"] == "GET /v3/auth/tokens"
+    ]
+
+    assert counted == [60]
+    made.close()

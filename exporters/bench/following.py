@@ -30,7 +30,7 @@ def events() -> list[bytes]:
 def scrape(port: int) -> dict[str, float]:
     """Return all samples, by their text."""
     url = f"http://127.0.0.1:{port}/metrics"
-    with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 -- our own
+    with urllib.request.urlopen(url, timeout=30) as answer:
         lines = answer.read().decode().splitlines()
     pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
     return {name: float(value) for name, _, value in pairs}
@@ -38,7 +38,9 @@ def scrape(port: int) -> dict[str, float]:
 
 def calls(found: dict[str, float]) -> float:
     """Return the statements counted."""
-    return sum(v for k, v in found.items() if k.startswith("keylag_slow_log_calls_total{"))
+    return sum(
+        v for k, v in found.items() if k.startswith("keylag_slow_log_calls_total{")
+    )
 
 
 def start(log: Path, state: Path) -> tuple[subprocess.Popen[bytes], int]:

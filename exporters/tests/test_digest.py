@@ -11,11 +11,12 @@ import pytest
 from conftest import LOGS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_fingerprint import log_of, oracle, statements
+
 from keylag_exporters.slow_log import once
 from keylag_exporters.slow_log.comment import Tag
 from keylag_exporters.slow_log.digest import Digest
 from keylag_exporters.slow_log.stream import Stream
-from test_fingerprint import log_of, oracle, statements
 
 HEAD = b"# User@Host: k[k] @ localhost [127.0.0.1]\n"
 TIMES = b"# Query_time: 0.5  Lock_time: 0.25  Rows_sent: 2  Rows_examined: 3"
@@ -129,7 +130,8 @@ def test_what_is_no_event_is_counted_and_skipped(garbage):
 @pytest.mark.parametrize(
     ("header", "flags"),
     [
-        (TIMES + b"\n# Rows_affected: 0  Bytes_sent: 1\n# Full_scan: Yes  Full_join: Yes"
+        (TIMES + b"\n# Rows_affected: 0  Bytes_sent: 1\n# Full_scan: Yes"
+         b"  Full_join: Yes"
          b"  Tmp_table: Yes  Tmp_table_on_disk: No", (0, 1, 1, 1, 0)),
         (b"# Schema: k  Last_errno: 1062  Killed: 0\n" + TIMES + b"  Rows_affected: 0\n"
          b"# QC_Hit: No  Full_scan: No  Full_join: No  Tmp_table: Yes"
@@ -211,7 +213,9 @@ def test_once_reads_files_gzip_and_standard_input(tmp_path):
     packed.write_bytes(gzip.compress(raw))
     command = [sys.executable, "-m", "keylag_exporters", "slow-log", "--once"]
     outputs = [
-        subprocess.run([*command, *words], input=given_, capture_output=True).stdout
+        subprocess.run(
+            [*command, *words], input=given_, capture_output=True, check=True
+        ).stdout
         for words, given_ in (
             ([str(LOGS[0]), "--output=json"], None),
             ([str(packed), "--output=json"], None),

@@ -5,6 +5,7 @@ import random
 import subprocess
 
 import pytest
+
 from keylag_exporters.slow_log.fingerprint import class_id, fingerprint
 
 # From the reference tool's manual, and what it does with the rarer forms.
@@ -31,7 +32,7 @@ False|--|#x|# y|/* c */|/*!40001 x */|/*|*/|0x1F|1.5e-10|-3|+4|b'01'|x'ff'|tbl_2
 a.b|order by | ORDER BY | ASC| asc| ascii| desc|limit 1|limit 1, 2|LIMIT 5 OFFSET 3
  union all | UNION |select a from b|select 1|use db|call p(1)|call foo|values (1),(2)
 VALUES ('a(b'), (3)| value |  |@@x|%s|`q`|\\|/*a.b:1/2*/|SELECT /*!40001 SQL_NO_CACHE */
-/*keylag:route='POST /v3/auth/tokens',operation='validate'*/|-- 'c|administrator command: Q
+/*keylag:route='POST /v3/auth/tokens',operation='validate'*/|-- 'c
 \xc3\x84""".replace("\n", "|").split("|")
 BYTES = [part.encode("latin-1") for part in PARTS] + [
     b"\t",

@@ -4,12 +4,13 @@ import random
 import shutil
 
 import pytest
+from test_digest import EVENT, MARIADB_START
+
 from keylag_exporters.model import UnreachableError
 from keylag_exporters.slow_log.digest import Digest
 from keylag_exporters.slow_log.follow import GRACE_SECONDS, Follower
 from keylag_exporters.slow_log.selection import Selection
 from keylag_exporters.slow_log.source import SlowLog
-from test_digest import EVENT, MARIADB_START
 
 MOST = 1 << 30
 

@@ -3,19 +3,37 @@
 import socket
 
 import pytest
-from keylag_exporters.memcached import KIND
 from pymemcache.client.base import Client
 
+from keylag_exporters.memcached import KIND
+
 # Names that dashboards for the official exporter use.
-OFFICIAL = """memcached_commands_total memcached_connections_total
-memcached_current_bytes memcached_current_connections memcached_current_items
-memcached_items_evicted_total memcached_items_reclaimed_total memcached_items_total
-memcached_limit_bytes memcached_malloced_bytes memcached_max_connections
-memcached_read_bytes_total memcached_written_bytes_total memcached_uptime_seconds
-memcached_version memcached_up memcached_slab_current_items memcached_slab_chunk_size_bytes
-memcached_slab_commands_total memcached_process_user_cpu_seconds_total
-memcached_connections_listener_disabled_total memcached_lru_crawler_enabled
-memcached_slab_lru_hits_total memcached_slab_mem_requested_bytes""".split()
+OFFICIAL = [
+    "memcached_commands_total",
+    "memcached_connections_total",
+    "memcached_current_bytes",
+    "memcached_current_connections",
+    "memcached_current_items",
+    "memcached_items_evicted_total",
+    "memcached_items_reclaimed_total",
+    "memcached_items_total",
+    "memcached_limit_bytes",
+    "memcached_malloced_bytes",
+    "memcached_max_connections",
+    "memcached_read_bytes_total",
+    "memcached_written_bytes_total",
+    "memcached_uptime_seconds",
+    "memcached_version",
+    "memcached_up",
+    "memcached_slab_current_items",
+    "memcached_slab_chunk_size_bytes",
+    "memcached_slab_commands_total",
+    "memcached_process_user_cpu_seconds_total",
+    "memcached_connections_listener_disabled_total",
+    "memcached_lru_crawler_enabled",
+    "memcached_slab_lru_hits_total",
+    "memcached_slab_mem_requested_bytes",
+]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import time
 
 import pytest
 from conftest import free_port
+
 from keylag_exporters.model import UnreachableError
 from keylag_exporters.proxysql import KIND
 

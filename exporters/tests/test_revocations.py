@@ -4,6 +4,7 @@ import time
 
 import pymysql
 import pytest
+
 from keylag_exporters.revocations import INDEXES, KIND
 
 COLUMNS = """id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, domain_id VARCHAR(64),
@@ -50,7 +51,8 @@ def insert(mariadb, events):
         values = "".join(f", '{value}'" for value in names.values())
         columns = "".join(f", {name}" for name in names)
         mariadb.execute(
-            f"INSERT INTO keystone.revocation_event (issued_before, revoked_at{columns})"
+            "INSERT INTO keystone.revocation_event"
+            f" (issued_before, revoked_at{columns})"
             f" VALUES ({moment}, {moment}{values})"
         )
 
@@ -138,7 +140,8 @@ def test_a_million_rows_stay_cheap(mariadb, opened, samples):
         "INSERT INTO keystone.revocation_event"
         " (issued_before, revoked_at, user_id, audit_id, audit_chain_id)"
         " SELECT UTC_TIMESTAMP() - INTERVAL seq % 10800 SECOND,"
-        " UTC_TIMESTAMP() - INTERVAL seq % 10800 SECOND, IF(seq % 3 = 0, MD5(seq), NULL),"
+        " UTC_TIMESTAMP() - INTERVAL seq % 10800 SECOND,"
+        " IF(seq % 3 = 0, MD5(seq), NULL),"
         " IF(seq % 3 = 1, MD5(seq), NULL), IF(seq % 3 = 2, MD5(seq), NULL)"
         " FROM seq_1_to_1000000",
         "ALTER TABLE revocation_event "

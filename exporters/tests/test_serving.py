@@ -13,6 +13,7 @@ import urllib.request
 import bcrypt
 import pytest
 from conftest import LOGS, free_port
+
 from keylag_exporters.collector import Running, SourceCollector
 from keylag_exporters.families import Families
 from keylag_exporters.model import Declared, UnreachableError
@@ -37,7 +38,9 @@ class Exporter:
         request = urllib.request.Request(self.url, headers=headers or {})
         for _ in range(100):
             try:
-                with urllib.request.urlopen(request, timeout=20, context=context) as got:
+                with urllib.request.urlopen(
+                    request, timeout=20, context=context
+                ) as got:
                     return got.read().decode()
             except urllib.error.HTTPError:
                 raise
@@ -191,7 +194,8 @@ def web_config(tmp_path):
     """A web configuration file with a certificate and one user."""
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-         "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
+         "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+         "/CN=127.0.0.1",
          "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", tmp_path / "key.pem",
          "-out", tmp_path / "cert.pem"],
         check=True,
@@ -252,7 +256,9 @@ def test_a_web_config_that_cannot_be_honoured_is_refused(tmp_path, text, message
     ],
 )
 def test_a_mistake_is_told_in_one_line(words, message):
-    done = subprocess.run([*COMMAND, *words], capture_output=True, check=False, text=True)
+    done = subprocess.run(
+        [*COMMAND, *words], capture_output=True, check=False, text=True
+    )
 
     assert done.returncode != 0
     assert message in done.stderr

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pymemcache.client.base import Client
 from pymemcache.exceptions import MemcacheError
 
+from keylag_exporters.families import Families
 from keylag_exporters.memcached_tables import (
     COMMANDS,
     GENERAL,
@@ -17,7 +18,6 @@ from keylag_exporters.memcached_tables import (
     SETTINGS,
     SLABS,
 )
-from keylag_exporters.families import Families
 from keylag_exporters.model import Kind, Option
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Write docs/reference/exporters.md from what the sources declare.
 
-    python -m keylag_exporters.reference > docs/reference/exporters.md
+python -m keylag_exporters.reference > docs/reference/exporters.md
 """
 
 from __future__ import annotations

@@ -8,7 +8,16 @@ import sys
 import tracemalloc
 
 import pytest
-from conftest import LOGS
+from exporter_helpers import (
+    EVENT,
+    HEAD,
+    LOGS,
+    MARIADB_START,
+    MYSQL_START,
+    SET,
+    TIMES,
+    digest_of,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_fingerprint import log_of, oracle, statements
@@ -17,27 +26,6 @@ from keylag_exporters.slow_log import once
 from keylag_exporters.slow_log.comment import Tag
 from keylag_exporters.slow_log.digest import Digest
 from keylag_exporters.slow_log.stream import Stream
-
-HEAD = b"# User@Host: k[k] @ localhost [127.0.0.1]\n"
-TIMES = b"# Query_time: 0.5  Lock_time: 0.25  Rows_sent: 2  Rows_examined: 3"
-SET = b"SET timestamp=1795240444;\n"
-EVENT = HEAD + TIMES + b"\n" + SET + b"SELECT 1;\n"
-MARIADB_START = (
-    b"/usr/sbin/mariadbd, Version: 10.11.19-MariaDB (Debian 12). started with:\n"
-    b"Tcp port: 3306  Unix socket: /run/mysqld.sock\n"
-    b"Time\t\t    Id Command\tArgument\n"
-)
-MYSQL_START = MARIADB_START.replace(b"mariadbd", b"mysqld")
-
-
-def digest_of(data, size=1 << 20, max_classes=20_000):
-    digest = Digest(max_classes)
-    stream = Stream(digest)
-    for at in range(0, len(data), size):
-        stream.write(data[at : at + size])
-    stream.finish()
-    digest.flush()
-    return digest
 
 
 def classes_of(digest):

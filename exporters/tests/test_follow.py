@@ -4,7 +4,7 @@ import random
 import shutil
 
 import pytest
-from test_digest import EVENT, MARIADB_START
+from exporter_helpers import EVENT, MARIADB_START
 
 from keylag_exporters.model import UnreachableError
 from keylag_exporters.slow_log.digest import Digest

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import free_port
+from exporter_helpers import free_port
 
 from keylag_exporters.model import UnreachableError
 from keylag_exporters.proxysql import KIND

@@ -12,7 +12,7 @@ import urllib.request
 
 import bcrypt
 import pytest
-from conftest import LOGS, free_port
+from exporter_helpers import LOGS, free_port
 
 from keylag_exporters.collector import Running, SourceCollector
 from keylag_exporters.families import Families

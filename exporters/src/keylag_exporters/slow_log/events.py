@@ -40,7 +40,7 @@ _EVENT = re.compile(
     rb"# Query_time: ([0-9]{1,12}+(?:\.[0-9]{1,12}+)?+)"
     rb"  Lock_time: ([0-9]{1,12}+(?:\.[0-9]{1,12}+)?+) ++"
     rb"Rows_sent: ([0-9]{1,20}+)  Rows_examined: ([0-9]{1,20}+)"
-    rb"(?:\n(?:# Rows_affected: [0-9]++  Bytes_sent: [0-9]++\n)?+(?!#)"
+    rb"(?:\n(?:# Rows_affected: [^\n]*+\n)?+(?!#)"
     rb"|([^\n]*+\n(?:#[^\n]*+\n)*+))"
     rb"(?:use [^;\n]*+;\n)?+SET timestamp=[0-9]++;\n"
     rb"([^;]*+(?:;(?!\n#)[^;]*+)*+);\n#"

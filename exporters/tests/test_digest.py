@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tracemalloc
 
+import pymysql
 import pytest
 from exporter_helpers import (
     EVENT,
@@ -230,3 +231,44 @@ def test_a_window_cuts_events_out_by_their_time(tmp_path):
 
     assert (tmp_path / "out").read_bytes() == EVENT * 3
     assert once.Window.of("2026-11-21T05:54:04", None).since == 1795240444
+
+
+TALKATIVE = "query_plan,innodb,explain"
+
+
+@pytest.mark.stack
+def test_a_talkative_server_has_the_counts_of_the_reference(
+    mariadb, pt_query_digest, tmp_path
+):
+    """Every extended line of MariaDB, commands without SQL, errors, JSON, long text."""
+    mariadb.execute(
+        "DROP DATABASE IF EXISTS talk",
+        "CREATE DATABASE talk",
+        "CREATE TABLE talk.user (id INT PRIMARY KEY, extra TEXT, KEY (extra(10)))",
+    )
+    start = mariadb.slow_log.stat().st_size
+    with mariadb.connect(database="talk") as connection:
+        cursor = connection.cursor()
+        cursor.execute(f"SET SESSION log_slow_verbosity = '{TALKATIVE}'")
+        for n in range(30):
+            cursor.execute(
+                "INSERT INTO user VALUES (%s, %s), (%s, %s)",
+                (2 * n, '{"a": "it\'s (b)"}', 2 * n + 1, "-- # /* x */ \\" * n),
+            )
+            cursor.execute("SELECT * FROM user WHERE id IN (%s, 2)", (n,))
+            cursor.execute("SELECT COUNT(*) FROM user a, user b GROUP BY a.extra")
+            cursor.execute("SELECT 'x' # line\n FROM user -- it's\n LIMIT 1, 2")
+            with pytest.raises(pymysql.IntegrityError):
+                cursor.execute("INSERT INTO user VALUES (0, 'again')")
+            connection.ping()
+            connection.select_db("talk")
+        cursor.execute("SELECT %s", ("y" * 2_000_000,))
+    data = mariadb.slow_log.read_bytes()[start:]
+    path = tmp_path / "talkative.log"
+    path.write_bytes(data)
+    digest = digest_of(data)
+
+    assert classes_of(digest) == oracle(pt_query_digest, path)
+    assert digest.skipped == 0
+    assert digest.total.count >= 30 * 5
+    assert digest.total.temporary_tables >= 30

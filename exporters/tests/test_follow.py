@@ -217,8 +217,24 @@ def test_a_restart_counts_nothing_twice_and_loses_nothing(
     second.close()
 
 
-def test_a_broken_state_file_is_no_reason_to_stop(log, writer, tmp_path, samples):
-    (tmp_path / "state").write_bytes(b"{broken")
+def test_a_log_that_cannot_be_read_is_told_and_tried_again(tmp_path, samples):
+    log = tmp_path / "slow.log"
+    log.mkdir()
+    made = source(log, tmp_path)
+    with pytest.raises(UnreachableError, match="cannot read"):
+        made.collect()
+    log.rmdir()
+    Writer(log).write(2)
+
+    assert calls(made, samples) == 2
+    made.close()
+
+
+@pytest.mark.parametrize("state", [b"{broken", b'{"format": 1}', b"[]"])
+def test_a_broken_state_file_is_no_reason_to_stop(
+    state, log, writer, tmp_path, samples
+):
+    (tmp_path / "state").write_bytes(state)
     writer.write(2)
     made = source(log, tmp_path)
 

@@ -103,8 +103,8 @@ class Follower:
         self._old: list[Tail] = []
 
     def open(self, *, at_end: bool) -> None:
-        """Start at the end of the log, or at its start; no error if it is absent."""
-        if self._path.exists():
+        """Start at the end of the log, or at its start; `poll` tells of an error."""
+        with contextlib.suppress(OSError):
             offset = self._path.stat().st_size if at_end else 0
             self._now = Tail(self._path, self._digest, offset)
 

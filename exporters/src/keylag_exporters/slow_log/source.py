@@ -43,7 +43,7 @@ class SlowLog:
         self._stop = threading.Event()
         self._missing = ""
         self._saved_bytes = -1
-        if not self._resume():
+        if not self._resumed():
             self._follower.open(at_end=not settings["from_start"])
         self._thread = threading.Thread(target=self._run, name="slow-log", daemon=True)
         self._thread.start()
@@ -66,11 +66,17 @@ class SlowLog:
             self._follower.close()
             self._lock.release()
 
-    def _resume(self) -> bool:
-        """Go on where the last run stopped, if there was one."""
+    def _resumed(self) -> bool:
+        """Go on where the last run stopped; False if there was none to go on from."""
         state = position.load(self._state) if self._state else None
-        if state is None:
+        try:
+            return state is not None and self._resume(state)
+        except (KeyError, OSError, TypeError, ValueError) as error:
+            LOG.warning("the saved state cannot be used: %r", error)
             return False
+
+    def _resume(self, state: Mapping[str, Any]) -> bool:
+        """Restore counts and position."""
         self._digest.restore(state["digest"])
         self._selection.restore(state["selection"], self._digest.classes)
         positions = [position.Position(*one) for one in state["positions"]]
@@ -97,7 +103,7 @@ class SlowLog:
                 if self._stop.is_set():
                     break
             self._missing = ""
-        except UnreachableError as error:
+        except (OSError, UnreachableError) as error:
             self._missing = str(error)
 
     def _save(self) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_CLASSES = 20_000
 MAX_CACHE_BYTES = 32 << 20
 MAX_KEY_BYTES = 64 << 10
-BATCH_BYTES = 2 << 20
+BATCH_BYTES = 1 << 20
 BATCH_EVENTS = 64
 """After so much text, classes with so many events waiting are summed: summing a few
 events costs as much as summing many."""

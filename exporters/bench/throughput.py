@@ -155,8 +155,8 @@ def environment() -> dict[str, object]:
 def main() -> None:
     """Make the logs, compare, write the result, print it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--megabytes", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--megabytes", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
     parser.add_argument("--out", type=Path, default=Path("out/bench/slow_log.json"))
     options = parser.parse_args()

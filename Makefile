@@ -26,7 +26,7 @@ demo: setup ## Measure real token calls and show where their time goes (KEEP=1 l
 lint: setup ## Check style, format and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy keylag/src collectors/src
+	@.venv/bin/mypy keylag/src collectors/src exporters/src
 
 # The collectors run where only Keystone's libraries are, so that an import of
 # anything else is found out.

@@ -21,7 +21,7 @@ needs=(
 )
 
 # Our own packages, installed so that the checkout is what runs.
-packages=(keylag collectors)
+packages=(keylag collectors exporters)
 
 say() { printf '%s\n' "$*"; }
 

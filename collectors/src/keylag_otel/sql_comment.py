@@ -3,8 +3,9 @@
     SELECT .../*keylag:route='POST /v3/auth/tokens',operation='validate'*/
 
 pt-query-digest takes a blank between the two for a part of the statement, so
-there is none.  The comment holds a route template and an operation, never an id, so that a slow log can
-be split by them.  Off by default; switched on by KEYLAG_SQL_COMMENT.
+there is none.  The comment holds a route template and an operation, never an
+id, so that a slow log can be split by them.  Off by default; switched on by
+KEYLAG_SQL_COMMENT.
 """
 
 from __future__ import annotations

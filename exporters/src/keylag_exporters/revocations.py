@@ -1,0 +1,248 @@
+"""The revocations source: how large the revocation table makes every check.
+
+Every statement is bounded twice: by the server (max_statement_time) and by a LIMIT;
+results are kept for a while, so that scraping often costs the database nothing.
+
+The prediction follows Keystone's own query, `Revoke._list_token_events`: a check
+fetches the events issued after the token was, less those whose user, project, audit
+id or trust names another token's. What no such column excludes, an audit chain's
+event above all, is fetched by every check and compared in Python.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from keylag_exporters import mysql
+from keylag_exporters.families import Families
+from keylag_exporters.model import Declared, Kind, Option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from prometheus_client.core import Metric
+    from pymysql.cursors import Cursor
+
+KINDS = (
+    ("audit_chain", "audit_chain_id"),
+    ("audit_id", "audit_id"),
+    ("trust", "trust_id"),
+    ("access_token", "access_token_id"),
+    ("consumer", "consumer_id"),
+    ("role", "role_id"),
+    ("user", "user_id"),
+    ("project", "project_id"),
+    ("domain", "domain_id"),
+)
+"""(kind, column): an event is of the first kind whose column it has."""
+
+# (columns, since which release)
+INDEXES = (
+    ("revoked_at", "2023.1"),
+    ("issued_before", "2023.1"),
+    ("project_id,issued_before", "2023.1"),
+    ("user_id,issued_before", "2023.1"),
+    ("audit_id,issued_before", "2023.1"),
+    ("project_id,user_id", "2026.1"),
+    ("issued_before,user_id,project_id,audit_id", "2026.1"),
+)
+
+_CASE = " ".join(f"WHEN {column} IS NOT NULL THEN '{kind}'" for kind, column in KINDS)
+LIVE = "revoked_at >= UTC_TIMESTAMP() - INTERVAL {keep:d} SECOND"
+EXPIRED = "revoked_at < UTC_TIMESTAMP() - INTERVAL {keep:d} SECOND"
+COUNT_LIVE = f"""
+SELECT kind, COUNT(*) FROM (
+  SELECT CASE {_CASE} ELSE 'other' END AS kind
+    FROM revocation_event WHERE {LIVE} LIMIT {{limit:d}}) AS live GROUP BY kind
+"""  # noqa: S608 -- constants alone
+COUNT_EXPIRED = f"""
+SELECT COUNT(*) FROM (
+  SELECT 1 FROM revocation_event WHERE {EXPIRED} LIMIT {{limit:d}}) AS expired
+"""  # noqa: S608 -- constants alone
+FETCHED = """
+SELECT COUNT(*) FROM (
+  SELECT 1 FROM revocation_event
+   WHERE issued_before >= UTC_TIMESTAMP() - INTERVAL {age:d} SECOND
+     AND user_id IS NULL AND project_id IS NULL
+     AND audit_id IS NULL AND trust_id IS NULL LIMIT {limit:d}) AS fetched
+"""
+OLDEST = """
+SELECT TIMESTAMPDIFF(SECOND, MIN(revoked_at), UTC_TIMESTAMP()), MAX(id)
+  FROM revocation_event
+"""
+STATISTICS = """
+SELECT GROUP_CONCAT(column_name ORDER BY seq_in_index)
+  FROM information_schema.statistics
+ WHERE table_schema = DATABASE() AND table_name = 'revocation_event'
+ GROUP BY index_name
+"""
+
+METRICS = (
+    Declared(
+        "keylag_revocations_live_events",
+        "gauge",
+        "Events that Keystone must keep, by kind, counted up to the limit.",
+        ("kind",),
+    ),
+    Declared(
+        "keylag_revocations_expired_events",
+        "gauge",
+        "Events that could be purged but are not, counted up to the limit.",
+    ),
+    Declared(
+        "keylag_revocations_count_limit",
+        "gauge",
+        "Where counting stops: a count that reaches this is at least so large.",
+    ),
+    Declared(
+        "keylag_revocations_oldest_event_age_seconds",
+        "gauge",
+        "Time since the oldest event was written; absent without events.",
+    ),
+    Declared(
+        "keylag_revocations_inserted_total",
+        "counter",
+        "Events ever inserted, by the largest id; its rate is the table's growth.",
+    ),
+    Declared(
+        "keylag_revocations_index_present",
+        "gauge",
+        "Whether the table has an index on these columns, and which release added it.",
+        ("columns", "since"),
+    ),
+    Declared(
+        "keylag_revocations_events_per_check",
+        "gauge",
+        "Events that each check fetches whoever's the token is, for a token issued a"
+        " whole or half a lifetime ago.",
+        ("token_age",),
+    ),
+    Declared(
+        "keylag_revocations_predicted_check_seconds",
+        "gauge",
+        "Events per check times the cost of one event (option event-seconds).",
+        ("token_age",),
+    ),
+    Declared(
+        "keylag_revocations_read_age_seconds",
+        "gauge",
+        "Age of these figures: the table is not read on every scrape.",
+    ),
+)
+
+
+class Revocations:
+    """Reads the table at most once per interval."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = settings
+        self._families: Families | None = None
+        self._read_at = 0.0
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the figures of the latest reading, or raise."""
+        now = time.monotonic()
+        if self._families is None or now - self._read_at >= self._settings["interval"]:
+            self._families = None
+            self._families = self._read()
+            self._read_at = time.monotonic()
+        age = Families(METRICS)
+        age.add("keylag_revocations_read_age_seconds", time.monotonic() - self._read_at)
+        return [*self._families, *age]
+
+    def _read(self) -> Families:
+        """Read the table."""
+        families = Families(METRICS)
+        with mysql.cursor(self._settings) as cursor:
+            _limit_statements(cursor, self._settings["statement_seconds"])
+            cursor.execute("SET SESSION TRANSACTION READ ONLY")
+            self._add_counts(families, cursor)
+            self._add_prediction(families, cursor)
+            _add_age(families, cursor)
+            _add_indexes(families, cursor)
+        return families
+
+    def _add_counts(self, families: Families, cursor: Cursor) -> None:
+        """Add live and expired events."""
+        limit, keep = self._settings["limit"], _keep(self._settings)
+        families.add("keylag_revocations_count_limit", limit)
+        cursor.execute(COUNT_LIVE.format(keep=keep, limit=limit))
+        live = dict(cursor.fetchall())
+        for kind in (*(kind for kind, _ in KINDS), "other"):
+            families.add("keylag_revocations_live_events", live.get(kind, 0), kind)
+        expired = _one(cursor, COUNT_EXPIRED.format(keep=keep, limit=limit))
+        families.add("keylag_revocations_expired_events", expired)
+
+    def _add_prediction(self, families: Families, cursor: Cursor) -> None:
+        """Add what a check fetches, and what that costs."""
+        lifetime, limit = self._settings["token_lifetime"], self._settings["limit"]
+        for name, age in (("whole", lifetime), ("half", lifetime // 2)):
+            events = _one(cursor, FETCHED.format(age=age, limit=limit))
+            seconds = events * self._settings["event_seconds"]
+            families.add("keylag_revocations_events_per_check", events, name)
+            families.add("keylag_revocations_predicted_check_seconds", seconds, name)
+
+    def close(self) -> None:
+        """Do nothing: no connection outlives a reading."""
+
+
+def _keep(settings: Mapping[str, Any]) -> int:
+    """Return how long Keystone keeps an event, in seconds."""
+    lifetime: int = settings["token_lifetime"]
+    buffer: int = settings["expiration_buffer"]
+    return lifetime + buffer
+
+
+def _limit_statements(cursor: Cursor, seconds: float) -> None:
+    """Let the server end statements that take too long, in MariaDB's way or MySQL's."""
+    cursor.execute("SELECT VERSION()")
+    (version,) = cursor.fetchone() or ("",)
+    if "mariadb" in str(version).lower():
+        cursor.execute("SET SESSION max_statement_time = %s", (seconds,))
+    else:
+        cursor.execute("SET SESSION max_execution_time = %s", (round(seconds * 1000),))
+
+
+def _one(cursor: Cursor, query: str) -> int:
+    """Return the single number that a query gives."""
+    cursor.execute(query)
+    (value,) = cursor.fetchone() or (0,)
+    return int(value or 0)
+
+
+def _add_age(families: Families, cursor: Cursor) -> None:
+    """Add the age of the oldest event, and the growth."""
+    cursor.execute(OLDEST)
+    age, last = cursor.fetchone() or (None, None)
+    if age is not None:
+        families.add("keylag_revocations_oldest_event_age_seconds", float(age))
+    families.add("keylag_revocations_inserted_total", float(last or 0))
+
+
+def _add_indexes(families: Families, cursor: Cursor) -> None:
+    """Add which of the release's indexes are there, whatever their names."""
+    cursor.execute(STATISTICS)
+    present = {row[0] for row in cursor.fetchall()}
+    for columns, since in INDEXES:
+        name = "keylag_revocations_index_present"
+        families.add(name, columns in present, columns, since)
+
+
+KIND = Kind(
+    name="revocations",
+    help="Measure Keystone's revocation table and predict what a check costs.",
+    options=(
+        *mysql.options(3306, "keylag"),
+        Option("database", "Keystone's database.", default="keystone"),
+        Option("interval", "Seconds between two readings.", float, 60.0),
+        Option("limit", "Where counting stops.", int, 1_000_000),
+        Option("statement-seconds", "Longest time of one statement.", float, 2.0),
+        Option("token-lifetime", "Keystone's [token] expiration.", int, 3600),
+        Option("expiration-buffer", "[revoke] expiration_buffer.", int, 1800),
+        Option("event-seconds", "Cost of one event in a check.", float, 20e-6),
+    ),
+    metrics=METRICS,
+    open=Revocations,
+    port=9723,
+)

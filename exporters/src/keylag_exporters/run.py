@@ -1,0 +1,58 @@
+"""Open the wanted sources and serve them."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import click
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
+
+from keylag_exporters import serve, sources, web_config
+from keylag_exporters.collector import Running, SourceCollector
+from keylag_exporters.settings import SettingsError, complete
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def run(
+    wanted: Mapping[str, Mapping[str, Any]], listen: str, file: Path | None
+) -> None:
+    """Check everything, then open the sources and serve."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    kinds = {name: sources.kind(name) for name in wanted}
+    try:
+        settings = {
+            name: complete(kinds[name], given) for name, given in wanted.items()
+        }
+        config = web_config.load(file)
+    except (SettingsError, web_config.WebConfigError) as error:
+        raise click.ClickException(str(error)) from error
+    registry = CollectorRegistry()
+    server = _bind(listen, registry, config)
+    running = [
+        Running(name, kinds[name].open(values), values["timeout"])
+        for name, values in settings.items()
+    ]
+    registry.register(SourceCollector(running))
+    ProcessCollector(registry=registry)
+    GCCollector(registry=registry)
+    scheme = "https" if config.tls else "http"
+    click.echo(f"{', '.join(settings)}: {scheme}://{listen}/metrics", err=True)
+    serve.serve(server, [one.source.close for one in running])
+
+
+def _bind(
+    listen: str, registry: CollectorRegistry, config: web_config.WebConfig
+) -> Any:
+    """Return the bound server, or say why the address cannot be had."""
+    host, _, port = listen.rpartition(":")
+    try:
+        return serve.make_server((host.strip("[]"), int(port)), registry, config)
+    except (OSError, ValueError) as error:
+        message = f"cannot listen on {listen}: {error}"
+        raise click.ClickException(message) from error

@@ -1,0 +1,1 @@
+"""Follow a slow log and count its statements by fingerprint class."""

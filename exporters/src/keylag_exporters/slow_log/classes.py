@@ -1,0 +1,148 @@
+"""What is counted for each class of statements, in bounded memory."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from keylag_exporters.slow_log.comment import Tag
+from keylag_exporters.slow_log.fingerprint import MAX_TEXT, class_id
+from keylag_exporters.slow_log.tables import table_class
+
+if TYPE_CHECKING:
+    from keylag_exporters.slow_log.events import Rows
+
+# Upper bounds in seconds: from one index look-up to a lock wait that times out.
+BUCKETS = (
+    0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
+    0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0,
+)  # fmt: skip
+
+Key: TypeAlias = tuple[str, Tag]
+Group: TypeAlias = tuple[str, Tag]
+
+# flag of an event: what says so in the headers of MariaDB, Percona and MySQL 8, and
+# what of that has to be taken away again, a number of zero
+FLAGS = {
+    "errors": ((b"Last_errno: ", b"Errno: "), (b"Last_errno: 0", b"Errno: 0")),
+    "full_scans": ((b"Full_scan: Yes",), ()),
+    "full_joins": ((b"Full_join: Yes",), ()),
+    "temporary_tables": (
+        (b"Tmp_table: Yes", b"Created_tmp_tables: "),
+        (b"Created_tmp_tables: 0",),
+    ),
+    "disk_temporary_tables": (
+        (b"Tmp_table_on_disk: Yes", b"Created_tmp_disk_tables: "),
+        (b"Created_tmp_disk_tables: 0",),
+    ),
+}
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums over events.
+
+    Times are whole microseconds, the precision of the log: differences of such sums
+    are exact, so that a counter made of them never steps back. `buckets` are
+    cumulative over BUCKETS.
+    """
+
+    count: int = 0
+    query_time_us: int = 0
+    lock_time_us: int = 0
+    rows_sent: int = 0
+    rows_examined: int = 0
+    errors: int = 0
+    full_scans: int = 0
+    full_joins: int = 0
+    temporary_tables: int = 0
+    disk_temporary_tables: int = 0
+    buckets: list[int] = field(default_factory=lambda: [0] * len(BUCKETS))
+
+    @classmethod
+    def of(cls, rows: Rows) -> Totals:
+        """Return the sums of a batch of events, made column by column."""
+        before, query, lock, sent, examined, flags, _ = zip(*rows, strict=True)
+        times = sorted(map(float, query))
+        made = cls(
+            count=len(times),
+            query_time_us=round(sum(times) * 1e6),
+            lock_time_us=round(sum(map(float, lock)) * 1e6),
+            rows_sent=sum(map(int, sent)),
+            rows_examined=sum(map(int, examined)),
+            buckets=[bisect_right(times, upper) for upper in BUCKETS],
+        )
+        made._count_flags(b"\n".join(filter(None, before + flags)))
+        return made
+
+    def _count_flags(self, headers: bytes) -> None:
+        """Count each flag in the joined headers of a batch."""
+        for name, (yes, no) in FLAGS.items() if headers else ():
+            setattr(
+                self, name, sum(map(headers.count, yes)) - sum(map(headers.count, no))
+            )
+
+    def add(self, other: Totals, sign: int = 1) -> None:
+        """Add (or with -1 take away) the sums of another."""
+        for name in NUMBERS:
+            setattr(self, name, getattr(self, name) + sign * getattr(other, name))
+        pairs = zip(self.buckets, other.buckets, strict=True)
+        self.buckets = [mine + sign * theirs for mine, theirs in pairs]
+
+    def copy(self) -> Totals:
+        """Return an independent copy."""
+        return Totals(**self.as_dict())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the sums by name."""
+        return asdict(self)
+
+
+NUMBERS = tuple(f.name for f in fields(Totals) if f.name != "buckets")
+
+
+class StatementClass:
+    """The events of one fingerprint under one tag, and those not yet summed."""
+
+    def __init__(self, fingerprint: bytes, tag: Tag) -> None:
+        self.fingerprint = fingerprint[:MAX_TEXT]
+        self.id = class_id(fingerprint)
+        self.table_class = table_class(self.fingerprint)
+        self.tag = tag
+        self.totals = Totals()
+        self.pending: Rows = []
+
+    @property
+    def key(self) -> Key:
+        """What tells this class from all others."""
+        return self.id, self.tag
+
+    @property
+    def group(self) -> Group:
+        """The histogram that this class is part of."""
+        return self.table_class, self.tag
+
+    def flush(self) -> Totals:
+        """Sum the pending events and return what they add."""
+        more = Totals.of(self.pending)
+        self.pending.clear()
+        self.totals.add(more)
+        return more
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what a restart needs to go on counting."""
+        return {
+            "fingerprint": self.fingerprint.decode("latin-1"),
+            "id": self.id,
+            "tag": list(self.tag),
+            "totals": self.totals.as_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> StatementClass:
+        """Return the class that `as_dict` described."""
+        made = cls(saved["fingerprint"].encode("latin-1"), Tag(*saved["tag"]))
+        made.id = saved["id"]
+        made.totals = Totals(**saved["totals"])
+        return made

@@ -1,0 +1,125 @@
+"""What several tests of the exporters share: servers, events, measured logs."""
+
+import contextlib
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from keylag_exporters.slow_log.digest import Digest
+from keylag_exporters.slow_log.stream import Stream
+
+DATA = Path(__file__).parent / "data"
+LOGS = [DATA / "issue.log", DATA / "validate.log"]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def program(*names):
+    """Return the path of an installed program, or skip saying which is missing."""
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.skip(f"not installed: {names[0]}")
+    return found
+
+
+HEAD = b"# User@Host: k[k] @ localhost [127.0.0.1]\n"
+TIMES = b"# Query_time: 0.5  Lock_time: 0.25  Rows_sent: 2  Rows_examined: 3"
+SET = b"SET timestamp=1795240444;\n"
+EVENT = HEAD + TIMES + b"\n" + SET + b"SELECT 1;\n"
+MARIADB_START = (
+    b"/usr/sbin/mariadbd, Version: 10.11.19-MariaDB (Debian 12). started with:\n"
+    b"Tcp port: 3306  Unix socket: /run/mysqld.sock\n"
+    b"Time\t\t    Id Command\tArgument\n"
+)
+MYSQL_START = MARIADB_START.replace(b"mariadbd", b"mysqld")
+
+
+def digest_of(data, size=1 << 20, max_classes=20_000):
+    digest = Digest(max_classes)
+    stream = Stream(digest)
+    for at in range(0, len(data), size):
+        stream.write(data[at : at + size])
+    stream.finish()
+    digest.flush()
+    return digest
+
+
+class MariaDB:
+    """A private server, to be stopped, frozen and started again by tests."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.port = free_port()
+        self.process = None
+        self.slow_log = folder / "slow.log"
+        subprocess.run(
+            [
+                program("mariadb-install-db"),
+                f"--datadir={folder}/data",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+            ],
+            check=True,
+            capture_output=True,
+        )
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [
+                program("mariadbd", "mysqld"),
+                "--no-defaults",
+                "--user=root",
+                f"--datadir={self.folder}/data",
+                f"--socket={self.folder}/s",
+                f"--pid-file={self.folder}/pid",
+                f"--port={self.port}",
+                "--bind-address=127.0.0.1",
+                "--slow-query-log=1",
+                "--long-query-time=0",
+                f"--slow-query-log-file={self.slow_log}",
+                "--innodb-flush-log-at-trx-commit=0",
+                "--skip-name-resolve",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=(self.folder / "err").open("ab"),
+        )
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            with contextlib.suppress(pymysql.MySQLError):
+                self.connect().close()
+                return
+            time.sleep(0.1)
+        pytest.fail((self.folder / "err").read_text()[-2000:])
+
+    def connect(self, **more):
+        return pymysql.connect(
+            unix_socket=f"{self.folder}/s", user="root", autocommit=True, **more
+        )
+
+    def execute(self, *statements, **more):
+        with self.connect(**more) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return cursor.fetchall()
+
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.thaw()
+            self.process.kill()
+            self.process.wait()

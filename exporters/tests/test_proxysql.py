@@ -1,0 +1,172 @@
+"""ProxySQL 2.7.1's own tables, served over the MySQL protocol.
+
+The admin port's tables are loaded into a MariaDB, with every column as text, as the
+admin port sends them. A real ProxySQL is used where there is one.
+"""
+
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+from exporter_helpers import free_port
+
+from keylag_exporters.model import UnreachableError
+from keylag_exporters.proxysql import KIND
+
+TABLES = (
+    "query_digest",
+    "global",
+    "connection_pool",
+    "commands_counters",
+    "query_rules",
+)
+
+
+def tables(text):
+    """Return {table: (columns, rows)} of the sample file."""
+    found = {}
+    for section in text.split("\n=== ")[1:]:
+        lines = [line for line in section.splitlines() if line.startswith("|")]
+        cells = [[c.strip() for c in line.strip("|").split(" | ")] for line in lines]
+        if cells:
+            found[section.split()[0]] = (cells[0], cells[1:])
+    return found
+
+
+@pytest.fixture
+def served(mariadb, data):
+    """A schema `stats` with the sample's rows, and settings to read it."""
+    content = tables("\n" + (data / "proxysql-2.7.1.txt").read_text())
+    mariadb.execute("DROP DATABASE IF EXISTS stats", "CREATE DATABASE stats")
+    for short in TABLES:
+        name = f"stats_mysql_{short}"
+        columns, rows = content[name]
+        spec = ", ".join(f"`{column}` TEXT" for column in columns)
+        mariadb.execute(f"CREATE TABLE stats.{name} ({spec})")
+        with mariadb.connect() as connection, connection.cursor() as cursor:
+            marks = ", ".join(["%s"] * len(columns))
+            cursor.executemany(f"INSERT INTO stats.{name} VALUES ({marks})", rows)
+    mariadb.execute("DROP USER IF EXISTS reader@'127.0.0.1'")
+    mariadb.execute("CREATE USER reader@'127.0.0.1' IDENTIFIED BY 'p'")
+    mariadb.execute("GRANT SELECT ON stats.* TO reader@'127.0.0.1'")
+    return {"port": mariadb.port, "user": "reader"}
+
+
+@pytest.fixture
+def source(served, settings, monkeypatch):
+    monkeypatch.setenv("KEYLAG_PROXYSQL_PASSWORD", "p")
+    return KIND.open(settings(KIND, served))
+
+
+def digest(found, name, digest_, group):
+    labels = {"digest": digest_, "hostgroup": group, "schema": "keystone"}
+    labels["answered_by"] = "cache" if group == "cache" else "backend"
+    return found[f"keylag_proxysql_digest_{name}_total", tuple(sorted(labels.items()))]
+
+
+@pytest.mark.stack
+def test_answers_of_the_cache_are_told_from_those_of_a_backend(source, samples):
+    found = samples(source.collect())
+    region = "0x30E8FDA9C30A6873"
+
+    assert digest(found, "calls", region, "cache") == 7
+    assert digest(found, "time_seconds", region, "cache") == 0
+    assert digest(found, "calls", region, "10") == 1
+    assert digest(found, "time_seconds", region, "10") == pytest.approx(273e-6)
+    assert digest(found, "time_seconds", "0xA2E81530440E4377", "10") == pytest.approx(
+        0.250270
+    )
+
+
+@pytest.mark.stack
+def test_sums_rules_cache_and_pool_are_those_of_the_sample(source, samples):
+    found = samples(source.collect())
+    by_name = {name: value for (name, labels), value in found.items() if not labels}
+    rule = {labels: v for (n, labels), v in found.items() if "rule_hits" in n}
+    cached = found["keylag_proxysql_calls_total", (("hostgroup", "cache"),)]
+
+    assert rule[("rule_id", "100"),] == 738
+    assert by_name["keylag_proxysql_query_cache_lookups_total"] == 738
+    assert by_name["keylag_proxysql_query_cache_hits_total"] == 724
+    # The digest table misses hits within write transactions.
+    assert 0 < cached <= 724
+    pool = (("hostgroup", "10"), ("server", "127.0.0.1:13306"), ("status", "ONLINE"))
+    assert found["keylag_proxysql_pool_used_connections", pool] == 2
+    assert (
+        found["keylag_proxysql_pool_requests_total", (("outcome", "success"),)] == 1551
+    )
+
+
+@pytest.mark.stack
+def test_a_command_has_a_cumulative_histogram_in_seconds(source, samples):
+    found = samples(source.collect())
+
+    def bucket(upper):
+        labels = (("command", "SELECT"), ("le", upper))
+        return found["keylag_proxysql_command_duration_seconds_bucket", labels]
+
+    assert [bucket(u) for u in ("0.0001", "0.0005", "5.0", "10.0", "+Inf")] == [
+        1812, 2070, 2091, 2092, 2092,
+    ]  # fmt: skip
+    total = found[
+        "keylag_proxysql_command_duration_seconds_sum", (("command", "SELECT"),)
+    ]
+    assert total == pytest.approx(6.619490)
+
+
+@pytest.mark.stack
+def test_only_plain_tables_of_the_stats_schema_are_read(served, source, mariadb):
+    mariadb.slow_log.write_bytes(b"")
+    list(source.collect())
+    time.sleep(0.2)
+    queries = re.findall(
+        r"FROM\s+([\w.]+)", mariadb.slow_log.read_text(errors="replace")
+    )
+
+    assert {f"stats.stats_mysql_{short}" for short in TABLES} <= set(queries)
+    assert not [query for query in queries if "_reset" in query]
+
+
+@pytest.mark.stack
+def test_a_wrong_password_is_unreachable(served, settings, monkeypatch):
+    monkeypatch.setenv("KEYLAG_PROXYSQL_PASSWORD", "wrong")
+    source = KIND.open(settings(KIND, served))
+
+    with pytest.raises(UnreachableError):
+        source.collect()
+
+
+@pytest.mark.stack
+def test_a_real_proxysql_is_read(tmp_path, settings, samples, monkeypatch, mariadb):
+    if not shutil.which("proxysql"):
+        pytest.skip(
+            "not installed: proxysql (its tables are served from samples instead)"
+        )
+    admin, front = free_port(), free_port()
+    config = tmp_path / "proxysql.cnf"
+    config.write_text(
+        f'datadir="{tmp_path}"\n'
+        'admin_variables={admin_credentials="admin:admin";'
+        f'stats_credentials="stats:stats";mysql_ifaces="127.0.0.1:{admin}"}}\n'
+        f'mysql_variables={{interfaces="127.0.0.1:{front}"}}\n'
+    )
+    process = subprocess.Popen(
+        ["proxysql", "-f", "--initial", "--no-version-check", "-c", str(config)],
+        stderr=subprocess.DEVNULL,
+    )
+    monkeypatch.setenv("KEYLAG_PROXYSQL_PASSWORD", "stats")
+    source = KIND.open(settings(KIND, {"port": admin}))
+    try:
+        for _ in range(50):
+            try:
+                found = samples(source.collect())
+                break
+            except UnreachableError:
+                time.sleep(0.2)
+
+        assert ("keylag_proxysql_query_cache_hits_total", ()) in found
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,173 @@
+"""A real table with the schema of Keystone 30, small and of a million rows."""
+
+import time
+
+import pymysql
+import pytest
+
+from keylag_exporters.revocations import INDEXES, KIND
+
+COLUMNS = """id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, domain_id VARCHAR(64),
+project_id VARCHAR(64), user_id VARCHAR(64), role_id VARCHAR(64), trust_id VARCHAR(64),
+consumer_id VARCHAR(64), access_token_id VARCHAR(64), issued_before DATETIME NOT NULL,
+expires_at DATETIME, revoked_at DATETIME NOT NULL, audit_id VARCHAR(32),
+audit_chain_id VARCHAR(32)"""
+KEYS = [columns for columns, _ in INDEXES]
+# seconds ago, then what the event names
+EVENTS = [
+    (10, {"audit_id": "a"}),
+    (10, {"audit_chain_id": "c"}),
+    (1000, {"audit_chain_id": "c"}),
+    (2000, {"audit_chain_id": "c"}),
+    (20, {"user_id": "u"}),
+    (20, {"user_id": "u", "project_id": "p"}),
+    (20, {"project_id": "p"}),
+    (20, {"domain_id": "d"}),
+    (30, {"trust_id": "t", "user_id": "u"}),
+    (30, {"role_id": "r"}),
+    (30, {"access_token_id": "x", "consumer_id": "y"}),
+    (30, {"consumer_id": "y"}),
+    (6000, {"audit_id": "old"}),
+    (7000, {"user_id": "old"}),
+]
+
+
+def create(mariadb, keys=KEYS):
+    indexes = "".join(f", KEY k{n} ({key})" for n, key in enumerate(keys))
+    mariadb.execute(
+        "DROP DATABASE IF EXISTS keystone",
+        "CREATE DATABASE keystone",
+        f"CREATE TABLE keystone.revocation_event ({COLUMNS}{indexes})",
+        "DROP USER IF EXISTS keylag@'127.0.0.1'",
+        # what docs/how-to/revocations-exporter.md tells to do
+        "CREATE USER keylag@'127.0.0.1' IDENTIFIED BY 'p' WITH MAX_USER_CONNECTIONS 2",
+        "GRANT SELECT ON keystone.revocation_event TO keylag@'127.0.0.1'",
+    )
+
+
+def insert(mariadb, events):
+    for ago, names in events:
+        moment = f"UTC_TIMESTAMP() - INTERVAL {ago} SECOND"
+        values = "".join(f", '{value}'" for value in names.values())
+        columns = "".join(f", {name}" for name in names)
+        mariadb.execute(
+            "INSERT INTO keystone.revocation_event"
+            f" (issued_before, revoked_at{columns})"
+            f" VALUES ({moment}, {moment}{values})"
+        )
+
+
+@pytest.fixture
+def opened(mariadb, settings, monkeypatch):
+    monkeypatch.setenv("KEYLAG_REVOCATIONS_PASSWORD", "p")
+
+    def open_(**more):
+        return KIND.open(settings(KIND, {"port": mariadb.port, "timeout": 30, **more}))
+
+    return open_
+
+
+def value(found, name, **labels):
+    return found[f"keylag_revocations_{name}", tuple(sorted(labels.items()))]
+
+
+@pytest.mark.stack
+def test_events_are_told_by_kind_and_age(mariadb, opened, samples):
+    create(mariadb)
+    insert(mariadb, EVENTS)
+    found = samples(opened().collect())
+    kinds = {dict(labels)["kind"]: v for (n, labels), v in found.items() if "live" in n}
+
+    assert kinds == {
+        "audit_chain": 3, "audit_id": 1, "trust": 1, "access_token": 1, "consumer": 1,
+        "role": 1, "user": 2, "project": 1, "domain": 1, "other": 0,
+    }  # fmt: skip
+    assert value(found, "expired_events") == 2
+    assert value(found, "oldest_event_age_seconds") == pytest.approx(7000, abs=60)
+    assert value(found, "inserted_total") == len(EVENTS)
+
+
+@pytest.mark.stack
+def test_a_prediction_counts_what_no_check_can_exclude(mariadb, opened, samples):
+    create(mariadb)
+    insert(mariadb, EVENTS)
+    found = samples(opened(event_seconds=0.001).collect())
+
+    # chain, domain, role, access token and consumer events concern every token
+    assert value(found, "events_per_check", token_age="whole") == 7
+    assert value(found, "events_per_check", token_age="half") == 6
+    assert value(found, "predicted_check_seconds", token_age="whole") == pytest.approx(
+        0.007
+    )
+
+
+@pytest.mark.stack
+def test_missing_indexes_are_named(mariadb, opened, samples):
+    create(mariadb, KEYS[:5])
+    found = samples(opened().collect())
+    present = {
+        dict(labels)["columns"]: v for (n, labels), v in found.items() if "index" in n
+    }
+
+    assert present == {key: float(key in KEYS[:5]) for key in KEYS}
+
+
+@pytest.mark.stack
+def test_an_empty_table_has_no_oldest_event(mariadb, opened, samples):
+    create(mariadb)
+    found = samples(opened().collect())
+
+    assert ("keylag_revocations_oldest_event_age_seconds", ()) not in found
+    assert value(found, "expired_events") == 0
+
+
+@pytest.mark.stack
+def test_the_table_is_read_once_per_interval(mariadb, opened, samples):
+    create(mariadb)
+    source = opened(interval=3600)
+    list(source.collect())
+    insert(mariadb, EVENTS)
+
+    assert value(samples(source.collect()), "inserted_total") == 0
+
+
+@pytest.mark.stack
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_million_rows_stay_cheap(mariadb, opened, samples):
+    create(mariadb, keys=[])
+    mariadb.execute(
+        "INSERT INTO keystone.revocation_event"
+        " (issued_before, revoked_at, user_id, audit_id, audit_chain_id)"
+        " SELECT UTC_TIMESTAMP() - INTERVAL seq % 10800 SECOND,"
+        " UTC_TIMESTAMP() - INTERVAL seq % 10800 SECOND,"
+        " IF(seq % 3 = 0, MD5(seq), NULL),"
+        " IF(seq % 3 = 1, MD5(seq), NULL), IF(seq % 3 = 2, MD5(seq), NULL)"
+        " FROM seq_1_to_1000000",
+        "ALTER TABLE revocation_event "
+        + ", ".join(f"ADD KEY k{n} ({key})" for n, key in enumerate(KEYS)),
+        database="keystone",
+    )
+    mariadb.slow_log.write_bytes(b"")
+    began = time.monotonic()
+    found = samples(opened().collect())
+    seconds = time.monotonic() - began
+
+    live = sum(v for (n, _), v in found.items() if n.endswith("_live_events"))
+    # the clock goes on between the two counts, over some hundred events a second
+    total = live + value(found, "expired_events")
+    assert total == pytest.approx(1_000_000, rel=0.01)
+    assert seconds < 10
+
+
+@pytest.mark.stack
+def test_a_statement_that_takes_too_long_is_ended(mariadb, opened):
+    create(mariadb)
+    mariadb.execute(
+        "INSERT INTO keystone.revocation_event (issued_before, revoked_at)"
+        " SELECT UTC_TIMESTAMP(), UTC_TIMESTAMP() FROM seq_1_to_100000",
+        database="keystone",
+    )
+
+    with pytest.raises(pymysql.MySQLError, match="max_statement_time"):
+        opened(statement_seconds=0.001).collect()

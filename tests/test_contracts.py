@@ -1,0 +1,67 @@
+"""What the packages agree on without importing each other."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from keylag import phases
+from keylag_exporters.slow_log.comment import COMMENT
+from keylag_exporters.slow_log.tables import TABLE_CLASSES
+from keylag_otel import model, sql_comment, statements
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {
+    "collectors/src": "keylag_otel",
+    "exporters/src": "keylag_exporters",
+    "keylag/src": "keylag",
+}
+
+
+def imported(path: Path) -> set[str]:
+    """Return the top-level packages that a file imports."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module.split(".")[0])
+    return names
+
+
+@pytest.mark.parametrize(("folder", "own"), PACKAGES.items())
+def test_no_package_imports_another(folder: str, own: str) -> None:
+    """Inside Keystone, beside it, and the command know each other as processes."""
+    others = set(PACKAGES.values()) - {own}
+    found = {
+        path.name: imported(path) & others for path in (ROOT / folder).rglob("*.py")
+    }
+
+    assert {name: names for name, names in found.items() if names} == {}
+
+
+def test_both_sides_of_sql_sort_tables_alike() -> None:
+    """Client and server time of a table class can be set side by side."""
+    seen_inside = {
+        part: frozenset(tables.split())
+        for part, tables in statements.TABLE_CLASSES.items()
+    }
+
+    assert seen_inside == dict(TABLE_CLASSES)
+    assert list(seen_inside) == [part for part, _ in TABLE_CLASSES]
+
+
+def test_the_exporter_reads_the_comment_that_keystone_writes() -> None:
+    """Route and operation of a statement come through the database's log."""
+    written = sql_comment.comment("POST", "/v3/auth/tokens", "validate")
+
+    found = COMMENT.search(f"SELECT 1{written}".encode())
+    assert found is not None
+    assert found[1] == b"route='POST /v3/auth/tokens',operation='validate'"
+
+
+def test_the_command_knows_the_same_phases_and_blocks() -> None:
+    """The header's names are the report's names."""
+    assert set(model.PHASES) == set(phases.PHASES)
+    assert set(model.OPERATIONS) == set(phases.OPERATIONS)
+    assert list(model.BLOCKS) == list(phases.BLOCKS)

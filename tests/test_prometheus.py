@@ -3,15 +3,18 @@
 import re
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import requests
 from rich.console import Console
 
+from keylag import sql_sides
 from keylag.jtl import read
 from keylag.plans import find
 from keylag.sending import send
+from keylag.sql_sides import BySide
 from keylag.stack import Stack
 from keylag.state import CHECKOUT
 from keylag.target import of_stack
@@ -30,6 +33,15 @@ PLANS = {
 SHORT = {"threads": "4", "loops": "5", "ramp_seconds": "0"}
 TOKENS = '{http_route="/v3/auth/tokens"}'
 REQUESTS = f"http_server_request_duration_seconds_count{TOKENS}"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Token calls by method, as each of three counted them."""
+
+    jmeter: Counter[str]
+    prometheus: Counter[str]
+    sql: BySide
 
 
 def ask(stack: Stack, query: str) -> dict[tuple[str, ...], float]:
@@ -58,12 +70,10 @@ def settled(stack: Stack) -> Counter[str]:
 
 
 @pytest.fixture(scope="module")
-def sent(
-    stack: Stack, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Counter[str]]:
-    """Requests by method: as JMeter wrote them down, and as Prometheus counts."""
+def sent(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Sent:
+    """Send all three plans, and ask everybody what they saw of it."""
     out: Path = tmp_path_factory.mktemp("load")
-    before = settled(stack)
+    before, sides_before = settled(stack), sql_sides.settled(stack)
     written: Counter[str] = Counter()
     for name, shares in PLANS.items():
         chosen = {**SHORT, **shares}
@@ -74,16 +84,17 @@ def sent(
         assert notes == []
         assert all(sample.success for sample in samples)
         written.update(s.label.removeprefix("setup ").split()[0] for s in samples)
-    return {"jmeter": written, "prometheus": settled(stack) - before}
+    sides = sql_sides.since(sql_sides.settled(stack), sides_before)
+    return Sent(written, settled(stack) - before, sides)
 
 
-def test_prometheus_counts_what_jmeter_sent(sent: dict[str, Counter[str]]) -> None:
+def test_prometheus_counts_what_jmeter_sent(sent: Sent) -> None:
     """Not one request is lost or counted twice, by method."""
-    assert sent["jmeter"] == sent["prometheus"]
-    assert sent["jmeter"]["DELETE"] > 0
+    assert sent.jmeter == sent.prometheus
+    assert sent.jmeter["DELETE"] > 0
 
 
-def test_both_workers_export(stack: Stack, sent: dict[str, Counter[str]]) -> None:
+def test_both_workers_export(stack: Stack, sent: Sent) -> None:
     """Each worker is an instance of its own."""
     query = f"sum by (service_instance_id) ({REQUESTS})"
 
@@ -91,9 +102,7 @@ def test_both_workers_export(stack: Stack, sent: dict[str, Counter[str]]) -> Non
     assert workers == {"1", "2"}
 
 
-def test_phases_add_up_to_the_wall_time(
-    stack: Stack, sent: dict[str, Counter[str]]
-) -> None:
+def test_phases_add_up_to_the_wall_time(stack: Stack, sent: Sent) -> None:
     """In Prometheus too: the phases of token calls sum to their duration."""
     phases = ask(stack, f"sum(keystone_request_phase_time_seconds_total{TOKENS})")
     wall = ask(stack, f"sum(http_server_request_duration_seconds_sum{TOKENS})")
@@ -101,18 +110,29 @@ def test_phases_add_up_to_the_wall_time(
     assert phases[()] == pytest.approx(wall[()], rel=1e-6)
 
 
-def test_statements_and_cache_calls_are_there(
-    stack: Stack, sent: dict[str, Counter[str]]
-) -> None:
+def test_statements_and_cache_calls_are_there(stack: Stack, sent: Sent) -> None:
     """The counts are exported beside the times."""
     for name in ("sql_statements", "cache_calls"):
         (total,) = ask(stack, f"sum(keystone_request_{name}_total{TOKENS})").values()
         assert total > 0
 
 
-def test_only_declared_metrics_come_out(
-    stack: Stack, sent: dict[str, Counter[str]]
-) -> None:
+def test_the_database_logged_what_keystone_counted(sent: Sent) -> None:
+    """Each statement of a token call is in the slow log, under its route."""
+    counted = {method: sides.statements for method, sides in sent.sql.items()}
+    logged = {method: sides.logged for method, sides in sent.sql.items()}
+
+    assert logged == counted
+    assert set(counted) == {"POST", "GET", "DELETE"}
+
+
+def test_the_servers_time_is_a_part_of_the_clients(sent: Sent) -> None:
+    """What Keystone waits for is more than what the database works."""
+    for sides in sent.sql.values():
+        assert 0 < sides.server_seconds < sides.client_seconds
+
+
+def test_only_declared_metrics_come_out(stack: Stack, sent: Sent) -> None:
     """The page of metrics has every name that Prometheus has got."""
     page = (CHECKOUT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     url = f"{stack.url('prometheus')}/api/v1/label/__name__/values"

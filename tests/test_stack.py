@@ -131,11 +131,11 @@ def test_prometheus_scrapes_every_job(stack: Stack) -> None:
     """Each job of prometheus.yml has a target, and it is up."""
     deadline = time.monotonic() + PROMETHEUS_SECONDS
     jobs: set[str] = set()
-    while len(jobs) < 3 and time.monotonic() < deadline:
+    while len(jobs) < 4 and time.monotonic() < deadline:
         jobs = {labels["job"] for labels in ask_prometheus(stack, "up == 1")}
         time.sleep(0.2)
 
-    assert jobs == {"otlp", "otel-collector", "prometheus"}
+    assert jobs == {"otlp", "otel-collector", "keylag-exporter", "prometheus"}
 
 
 def test_status_for_scripts(stack: Stack) -> None:

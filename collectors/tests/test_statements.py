@@ -121,6 +121,12 @@ def test_a_comment_cannot_be_closed_from_within(monkeypatch) -> None:
     assert "%s" not in said.replace("%%", "")
 
 
+def test_the_route_of_a_comment_is_the_template_of_the_metrics() -> None:
+    said = sql_comment.comment("GET", "/v3/users/<string:user_id>", "roles")
+
+    assert "route='GET /v3/users/{user_id}'" in said
+
+
 def test_before_a_route_is_known_there_is_no_comment(running, monkeypatch) -> None:
     monkeypatch.setattr(sql_comment.Switch, "on", True)
 

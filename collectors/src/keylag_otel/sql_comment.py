@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from keylag_otel import environment
+from keylag_otel.ledger import route_template
 from keylag_otel.model import OPERATIONS, PHASE_BITS
 
 _SAFE = " /{}:-_."
@@ -29,7 +30,7 @@ class Switch:
 @lru_cache(maxsize=1024)
 def comment(method: str, route: str, operation: str) -> str:
     """Return the comment; directly behind a statement, it leaves its digest alone."""
-    name = quote(f"{method} {route}", safe=_SAFE)
+    name = quote(f"{method} {route_template(route)}", safe=_SAFE)
     # A driver that formats statements would take a per cent sign for its own.
     return f"/*keylag:route='{name}',operation='{operation}'*/".replace("%", "%%")
 

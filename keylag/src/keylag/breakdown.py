@@ -61,11 +61,13 @@ class Run(Breakdown):
     """A break-down with the name it has beside others."""
 
     name: str
+    sql_sides: dict[str, dict[str, float]]
+    """Totals of `keylag.sql_sides` by method; empty if the database was not asked."""
 
 
 def named(name: str, breakdown: Breakdown) -> Run:
     """Give a break-down its name."""
-    return Run(name=name, **breakdown)
+    return Run(name=name, sql_sides={}, **breakdown)
 
 
 def break_down(

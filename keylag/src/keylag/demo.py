@@ -9,7 +9,7 @@ hundred logins and a hundred validations.
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ from typing import Final
 import psutil
 from rich.console import Console
 
-from keylag import cloud, jtl, plans, target
+from keylag import cloud, jtl, plans, sql_sides, target
 from keylag.breakdown import Run, break_down, named
 from keylag.prepared import Prepared
 from keylag.report import write_html
@@ -42,7 +42,11 @@ def measure(stack: Stack, out: Path, console: Console) -> list[Run]:
             stack.restart("keystone", options=options)
         events = cloud.revoke_tokens(stack, REVOCATION_EVENTS)
         console.print(f"{name}: {events} live revocation events")
-        runs.append(_run(name, stack, out / name, console))
+        before = sql_sides.settled(stack)
+        run = _run(name, stack, out / name, console)
+        both = sql_sides.since(sql_sides.settled(stack), before)
+        run["sql_sides"] = {method: asdict(sides) for method, sides in both.items()}
+        runs.append(run)
     return runs
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from keylag import demo
+from keylag import demo, sql_sides
 from keylag.commands.common import addresses, explained
 from keylag.report import render_terminal
 from keylag.stack import Stack, StackOptions
@@ -68,6 +68,7 @@ def command(out: Path, form: str, *, keep: bool) -> None:
     if form == "json":
         click.echo(json.dumps({"runs": runs}, indent=2))
     else:
+        sql_sides.render(runs, Console())
         render_terminal(runs, Console())
     progress.print(f"\n{breakdown}\n{report}", highlight=False, soft_wrap=True)
     for line in addresses(stack) if keep else ():

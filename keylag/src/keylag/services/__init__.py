@@ -1,6 +1,13 @@
 """The servers of a stack, in the order they start: one file each, one shape."""
 
-from keylag.services import keystone, mariadb, memcached, otel_collector, prometheus
+from keylag.services import (
+    exporters,
+    keystone,
+    mariadb,
+    memcached,
+    otel_collector,
+    prometheus,
+)
 from keylag.services.base import Service
 
 SERVICES: tuple[Service, ...] = (
@@ -9,4 +16,5 @@ SERVICES: tuple[Service, ...] = (
     otel_collector.SERVICE,
     prometheus.SERVICE,
     keystone.SERVICE,
+    exporters.SERVICE,
 )

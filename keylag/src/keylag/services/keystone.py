@@ -16,13 +16,14 @@ CACHE_BACKENDS = {
 """What `--cache` may be, and the backend it stands for."""
 TELEMETRY = {
     "KEYLAG_SERVER_TIMING": "true",
+    "KEYLAG_SQL_COMMENT": "true",
     "OTEL_SERVICE_NAME": "keystone",
     "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
     "OTEL_METRIC_EXPORT_INTERVAL": "1000",
     "OTEL_TRACES_EXPORTER": "none",
     "OTEL_LOGS_EXPORTER": "none",
 }
-"""The standard variables of OpenTelemetry, and our one switch."""
+"""The standard variables of OpenTelemetry, and our own switches."""
 
 
 def _keys(site: Site) -> Path:

@@ -13,12 +13,26 @@ CREATE = """\
 CREATE DATABASE IF NOT EXISTS keystone;
 CREATE USER IF NOT EXISTS 'keystone'@'127.0.0.1' IDENTIFIED BY '{password}';
 GRANT ALL ON keystone.* TO 'keystone'@'127.0.0.1';
+CREATE USER IF NOT EXISTS 'keylag'@'127.0.0.1' IDENTIFIED BY '{password}' \
+WITH MAX_USER_CONNECTIONS 2;
+BEGIN NOT ATOMIC IF EXISTS (SELECT 1 FROM information_schema.tables \
+WHERE table_schema = 'keystone' AND table_name = 'revocation_event') \
+THEN GRANT SELECT ON keystone.revocation_event TO 'keylag'@'127.0.0.1'; END IF; END;
+"""
+"""Each statement is one line, as MariaDB wants it in an init file.
+
+`keylag` is the exporter's account: it may read one table, once that is there.
 """
 
 
 def folder(site: Site) -> Path:
     """Return the data folder."""
     return site.data / "mariadb"
+
+
+def slow_log(site: Site) -> Path:
+    """Return the slow log, which holds every statement."""
+    return site.folder / "logs" / "mariadb-slow.log"
 
 
 def database_url(site: Site) -> str:
@@ -60,7 +74,7 @@ def _command(site: Site) -> list[str | Path]:
         f"--pid-file={site.run / 'mariadb.pid'}",
         f"--port={site.ports['mariadb']}",
         f"--init-file={site.data / 'create.sql'}",
-        f"--slow-query-log-file={site.folder / 'logs' / 'mariadb-slow.log'}",
+        f"--slow-query-log-file={slow_log(site)}",
         *_as_user(),
     ]
 

@@ -11,6 +11,7 @@ CONFIG = DEPLOY / "prometheus" / "prometheus.yml"
 TARGETS = {
     "otlp": "otel-collector-metrics",
     "otel-collector": "otel-collector-self",
+    "keylag-exporter": "exporters",
     "prometheus": "prometheus",
 }
 """Which port each job of prometheus.yml scrapes; the name of the file is the job's."""

@@ -1,0 +1,125 @@
+"""SQL seen from both sides: in Keystone's driver, and inside the database.
+
+Keystone tags its statements with their route, the slow log has the tag, and
+Prometheus has what both counted.  What a statement costs Keystone beyond the
+database's own time is round trips and driver.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import requests
+from rich.console import Console
+from rich.table import Table
+
+from keylag.breakdown import Run
+from keylag.stack import Stack
+
+ROUTE: Final = "/v3/auth/tokens"
+QUERIES: Final = {
+    "statements": f"""sum by (http_request_method) (
+        keystone_request_sql_statements_total{{http_route="{ROUTE}"}})""",
+    "client_seconds": f"""sum by (http_request_method) (
+        keystone_request_phase_time_seconds_total{{
+            http_route="{ROUTE}", keystone_phase="sql"}})""",
+    "logged": f"""sum by (http_request_method) (label_replace(
+        keylag_slow_log_statement_duration_seconds_count{{route=~".* {ROUTE}"}},
+        "http_request_method", "$1", "route", "(.*) .*"))""",
+    "server_seconds": f"""sum by (http_request_method) (label_replace(
+        keylag_slow_log_statement_duration_seconds_sum{{route=~".* {ROUTE}"}},
+        "http_request_method", "$1", "route", "(.*) .*"))""",
+}
+"""Field of `Sides` to the query that gives it by method."""
+
+TIMEOUT_SECONDS: Final = 10
+PAUSE_SECONDS: Final = 2.5
+"""Longer than an export, a scrape and a look at the log take together."""
+MOST_PAUSES: Final = 10
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Totals of one method's token calls; times in seconds."""
+
+    statements: float = 0.0
+    """As Keystone counted them."""
+    logged: float = 0.0
+    """As the database logged them."""
+    client_seconds: float = 0.0
+    server_seconds: float = 0.0
+
+    def __sub__(self, before: "Sides") -> "Sides":
+        """Return what was added since."""
+        earlier = asdict(before)
+        return Sides(**{k: v - earlier[k] for k, v in asdict(self).items()})
+
+
+BySide = Mapping[str, Sides]
+
+
+def ask(stack: Stack, query: str) -> dict[str, float]:
+    """Return a query's values by method; raises requests' own errors."""
+    answer = requests.get(
+        f"{stack.url('prometheus')}/api/v1/query",
+        params={"query": query},
+        timeout=TIMEOUT_SECONDS,
+    )
+    answer.raise_for_status()
+    return {
+        series["metric"].get("http_request_method", ""): float(series["value"][1])
+        for series in answer.json()["data"]["result"]
+    }
+
+
+def read(stack: Stack) -> BySide:
+    """Return the totals by method as they are now."""
+    found = {field: ask(stack, query) for field, query in QUERIES.items()}
+    methods = {method for values in found.values() for method in values}
+    return {
+        method: Sides(**{f: values.get(method, 0.0) for f, values in found.items()})
+        for method in sorted(methods)
+    }
+
+
+def settled(stack: Stack, wait: Callable[[float], None] = time.sleep) -> BySide:
+    """Return the totals once two looks in a row agree: all is exported and read."""
+    before, now = None, read(stack)
+    for _ in range(MOST_PAUSES):
+        if before == now:
+            break
+        wait(PAUSE_SECONDS)
+        before, now = now, read(stack)
+    return now
+
+
+def since(now: BySide, before: BySide) -> BySide:
+    """Return what was added, by method."""
+    added = {m: sides - before.get(m, Sides()) for m, sides in now.items()}
+    return {method: sides for method, sides in added.items() if sides.statements}
+
+
+def render(runs: Sequence[Run], console: Console) -> None:
+    """Print both sides of every run's statements, a statement's mean in ms."""
+    table = Table(
+        title="SQL from both sides: a statement's mean, ms", title_justify="left"
+    )
+    table.add_column("call")
+    table.add_column("run")
+    for name in ("statements", "logged", "in Keystone", "in the database", "between"):
+        table.add_column(name, justify="right")
+    for run in runs:
+        for method, totals in run["sql_sides"].items():
+            table.add_row(f"{method} {ROUTE}", run["name"], *_row(Sides(**totals)))
+    console.print(table)
+
+
+def _row(sides: Sides) -> list[str]:
+    client = 1e3 * sides.client_seconds / sides.statements
+    server = 1e3 * sides.server_seconds / (sides.logged or 1)
+    return [
+        f"{sides.statements:.0f}",
+        f"{sides.logged:.0f}",
+        *(f"{value:.3f}" for value in (client, server, client - server)),
+    ]

@@ -1,0 +1,57 @@
+"""SQL from both sides: differences, settling, and the table."""
+
+import io
+
+from rich.console import Console
+
+from keylag import sql_sides
+from keylag.breakdown import Breakdown, named
+from keylag.sql_sides import Sides, since
+
+
+def sides(statements: float = 10, server: float = 0.01) -> Sides:
+    """Make totals in which Keystone waited 0.03 s."""
+    return Sides(statements, statements, 0.03, server)
+
+
+def test_only_what_was_added_counts() -> None:
+    """Totals of before are taken away; methods that were quiet are left out."""
+    now = {"POST": Sides(30, 30, 0.5, 0.2), "GET": sides()}
+
+    added = since(now, {"POST": Sides(10, 10, 0.25, 0.1), "GET": sides()})
+
+    assert added == {"POST": Sides(20, 20, 0.25, 0.1)}
+
+
+def test_it_waits_until_two_looks_agree(monkeypatch) -> None:
+    """What is on its way between the parts is waited for."""
+    looks = iter([{"GET": sides(1)}, {"GET": sides(2)}, {"GET": sides(2)}])
+    monkeypatch.setattr(sql_sides, "read", lambda _: next(looks))
+    waits: list[float] = []
+
+    found = sql_sides.settled(None, waits.append)  # type: ignore[arg-type]
+
+    assert found == {"GET": sides(2)}
+    assert len(waits) == 2
+
+
+def test_the_table_has_the_mean_of_a_statement() -> None:
+    """Milliseconds in Keystone, in the database, and between them."""
+    empty = Breakdown(
+        calls=[], setup_requests=0, quantiles="", warnings=[], environment={}
+    )
+    run = named("cache-off", empty)
+    run["sql_sides"] = {"GET": vars(sides())}
+    console = Console(file=io.StringIO(), width=120)
+
+    sql_sides.render([run], console)
+
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "GET /v3/auth/tokens" in text
+    assert text.split("cache-off")[1].split()[1:10:2] == [
+        "10",
+        "10",
+        "3.000",
+        "1.000",
+        "2.000",
+    ]

@@ -9,7 +9,7 @@ hundred logins and a hundred validations.
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -22,7 +22,7 @@ from keylag.breakdown import Run, break_down, named
 from keylag.prepared import Prepared
 from keylag.report import write_html
 from keylag.sending import send
-from keylag.stack import Stack
+from keylag.stack import Stack, StackOptions
 from keylag.tools.venvs import keystone_version
 
 RUNS: Final[Mapping[str, str]] = {"cache-off": "null", "memcache-pool": "memcache_pool"}
@@ -32,19 +32,27 @@ REVOCATION_EVENTS: Final = 50
 CLOUD: Final = Prepared(cloud.KEY, cloud.fill)
 
 
+def options_of(run: str) -> StackOptions:
+    """Return how Keystone is started for a run: its metrics say which it is."""
+    return StackOptions(
+        cache=RUNS[run],
+        environment={"OTEL_RESOURCE_ATTRIBUTES": f"keylag.run={run}"},
+    )
+
+
 def measure(stack: Stack, out: Path, console: Console) -> list[Run]:
     """Measure every run on a stack that is up; leaves the samples below `out`."""
     runs = []
-    for name, cache in RUNS.items():
-        options = replace(stack.options, cache=cache)
+    for name in RUNS:
+        options = options_of(name)
         if options != stack.options:
-            console.print(f"Restarting Keystone with the cache {cache}")
+            console.print(f"Restarting Keystone with the cache {RUNS[name]}")
             stack.restart("keystone", options=options)
         events = cloud.revoke_tokens(stack, REVOCATION_EVENTS)
         console.print(f"{name}: {events} live revocation events")
-        before = sql_sides.settled(stack)
+        before = sql_sides.settled(stack, name)
         run = _run(name, stack, out / name, console)
-        both = sql_sides.since(sql_sides.settled(stack), before)
+        both = sql_sides.since(sql_sides.settled(stack, name), before)
         run["sql_sides"] = {method: asdict(sides) for method, sides in both.items()}
         runs.append(run)
     return runs

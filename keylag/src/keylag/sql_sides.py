@@ -18,18 +18,21 @@ from keylag.breakdown import Run
 from keylag.stack import Stack
 
 ROUTE: Final = "/v3/auth/tokens"
+RUN_LABEL: Final = "keylag_run"
+"""Says which run a Keystone was started for; absent outside runs."""
+
+_KEYSTONE: Final = f'http_route="{ROUTE}", {RUN_LABEL}="%(run)s"'
+_LOG: Final = f"""sum by (http_request_method) (label_replace(
+    keylag_slow_log_statement_duration_seconds_%s{{route=~".* {ROUTE}"}},
+    "http_request_method", "$1", "route", "(.*) .*"))"""
 QUERIES: Final = {
     "statements": f"""sum by (http_request_method) (
-        keystone_request_sql_statements_total{{http_route="{ROUTE}"}})""",
+        keystone_request_sql_statements_total{{{_KEYSTONE}}})""",
     "client_seconds": f"""sum by (http_request_method) (
         keystone_request_phase_time_seconds_total{{
-            http_route="{ROUTE}", keystone_phase="sql"}})""",
-    "logged": f"""sum by (http_request_method) (label_replace(
-        keylag_slow_log_statement_duration_seconds_count{{route=~".* {ROUTE}"}},
-        "http_request_method", "$1", "route", "(.*) .*"))""",
-    "server_seconds": f"""sum by (http_request_method) (label_replace(
-        keylag_slow_log_statement_duration_seconds_sum{{route=~".* {ROUTE}"}},
-        "http_request_method", "$1", "route", "(.*) .*"))""",
+            {_KEYSTONE}, keystone_phase="sql"}})""",
+    "logged": _LOG % "count",
+    "server_seconds": _LOG % "sum",
 }
 """Field of `Sides` to the query that gives it by method."""
 
@@ -73,9 +76,12 @@ def ask(stack: Stack, query: str) -> dict[str, float]:
     }
 
 
-def read(stack: Stack) -> BySide:
-    """Return the totals by method as they are now."""
-    found = {field: ask(stack, query) for field, query in QUERIES.items()}
+def read(stack: Stack, run: str = "") -> BySide:
+    """Return the totals by method as they are now, Keystone's for this run alone."""
+    found = {
+        field: ask(stack, query.replace("%(run)s", run))
+        for field, query in QUERIES.items()
+    }
     methods = {method for values in found.values() for method in values}
     return {
         method: Sides(**{f: values.get(method, 0.0) for f, values in found.items()})
@@ -83,14 +89,16 @@ def read(stack: Stack) -> BySide:
     }
 
 
-def settled(stack: Stack, wait: Callable[[float], None] = time.sleep) -> BySide:
+def settled(
+    stack: Stack, run: str = "", wait: Callable[[float], None] = time.sleep
+) -> BySide:
     """Return the totals once two looks in a row agree: all is exported and read."""
-    before, now = None, read(stack)
+    before, now = None, read(stack, run)
     for _ in range(MOST_PAUSES):
         if before == now:
             break
         wait(PAUSE_SECONDS)
-        before, now = now, read(stack)
+        before, now = now, read(stack, run)
     return now
 
 
@@ -103,15 +111,16 @@ def since(now: BySide, before: BySide) -> BySide:
 def render(runs: Sequence[Run], console: Console) -> None:
     """Print both sides of every run's statements, a statement's mean in ms."""
     table = Table(
-        title="SQL from both sides: a statement's mean, ms", title_justify="left"
+        title=f"SQL of {ROUTE} from both sides: a statement's mean, ms",
+        title_justify="left",
     )
     table.add_column("call")
     table.add_column("run")
-    for name in ("statements", "logged", "in Keystone", "in the database", "between"):
+    for name in ("statements", "logged", "Keystone", "database", "between"):
         table.add_column(name, justify="right")
     for run in runs:
         for method, totals in run["sql_sides"].items():
-            table.add_row(f"{method} {ROUTE}", run["name"], *_row(Sides(**totals)))
+            table.add_row(method, run["name"], *_row(Sides(**totals)))
     console.print(table)
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from keylag import demo, sql_sides
 from keylag.commands.common import addresses, explained
 from keylag.report import render_terminal
-from keylag.stack import Stack, StackOptions
+from keylag.stack import Stack
 from keylag.state import CHECKOUT, state_folder
 from keylag.tools import Tools
 
@@ -50,7 +50,7 @@ def command(out: Path, form: str, *, keep: bool) -> None:
     """
     progress = Console(stderr=form == "json")
     folder = state_folder() / "demo"
-    options = StackOptions(cache=next(iter(demo.RUNS.values())))
+    options = demo.options_of(next(iter(demo.RUNS)))
     with explained():
         stack = Stack(
             folder, Tools.load(), options, prepared=demo.CLOUD, console=progress

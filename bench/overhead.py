@@ -150,10 +150,10 @@ def run(plan: Plan, out: Path, console: Console) -> None:
             "exports": kept.exports,
             "environment": facts,
             "verdicts": judged,
-            "doubts": doubts(result, plan),
+            "doubts": doubts(result),
         },
     )
-    render(result, plan, console)
+    render(result, console)
     console.print(f"\n{out / 'overhead.json'}", highlight=False, soft_wrap=True)
     if not kept.complete:
         sys.exit(INTERRUPTED)

@@ -8,7 +8,6 @@ from rich.table import Table
 
 from keylag_bench.intervals import Interval
 from keylag_bench.results import Measured, Result
-from keylag_bench.schedule import Plan
 from keylag_bench.tables import ARMS
 from keylag_bench.verdicts import doubts, verdicts
 
@@ -37,13 +36,13 @@ class Progress:
         return f"about {seconds / MINUTE:.0f} min left"
 
 
-def render(result: Result, plan: Plan, console: Console) -> None:
+def render(result: Result, console: Console) -> None:
     """Print a table a workload, the verdicts, and any doubts."""
     for workload, arms in result.items():
         console.print(_table(workload, arms))
     for verdict in verdicts(result):
         console.print(verdict.as_text(), highlight=False, markup=False, soft_wrap=True)
-    for doubt in doubts(result, plan):
+    for doubt in doubts(result):
         console.print(f"Doubtful: {doubt}", highlight=False, markup=False)
 
 

@@ -46,6 +46,8 @@ class Measured:
     cpu_ms: float
     """Of one request."""
     wall_ms: float
+    blocks: int
+    """How many blocks, of all restarts, the figures are made of."""
     counts: Mapping[str, float] = field(default_factory=dict)
     share_of_otel: Interval | None = None
     """What it adds to the CPU by what `otel` adds."""
@@ -58,6 +60,7 @@ class Measured:
             "wall_ratio": self.wall_ratio.as_list(),
             "cpu_ms": self.cpu_ms,
             "wall_ms": self.wall_ms,
+            "blocks": self.blocks,
             **self.counts,
             **({"share_of_otel": share.as_list()} if share else {}),
         }
@@ -96,6 +99,7 @@ def _analyse_one(
             wall_ratio=interval(ratio_of(arm), totals["wall"], draws["wall"]),
             cpu_ms=totals["cpu"][arm] * milliseconds,
             wall_ms=totals["wall"][arm] * milliseconds,
+            blocks=sum(map(len, cpu)),
             counts=counts.get((workload, arm), {}),
             share_of_otel=_share(arm, totals["cpu"], draws["cpu"]),
         )

@@ -1,12 +1,11 @@
 """Judge the result: the goals, and whether the machine let us see them at all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from keylag_bench.intervals import Interval
 from keylag_bench.results import Measured, Result
-from keylag_bench.schedule import Plan
-from keylag_bench.tables import CONTROL, WORKLOADS
+from keylag_bench.tables import BASE, CONTROL, WORKLOADS
 
 SHARE_GOAL = 0.1
 """Of what OpenTelemetry's own instrumentations add, at most this."""
@@ -66,20 +65,20 @@ def _of_one(
         yield Verdict(workload, text, judge(share, SHARE_GOAL), share)
 
 
-def doubts(result: Result, plan: Plan) -> list[str]:
+def doubts(result: Result) -> list[str]:
     """Say why the figures are not to be trusted, where the control shows it."""
-    blocks = plan.restarts * plan.blocks
+    return [text for name, arms in result.items() for text in _doubt(name, arms)]
+
+
+def _doubt(workload: str, arms: Mapping[str, Measured]) -> Iterator[str]:
+    blocks = arms[BASE].blocks
     if blocks < FEWEST_BLOCKS:
-        return [f"{blocks} blocks are too few to judge by; no verdict holds."]
-    controls = {
-        workload: arms[CONTROL].cpu_ratio
-        for workload, arms in result.items()
-        if CONTROL in arms
-    }
-    return [text for name, found in controls.items() for text in _doubt(name, found)]
+        yield f"{workload}: {blocks} blocks are too few; no verdict holds."
+    elif CONTROL in arms:
+        yield from _doubt_of_control(workload, arms[CONTROL].cpu_ratio)
 
 
-def _doubt(workload: str, found: Interval) -> Iterator[str]:
+def _doubt_of_control(workload: str, found: Interval) -> Iterator[str]:
     if not found.holds(1.0):
         yield (
             f"{workload}: bare Keystone differs from itself, "

@@ -48,6 +48,6 @@ down: ## Stop the stack
 clean: ## Stop everything and delete all that was made
 	@if [[ -x $(KEYLAG) ]]; then $(KEYLAG) down --all; fi
 # Only what is ours: $$KEYLAG_STATE may be a folder that holds other things too.
-	@cd "$(STATE)" 2>/dev/null && rm -rf tools stack demo bench prepared tmp || true
+	@cd "$(STATE)" 2>/dev/null && rm -rf tools stack demo bench bench.lock prepared tmp || true
 	@rmdir "$(STATE)" 2>/dev/null || true
 	@rm -rf .venv .venv.new

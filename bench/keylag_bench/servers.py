@@ -16,7 +16,7 @@ from keylag.record import load_secrets
 from keylag.services import keystone, mariadb, memcached, redis
 from keylag.services.base import ANSWER_SECONDS, HOST, Site, StackOptions
 from keylag.stack import Stack
-from keylag.state import CHECKOUT, state_folder
+from keylag.state import CHECKOUT, locked, state_folder
 from keylag.tools import Tools, venvs
 from keylag.tools.install import ready
 from keylag_bench.tables import COMMON
@@ -150,7 +150,8 @@ def _prepared() -> Prepared:
 def open_servers(sink_port: int, console: Console) -> Iterator[Servers]:
     """Start the servers, and stop them at the end of the block.
 
-    Raises StackError or ToolError.
+    Waits while another benchmark of this checkout runs.  Raises StackError or
+    ToolError.
     """
     folder = state_folder()
     interpreter = ready(venvs.BENCH, folder / "tools").parents[1]
@@ -162,6 +163,8 @@ def open_servers(sink_port: int, console: Console) -> Iterator[Servers]:
         console=console,
         services=SERVICES,
     )
-    stack.down()
-    with stack:
-        yield Servers(stack, sink_port)
+    # Two at a time would measure each other.
+    with locked(folder / "bench.lock"):
+        stack.down()
+        with stack:
+            yield Servers(stack, sink_port)

@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint up down clean
+.PHONY: help setup demo test bench lint up down clean
 
 STATE := $(abspath $(or $(KEYLAG_STATE),.keylag))
 KEYLAG := .venv/bin/keylag
@@ -26,13 +26,18 @@ demo: setup ## Measure real token calls and show where their time goes (KEEP=1 l
 lint: setup ## Check style, format and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy keylag/src collectors/src exporters/src
+	@.venv/bin/mypy keylag/src collectors/src exporters/src \
+	  bench/inside bench/keylag_bench bench/overhead.py
 
 # The collectors run where only Keystone's libraries are, so that an import of
 # anything else is found out.
 test: lint ## Run every check and every test
 	@$(SCRATCH) && cd collectors && "$(COLLECTORS_TESTS)" -m pytest -p no:cacheprovider
 	@$(SCRATCH) && .venv/bin/python -m pytest
+
+bench: ## Measure what Keylag costs a Keystone, some 20 minutes (QUICK=1 only tries it)
+	@./setup.sh --with bench
+	@$(SCRATCH) && .venv/bin/python bench/overhead.py $(if $(filter-out 0,$(QUICK)),--quick)
 
 up: setup ## Start a stack and print its addresses
 	@$(KEYLAG) up
@@ -43,6 +48,6 @@ down: ## Stop the stack
 clean: ## Stop everything and delete all that was made
 	@if [[ -x $(KEYLAG) ]]; then $(KEYLAG) down --all; fi
 # Only what is ours: $$KEYLAG_STATE may be a folder that holds other things too.
-	@cd "$(STATE)" 2>/dev/null && rm -rf tools stack demo prepared tmp || true
+	@cd "$(STATE)" 2>/dev/null && rm -rf tools stack demo bench bench.lock prepared tmp || true
 	@rmdir "$(STATE)" 2>/dev/null || true
 	@rm -rf .venv .venv.new

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Set up everything that Keylag runs, starting from Debian with make and git.
-# What is there already is left alone; `make setup` runs this.
+# What is there already is left alone; `make setup` runs this.  Arguments go to
+# `keylag setup`, which makes the rest.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -15,6 +16,7 @@ needs=(
   "command -v mariadbd && command -v mariadb-install-db|mariadb-server-core"
   "command -v my_print_defaults|mariadb-client-core"
   "command -v memcached|memcached"
+  "command -v redis-server|redis-server"
   "command -v prometheus|prometheus"
   "command -v java|default-jre-headless"
   "command -v mvn|maven"
@@ -116,4 +118,4 @@ make_uv 9>&-
 make_workshop 9>&-
 exec 9>&-
 
-exec .venv/bin/keylag setup
+exec .venv/bin/keylag setup "$@"

@@ -3,11 +3,12 @@
 import threading
 import zipfile
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
-from keylag.tools import TOOLS, ToolError, collector, jmeter
+from keylag.tools import EXTRA_TOOLS, TOOLS, ToolError, collector, jmeter
 from keylag.tools.base import Build, Tool, tail
 from keylag.tools.install import Installer, ready, recorded
 
@@ -136,8 +137,10 @@ def test_tail_of_a_log(tmp_path: Path) -> None:
 
 def test_every_tool_has_its_inputs() -> None:
     """Each input is a file of the checkout, each name is used once."""
-    assert all(len(tool.stamp()) == 16 for tool in TOOLS)
-    assert len({tool.name for tool in TOOLS}) == len(TOOLS)
+    tools = [*TOOLS, *chain.from_iterable(EXTRA_TOOLS.values())]
+
+    assert all(len(tool.stamp()) == 16 for tool in tools)
+    assert len({tool.name for tool in tools}) == len(tools)
 
 
 @pytest.mark.parametrize(

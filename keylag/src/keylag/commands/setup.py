@@ -1,18 +1,33 @@
 """`keylag setup`: find or make the programs that the stack and the load need."""
 
 import time
+from collections.abc import Sequence
 
 import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from keylag.state import state_folder
-from keylag.tools import SYSTEM_PROGRAMS, TOOLS, Tool, ToolError, find_program
+from keylag.tools import (
+    EXTRA_TOOLS,
+    SYSTEM_PROGRAMS,
+    TOOLS,
+    Tool,
+    ToolError,
+    find_program,
+)
 from keylag.tools.install import Installer, Report
 
 
 @click.command("setup")
-def command() -> None:
+@click.option(
+    "--with",
+    "extras",
+    type=click.Choice(list(EXTRA_TOOLS)),
+    multiple=True,
+    help="Make this too; `bench` is what `make bench` runs.",
+)
+def command(extras: tuple[str, ...]) -> None:
     r"""Find or make the programs that the stack and the load need.
 
     Run `make setup` the first time: it also installs the Debian packages and
@@ -23,27 +38,28 @@ def command() -> None:
     Example:
       keylag setup
     """
+    tools = [*TOOLS, *(tool for name in extras for tool in EXTRA_TOOLS[name])]
     console = Console()
     started = time.monotonic()
     try:
         for program in SYSTEM_PROGRAMS:
             find_program(program)
-        install(console)
+        install(tools, console)
     except ToolError as error:
         raise click.ClickException(str(error)) from error
     seconds = time.monotonic() - started
     console.print(f"Set up in {state_folder()} ({seconds:.1f} s).", soft_wrap=True)
 
 
-def install(console: Console) -> None:
-    """Set up every tool, showing progress; raises ToolError."""
+def install(tools: Sequence[Tool], console: Console) -> None:
+    """Set up these tools, showing progress; raises ToolError."""
     folder = state_folder() / "tools"
     if not console.is_terminal:
-        Installer(folder, _plain(console)).install(TOOLS)
+        Installer(folder, _plain(console)).install(tools)
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
-        Installer(folder, _live(progress)).install(TOOLS)
+        Installer(folder, _live(progress)).install(tools)
 
 
 def _plain(console: Console) -> Report:

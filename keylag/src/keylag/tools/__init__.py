@@ -1,6 +1,7 @@
 """The programs that Keylag runs and the set-up makes: one file per kind."""
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +10,15 @@ from keylag.tools import collector, jmeter, venvs
 from keylag.tools.base import Tool, ToolError
 from keylag.tools.install import ready
 
-__all__ = ["SYSTEM_PROGRAMS", "TOOLS", "Tool", "ToolError", "Tools", "find_program"]
+__all__ = [
+    "EXTRA_TOOLS",
+    "SYSTEM_PROGRAMS",
+    "TOOLS",
+    "Tool",
+    "ToolError",
+    "Tools",
+    "find_program",
+]
 
 TOOLS: tuple[Tool, ...] = (
     collector.TOOL,
@@ -18,6 +27,9 @@ TOOLS: tuple[Tool, ...] = (
     venvs.COLLECTORS_TESTS,
 )
 """Everything the set-up makes, the longest first."""
+
+EXTRA_TOOLS: Mapping[str, tuple[Tool, ...]] = {"bench": (venvs.BENCH,)}
+"""What the set-up makes only when asked for it by this name."""
 
 SYSTEM_PROGRAMS = ("mariadbd", "mariadb-install-db", "memcached", "prometheus", "java")
 """What comes from the distribution's packages."""

@@ -86,3 +86,12 @@ COLLECTORS_TESTS = Tool(
     make=_maker("locks/collectors.txt", "collectors"),
     advice=ADVICE,
 )
+
+BENCH = Tool(
+    name="bench",
+    purpose="Keystone with every instrumentation that `make bench` compares",
+    inputs=("locks/bench.txt", "collectors/pyproject.toml"),
+    program="bin/keystone-manage",
+    make=_maker("locks/bench.txt", "collectors"),
+    advice=ADVICE,
+)

@@ -1,0 +1,155 @@
+"""One Keystone in one process and one thread, which calls itself as it is told.
+
+    worker.py INSTRUMENTATION
+
+Reads a JSON object a line and answers each with one, until its input ends:
+
+    {"call": "GET", "requests": 80}
+    {"cpu_seconds": 0.312, "wall_seconds": 0.334, "spans": 80}
+"""
+
+import io
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from instrumentation import MAKERS, Instrumented
+
+PATH = "/v3/auth/tokens"
+PASSWORD = "KEYLAG_BENCH_PASSWORD"  # noqa: S105 - the name of a variable
+ANSWERS = {"GET": "200", "POST": "201"}
+
+
+class AnswerError(Exception):
+    """Keystone did not answer as it should."""
+
+
+class Client:
+    """Calls a WSGI application as a server would."""
+
+    def __init__(self, instrumented: Instrumented) -> None:
+        self._application = instrumented.application
+        self._headers = instrumented.headers
+        self._login = _login(os.environ[PASSWORD])
+        _, headers, _ = self.call("POST", {}, self._login)
+        self._token = headers["X-Subject-Token"]
+
+    def issue(self) -> None:
+        """Ask for a token with a password."""
+        self._expect("POST", {}, self._login)
+
+    def validate(self) -> None:
+        """Validate a token with itself."""
+        token = self._token
+        self._expect(
+            "GET", {"HTTP_X_AUTH_TOKEN": token, "HTTP_X_SUBJECT_TOKEN": token}, b""
+        )
+
+    def _expect(self, method: str, headers: dict[str, str], body: bytes) -> None:
+        status, _, answer = self.call(method, headers, body)
+        if not status.startswith(ANSWERS[method]):
+            message = f"{method} was answered with {status}: {answer[:200]!r}"
+            raise AnswerError(message)
+
+    def call(
+        self, method: str, headers: dict[str, str], body: bytes
+    ) -> tuple[str, dict[str, str], bytes]:
+        """Return status line, headers and content of the answer."""
+        started: list[Any] = []
+
+        def start_response(status: str, fields: list[Any], *_: Any) -> None:
+            started[:] = (status, dict(fields))
+
+        environ = {**_environ(method, body), **self._headers, **headers}
+        parts = self._application(environ, start_response)
+        try:
+            content = b"".join(parts)
+        finally:
+            getattr(parts, "close", lambda: None)()
+        return started[0], started[1], content
+
+
+def _login(password: str) -> bytes:
+    """Return a password login of the bootstrap administrator, scoped to a project."""
+    domain = {"id": "default"}
+    user = {"name": "admin", "password": password, "domain": domain}
+    identity = {"methods": ["password"], "password": {"user": user}}
+    scope = {"project": {"name": "admin", "domain": domain}}
+    return json.dumps({"auth": {"identity": identity, "scope": scope}}).encode()
+
+
+def _environ(method: str, body: bytes) -> dict[str, Any]:
+    """Return a request as PEP 3333 wants it."""
+    return {
+        "REQUEST_METHOD": method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": PATH,
+        "QUERY_STRING": "",
+        "SERVER_NAME": "localhost",
+        "SERVER_PORT": "5000",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "REMOTE_ADDR": "127.0.0.1",
+        "CONTENT_TYPE": "application/json",
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": False,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+
+
+class Meter:
+    """Times calls; the CPU of all threads, from the end of the block before.
+
+    So what an exporter does while other arms run is charged too; what it still has
+    to do at the end of a block is made to happen then.
+    """
+
+    def __init__(self, instrumented: Instrumented) -> None:
+        self._instrumented = instrumented
+        self._cpu = time.process_time()
+
+    def time(self, call: Callable[[], None], requests: int) -> dict[str, float]:
+        """Make the calls; returns seconds, and spans recorded since the start."""
+        started = time.perf_counter()
+        for _ in range(requests):
+            call()
+        wall = time.perf_counter() - started
+        self._instrumented.flush()
+        before, self._cpu = self._cpu, time.process_time()
+        return {
+            "cpu_seconds": self._cpu - before,
+            "wall_seconds": wall,
+            "spans": self._instrumented.spans(),
+        }
+
+
+def serve(instrumented: Instrumented, answers: TextIO) -> None:
+    """Do as the input says until it ends."""
+    client = Client(instrumented)
+    calls = {"GET": client.validate, "POST": client.issue}
+    meter = Meter(instrumented)
+    print(json.dumps({"ready": True}), file=answers, flush=True)
+    for line in sys.stdin:
+        order = json.loads(line)
+        answer = meter.time(calls[order["call"]], order["requests"])
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def main() -> None:
+    """Keep standard output for the answers; whatever else is printed is log."""
+    warnings.simplefilter("ignore")
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+        os.dup2(2, 1)
+        serve(MAKERS[sys.argv[1]](), answers)
+
+
+if __name__ == "__main__":
+    main()

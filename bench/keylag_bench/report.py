@@ -1,0 +1,68 @@
+"""What a reader sees: progress, the table, the verdicts."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from keylag_bench.intervals import Interval
+from keylag_bench.results import Measured, Result
+from keylag_bench.tables import ARMS
+from keylag_bench.verdicts import doubts, verdicts
+
+COLUMNS = ("", "CPU ms", "CPU of bare", "wall of bare", "spans", "cache")
+MINUTE = 60
+
+
+class Progress:
+    """Says before each set of processes how much time is left."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._started = time.monotonic()
+
+    def __call__(self, number: int, sets: int, cache: str) -> None:
+        """Say which set comes; times are guessed from those before."""
+        self._console.print(
+            f"{number + 1} of {sets}: cache {cache}, {self._left(number, sets)}",
+            highlight=False,
+        )
+
+    def _left(self, number: int, sets: int) -> str:
+        if number == 0:
+            return "time left not known yet"
+        seconds = (time.monotonic() - self._started) / number * (sets - number)
+        return f"about {seconds / MINUTE:.0f} min left"
+
+
+def render(result: Result, console: Console) -> None:
+    """Print a table a workload, the verdicts, and any doubts."""
+    for workload, arms in result.items():
+        console.print(_table(workload, arms))
+    for verdict in verdicts(result):
+        console.print(verdict.as_text(), highlight=False, markup=False, soft_wrap=True)
+    for doubt in doubts(result):
+        console.print(f"Doubtful: {doubt}", highlight=False, markup=False)
+
+
+def _table(workload: str, arms: Mapping[str, Measured]) -> Table:
+    table = Table(title=workload, title_justify="left", box=None, pad_edge=False)
+    for number, column in enumerate(COLUMNS):
+        table.add_column(column, justify="right" if number else "left", no_wrap=True)
+    for arm, measured in arms.items():
+        table.add_row(ARMS[arm].title, *_cells(measured))
+    return table
+
+
+def _cells(measured: Measured) -> Sequence[str]:
+    return (
+        f"{measured.cpu_ms:.2f}",
+        _as_text(measured.cpu_ratio),
+        _as_text(measured.wall_ratio),
+        *(f"{measured.counts.get(name, 0):.0f}" for name in ("spans", "cache_calls")),
+    )
+
+
+def _as_text(found: Interval) -> str:
+    return rf"{found.mid:.3f} \[{found.low:.3f}, {found.high:.3f}]"

@@ -1,0 +1,67 @@
+"""The raw result: one row a block, and how much each call makes others do."""
+
+import csv
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, astuple, dataclass, fields
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one process says of one block."""
+
+    cpu_seconds: float
+    """Of all its threads, since the end of its block before."""
+    wall_seconds: float
+    """From before the first call until after the last."""
+    spans: int
+    """Recorded since the process started."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One block of one arm."""
+
+    workload: str
+    restart: int
+    block: int
+    position: int
+    """Its place in the order of the arms."""
+    arm: str
+    requests: int
+    cpu_seconds: float
+    wall_seconds: float
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What one request of one arm makes, as a mean over some."""
+
+    workload: str
+    arm: str
+    spans: float
+    cache_calls: float
+
+
+Keep = Callable[[Row], None]
+
+
+@contextmanager
+def written(path: Path) -> Iterator[Keep]:
+    """Give a function that adds a row to a CSV file; each is on the disk at once."""
+    with path.open("w", newline="", encoding="utf-8", buffering=1) as stream:
+        writer = csv.writer(stream)
+        writer.writerow(field.name for field in fields(Row))
+
+        def keep(row: Row) -> None:
+            writer.writerow(astuple(row))
+            stream.flush()
+
+        yield keep
+
+
+def counts_of(counted: Counted) -> dict[str, float]:
+    """Return the counts alone."""
+    known = asdict(counted)
+    return {name: known[name] for name in ("spans", "cache_calls")}

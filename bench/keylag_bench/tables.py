@@ -1,0 +1,114 @@
+"""What is compared, and on which work: two tables.
+
+`{memcached}`, `{redis}` and `{sink}` in a value become the addresses of the servers,
+`{export_ms}` the metric export interval.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+BASE = "bare"
+CONTROL = "bare_again"
+
+_SIGNING_KEY = "keylag-bench"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to run Keystone."""
+
+    name: str
+    title: str
+    instrumentation: str
+    """A key of MAKERS in bench/inside/instrumentation.py."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One call, made over and over, with one cache behind Keystone."""
+
+    name: str
+    call: str
+    cache: str
+    """A key of CACHES."""
+    requests: int
+    """In a block, so that it takes about a third of a second."""
+    goal: float
+    """What Keylag's CPU ratio may be at most."""
+
+
+ARMS: Mapping[str, Arm] = {
+    arm.name: arm
+    for arm in (
+        Arm(BASE, "bare", "bare"),
+        Arm(CONTROL, "bare again", "bare"),
+        Arm(
+            "keylag",
+            "Keylag",
+            "keylag",
+            {
+                "KEYLAG_SERVER_TIMING": "false",
+                "OTEL_METRICS_EXPORTER": "otlp",
+                "OTEL_METRIC_EXPORT_INTERVAL": "{export_ms}",
+            },
+        ),
+        Arm("otel", "OpenTelemetry", "otel"),
+        Arm(
+            "osprofiler",
+            "OSProfiler",
+            "osprofiler",
+            {
+                "OS_PROFILER__ENABLED": "true",
+                "OS_PROFILER__TRACE_SQLALCHEMY": "true",
+                "OS_PROFILER__HMAC_KEYS": _SIGNING_KEY,
+                "OS_PROFILER__CONNECTION_STRING": "redis://{redis}/1",
+            },
+        ),
+    )
+}
+
+CACHES: Mapping[str, Mapping[str, str]] = {
+    "off": {"OS_CACHE__BACKEND": "dogpile.cache.null"},
+    "memcache_pool": {
+        "OS_CACHE__BACKEND": "oslo_cache.memcache_pool",
+        "OS_CACHE__MEMCACHE_SERVERS": "{memcached}",
+    },
+    "pymemcache": {
+        "OS_CACHE__BACKEND": "dogpile.cache.pymemcache",
+        "OS_CACHE__MEMCACHE_SERVERS": "{memcached}",
+    },
+    "redis": {
+        "OS_CACHE__BACKEND": "dogpile.cache.redis",
+        "OS_CACHE__REDIS_SERVER": "{redis}",
+    },
+}
+"""By name, the options that make Keystone use it."""
+
+COMMON: Mapping[str, str] = {
+    # Password hashing is made cheap, or it would hide what is measured.
+    "OS_IDENTITY__PASSWORD_HASH_ROUNDS": "4",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "{sink}",
+}
+"""What every arm runs with."""
+
+EXPORT_SECONDS = 60
+"""OpenTelemetry's default interval between exports of metrics, of a busy worker.
+
+An arm is busy only while no other one is, so its interval here is divided by the
+number of arms.
+"""
+
+WORKLOADS: Mapping[str, Workload] = {
+    workload.name: workload
+    for workload in (
+        Workload("get_warm_memcache_pool", "GET", "memcache_pool", 80, 1.03),
+        Workload("get_warm_pymemcache", "GET", "pymemcache", 80, 1.03),
+        Workload("get_warm_redis", "GET", "redis", 30, 1.03),
+        Workload("get_cache_off", "GET", "off", 9, 1.02),
+        Workload("post_cache_off", "POST", "off", 7, 1.02),
+        Workload("post_warm_memcache_pool", "POST", "memcache_pool", 32, 1.02),
+        Workload("post_warm_pymemcache", "POST", "pymemcache", 32, 1.02),
+        Workload("post_warm_redis", "POST", "redis", 20, 1.02),
+    )
+}

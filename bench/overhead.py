@@ -1,0 +1,165 @@
+"""Measure what Keylag costs a Keystone, beside what else there is; `make bench`."""
+
+import signal
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+
+from keylag.commands.common import explained
+from keylag.state import CHECKOUT
+from keylag_bench.process import Processes
+from keylag_bench.report import Progress, render
+from keylag_bench.results import analyse, environment, save
+from keylag_bench.rows import Counted, Row, written
+from keylag_bench.schedule import Plan, Schedule
+from keylag_bench.servers import open_servers
+from keylag_bench.sink import open_sink
+from keylag_bench.tables import ARMS, BASE, WORKLOADS
+from keylag_bench.verdicts import doubts, verdicts
+
+QUICK: Final = 2
+"""Restarts and blocks of a quick run; its blocks are shorter by the square."""
+INTERRUPTED: Final = 130
+
+
+@dataclass
+class Kept:
+    """What has been measured so far."""
+
+    rows: list[Row] = field(default_factory=list)
+    counted: list[Counted] = field(default_factory=list)
+    exports: Counter[str] = field(default_factory=Counter)
+    """What was exported over OTLP, by path."""
+    complete: bool = False
+
+
+def measure(plan: Plan, out: Path, console: Console) -> Kept:
+    """Measure; Ctrl-C ends it early and keeps what there is.
+
+    Raises StackError or ToolError if a server or a Keystone does not work.
+    """
+    kept = Kept()
+    try:
+        with (
+            written(out / "overhead.csv") as write,
+            open_sink() as sink,
+            open_servers(sink.port, console) as servers,
+        ):
+
+            def keep(row: Row) -> None:
+                write(row)
+                kept.rows.append(row)
+
+            kept.exports = sink.received
+            executor, count = Processes(servers), kept.counted.append
+            Schedule(plan, executor, keep, count, Progress(console)).run()
+            kept.complete = True
+    except KeyboardInterrupt:
+        console.print("Interrupted; this is what there is so far.")
+    return kept
+
+
+@click.command("overhead", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--workload",
+    "workloads",
+    type=click.Choice(list(WORKLOADS)),
+    multiple=True,
+    help="May be given more than once.  [default: all]",
+)
+@click.option(
+    "--arms",
+    type=click.Choice([arm for arm in ARMS if arm != BASE]),
+    multiple=True,
+    help=f"Beside {BASE}; may be given more than once.  [default: all]",
+)
+@click.option("--restarts", type=click.IntRange(1), default=6, show_default=True)
+@click.option(
+    "--blocks",
+    type=click.IntRange(1),
+    default=8,
+    show_default=True,
+    help="Of each arm and workload in each restart.",
+)
+@click.option(
+    "--requests",
+    type=click.IntRange(1),
+    help="In a block.  [default: as many as take about a third of a second]",
+)
+@click.option("--seed", default=1, show_default=True, help="Of the order.")
+@click.option("--quick", is_flag=True, help="See that it works; proves nothing.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=CHECKOUT / "out" / "bench",
+    show_default="out/bench",
+    help="Where overhead.json and overhead.csv are left.",
+)
+def command(  # noqa: PLR0913, PLR0917 - one for each option
+    workloads: tuple[str, ...],
+    arms: tuple[str, ...],
+    restarts: int,
+    blocks: int,
+    requests: int | None,
+    seed: int,
+    out: Path,
+    *,
+    quick: bool,
+) -> None:
+    r"""Measure what instrumentation costs a Keystone.
+
+    Runs bare Keystone beside Keylag, OpenTelemetry's own instrumentations and
+    OSProfiler, in random blocks of the same calls, and prints by how much CPU and
+    wall time grow. About twenty minutes; Ctrl-C ends it with what there is.
+
+    \b
+    Examples:
+      make bench
+      make bench QUICK=1
+      .venv/bin/python bench/overhead.py --workload get_cache_off --arms keylag
+    """
+    plan = Plan(
+        workloads=[WORKLOADS[name] for name in workloads or WORKLOADS],
+        arms=[arm for arm in ARMS if arm == BASE or not arms or arm in arms],
+        restarts=restarts,
+        blocks=blocks,
+        seed=seed,
+    ).with_requests(requests)
+    run(plan.shortened(QUICK) if quick else plan, out, Console())
+
+
+def run(plan: Plan, out: Path, console: Console) -> None:
+    """Measure, write and show; exits with 130 if it was interrupted."""
+    out.mkdir(parents=True, exist_ok=True)
+    facts = environment()
+    with explained():
+        kept = measure(plan, out, console)
+    result = analyse(kept.rows, kept.counted, plan)
+    judged = [verdict.as_json() for verdict in verdicts(result)]
+    save(
+        out / "overhead.json",
+        result,
+        plan,
+        {
+            "complete": kept.complete,
+            "exports": kept.exports,
+            "environment": facts,
+            "verdicts": judged,
+            "doubts": doubts(result),
+        },
+    )
+    render(result, console)
+    console.print(f"\n{out / 'overhead.json'}", highlight=False, soft_wrap=True)
+    if not kept.complete:
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    # Ended by another program is ended as by Ctrl-C: nothing is left running.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    command()

@@ -1,0 +1,74 @@
+"""What is read from the servers, and where OTLP goes."""
+
+import http.client
+from socketserver import BaseRequestHandler, TCPServer
+from threading import Thread
+
+import pytest
+
+from keylag.services.base import HOST
+from keylag_bench.servers import ask, count_calls
+from keylag_bench.sink import open_sink
+
+MEMCACHED = """\
+STAT pid 5\r
+STAT cmd_get 14\r
+STAT cmd_set 2\r
+STAT cmd_flush 9\r
+STAT cmd_touch 0\r
+STAT get_hits 13\r
+STAT delete_misses 1\r
+STAT delete_hits 3\r
+END\r
+"""
+REDIS = """\
+# Commandstats\r
+cmdstat_get:calls=90,usec=99,usec_per_call=1.10\r
+cmdstat_setex:calls=4,usec=9,usec_per_call=1.10\r
+cmdstat_lpush:calls=500,usec=9,usec_per_call=1.10\r
+cmdstat_info:calls=7,usec=9,usec_per_call=1.10\r
++PONG\r
+"""
+
+
+def test_calls_of_both_caches_are_added_up() -> None:
+    """Reads, writes and deletions count; what is no cache's does not."""
+    assert count_calls(MEMCACHED) == 20
+    assert count_calls(REDIS) == 94
+    assert count_calls(MEMCACHED + REDIS) == 114
+
+
+class Answering(BaseRequestHandler):
+    """Answers in two parts, or hangs up."""
+
+    def handle(self) -> None:
+        question = self.request.recv(64)
+        self.request.sendall(b"one\r\n")
+        if question == b"all\r\n":
+            self.request.sendall(b"END\r\n")
+
+
+def test_an_answer_is_read_to_its_end() -> None:
+    """Parts are put together; a server that hangs up midway is an error."""
+    with TCPServer((HOST, 0), Answering) as server:
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        port = server.server_address[1]
+        try:
+            assert ask(port, b"all\r\n", b"END\r\n") == "one\r\nEND\r\n"
+            with pytest.raises(ConnectionError):
+                ask(port, b"half\r\n", b"END\r\n")
+        finally:
+            server.shutdown()
+
+
+def test_the_sink_takes_everything() -> None:
+    """Exports are accepted on one connection and counted by path."""
+    with open_sink() as sink:
+        connection = http.client.HTTPConnection(HOST, sink.port, timeout=5)
+        for path in ("/v1/traces", "/v1/traces", "/v1/metrics"):
+            connection.request("POST", path, body=b"x" * 1000)
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == (200, b"")
+        connection.close()
+
+    assert sink.received == {"/v1/traces": 2, "/v1/metrics": 1}

@@ -1,0 +1,119 @@
+"""The order of a measurement is a contract: fair, and all of it from one seed."""
+
+from dataclasses import replace
+from itertools import groupby
+
+import pytest
+from fakes import CACHE_CALLS, FakeExecutor
+
+from keylag_bench.rows import Counted, Row
+from keylag_bench.schedule import COUNTED_REQUESTS, Plan, Schedule
+from keylag_bench.tables import WORKLOADS
+
+ARMS = ("bare", "bare_again", "keylag", "otel")
+NAMES = ("get_warm_redis", "post_warm_redis", "get_cache_off")
+PLAN = Plan([WORKLOADS[name] for name in NAMES], ARMS, restarts=3, blocks=4, seed=7)
+
+
+def measured(
+    plan: Plan = PLAN, executor: FakeExecutor | None = None
+) -> tuple[FakeExecutor, list[Row], list[Counted]]:
+    """Run a plan on an executor; returns it with what was kept."""
+    executor = executor or FakeExecutor()
+    rows: list[Row] = []
+    counted: list[Counted] = []
+    schedule = Schedule(plan, executor, rows.append, counted.append, lambda *_: None)
+    try:
+        schedule.run()
+    except KeyboardInterrupt:
+        executor.log.append(("interrupted",))
+    return executor, rows, counted
+
+
+def test_every_block_has_every_arm_once() -> None:
+    """Each (workload, restart, block) has all arms, one after the other."""
+    _, rows, _ = measured()
+
+    groups = [
+        (key, [row.arm for row in group])
+        for key, group in groupby(
+            rows, lambda row: (row.workload, row.restart, row.block)
+        )
+    ]
+    assert len(groups) == len(NAMES) * 3 * 4
+    assert len({key for key, _ in groups}) == len(groups)
+    assert all(sorted(arms) == sorted(ARMS) for _, arms in groups)
+    assert len({tuple(arms) for _, arms in groups}) > 5
+
+
+def test_positions_number_the_order() -> None:
+    """The row says where in its block the arm was."""
+    _, rows, _ = measured()
+
+    assert [row.position for row in rows] == [0, 1, 2, 3] * (len(rows) // 4)
+
+
+def test_one_seed_is_one_order() -> None:
+    """The same seed repeats everything; another one does not."""
+    first, _, _ = measured()
+    again, _, _ = measured()
+    other, _, _ = measured(replace(PLAN, seed=8))
+
+    assert first.log == again.log
+    assert first.log != other.log
+
+
+def test_each_set_of_processes_is_fresh_and_ended() -> None:
+    """One start per restart and cache, its own hash seed, and always a stop."""
+    executor, _, _ = measured()
+
+    turns = [entry for entry in executor.log if entry[0] in {"start", "stop"}]
+    starts = turns[::2]
+    assert [entry[0] for entry in turns] == ["start", "stop"] * 6
+    assert sorted(str(entry[1]) for entry in starts[:2]) == ["off", "redis"]
+    assert len({entry[3] for entry in starts}) == 6
+
+
+def test_the_first_block_of_a_process_does_not_count() -> None:
+    """Before its rows each arm has made a block of every workload."""
+    executor, rows, _ = measured(replace(PLAN, restarts=1, blocks=1))
+
+    warming = len(NAMES) * len(ARMS)
+    counting = 2 * warming
+    assert len(rows) == warming
+    assert len(executor.blocks()) == warming + counting + len(rows)
+
+
+def test_counts_are_per_request() -> None:
+    """Spans and cache calls are differences, by the requests between."""
+    _, _, counted = measured()
+
+    found = {(one.workload, one.arm): (one.spans, one.cache_calls) for one in counted}
+    assert COUNTED_REQUESTS > 1
+    assert len(found) == len(counted) == len(NAMES) * len(ARMS)
+    assert found["get_warm_redis", "otel"] == (7, CACHE_CALLS)
+    assert found["get_warm_redis", "keylag"] == (0, CACHE_CALLS)
+
+
+def test_an_interruption_keeps_what_there_is() -> None:
+    """Ctrl-C ends the processes; rows so far have been kept."""
+    executor, rows, _ = measured(executor=FakeExecutor(fail_after=40))
+
+    assert executor.log[-2:] == [("stop",), ("interrupted",)]
+    assert 0 < len(rows) < 40
+
+
+@pytest.mark.parametrize(("requests", "expected"), [(None, [30, 20, 9]), (5, [5] * 3)])
+def test_requests_may_be_given(requests: int | None, expected: list[int]) -> None:
+    """One number for all workloads, or each its own."""
+    plan = PLAN.with_requests(requests)
+
+    assert [workload.requests for workload in plan.workloads] == expected
+
+
+def test_a_quick_plan_is_short() -> None:
+    """Few restarts and blocks, and blocks of few requests, but at least one."""
+    plan = PLAN.with_requests(3).shortened(2)
+
+    assert (plan.restarts, plan.blocks) == (2, 2)
+    assert {workload.requests for workload in plan.workloads} == {1}

@@ -1,0 +1,39 @@
+"""Redis: a cache that Keystone may be told to use; not part of the usual stack."""
+
+from pathlib import Path
+
+from keylag.services.base import HOST, Ports, Service, Site, nothing, talks
+from keylag.tools import find_program
+
+MEGABYTES = 256
+
+
+def _prepare(_: Site) -> None:
+    """Nothing to make: it keeps all it has in memory."""
+
+
+def _command(site: Site) -> list[str | Path]:
+    """Return a server without a configuration file that never writes to the disk."""
+    return [
+        find_program("redis-server"),
+        *("--bind", HOST, "--port", str(site.ports["redis"])),
+        *("--save", "", "--appendonly", "no"),
+        # The title would be written over the environment, by which `down` finds it.
+        *("--set-proc-title", "no"),
+        *("--maxmemory", f"{MEGABYTES}mb", "--maxmemory-policy", "allkeys-lru"),
+    ]
+
+
+def _healthy(ports: Ports) -> bool:
+    return talks(ports["redis"], b"PING\r\n").startswith(b"+PONG")
+
+
+SERVICE = Service(
+    name="redis",
+    ports=("redis",),
+    prepare=_prepare,
+    command=_command,
+    environment=nothing,
+    healthy=_healthy,
+    advice="Run `redis-server --version` to see whether the program itself works.",
+)

@@ -141,3 +141,23 @@ def note_sent(clock: Any, args: tuple[Any, ...], stored: Any) -> None:
     """Count the bytes of a value that a memcached client has serialised."""
     del args
     clock.tallies[clock.layer.sent] += stored[1]
+
+
+def note_dead(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Count a server that python-memcached gives up for a while."""
+    del args, kwargs
+    clock.tallies[tally("cache_errors", clock.layer.region, "server_dead")] += 1
+
+
+def note_value_received(
+    clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Count the bytes of a value that pymemcache is about to load."""
+    del kwargs
+    clock.tallies[clock.layer.received] += len(args[2])
+
+
+def note_value_sent(clock: Any, args: tuple[Any, ...], stored: Any) -> None:
+    """Count the bytes of a value that pymemcache has serialised."""
+    del args
+    clock.tallies[clock.layer.sent] += len(stored[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import planted
 import pytest
 import servers
 from keystone_site import Processes, Site, prepare
@@ -83,3 +84,21 @@ def memcached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a Redis."""
     yield from servers.redis(tmp_path_factory.mktemp("redis"))
+
+
+_ROWS: pytest.StashKey[list[planted.Row]] = pytest.StashKey()
+
+
+@pytest.fixture(scope="session")
+def planted_rows(pytestconfig: pytest.Config) -> list[planted.Row]:
+    """What was seen of planted delays; shown when all tests have run."""
+    return pytestconfig.stash.setdefault(_ROWS, [])
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    rows = config.stash.get(_ROWS, [])
+    if rows:
+        terminalreporter.section("planted delays")
+        terminalreporter.write_line("\n".join(planted.table(rows)))

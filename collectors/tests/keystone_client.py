@@ -108,12 +108,13 @@ class Keystone:
         path: str,
         body: Any = None,
         token: str | None = None,
+        environ: dict[str, str] | None = None,
         **headers: str,
     ) -> Reply:
         """Send a request as a WSGI server does, and read all of the answer."""
         if token is not None:
             headers["X-Auth-Token"] = token
-        environ = environ_of(method, path, body, headers)
+        environ = {**environ_of(method, path, body, headers), **(environ or {})}
         moment = perf_counter_ns()
         status, started, content = self._served(environ)
         waited = (perf_counter_ns() - moment) / _NS_PER_SECOND

@@ -96,10 +96,16 @@ BOOTSTRAP_ENDPOINT = (
 )
 
 
-def in_keystone(configuration: Path, drive: Callable[..., Any], *args: Any) -> Any:
+def in_keystone(
+    configuration: Path,
+    environment: dict[str, str],
+    drive: Callable[..., Any],
+    *args: Any,
+) -> Any:
     """Load Keystone in this process as a WSGI server does, and drive it."""
     os.environ["OS_KEYSTONE_CONFIG_FILES"] = str(configuration)
     os.environ["OTEL_METRICS_EXPORTER"] = "none"
+    os.environ.update(environment)
     from keystone_client import Keystone
 
     from keylag_otel.wsgi import application
@@ -117,11 +123,17 @@ class Site:
         self._runs = 0
 
     def run(
-        self, drive: Callable[..., Any], *args: Any, options: Options | None = None
+        self,
+        drive: Callable[..., Any],
+        *args: Any,
+        options: Options | None = None,
+        environment: dict[str, str] | None = None,
     ) -> Any:
         """Return what `drive(keystone, *args)` returns, with these options."""
         self._runs += 1
         folder = self._folder / str(self._runs)
         shutil.copytree(self._prepared, folder)
         configuration = write_configuration(folder, options)
-        return self._processes.run(in_keystone, configuration, drive, *args)
+        return self._processes.run(
+            in_keystone, configuration, environment or {}, drive, *args
+        )

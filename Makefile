@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench lint up down clean
+.PHONY: help setup setup-tests demo test bench lint up down clean
 
 STATE := $(abspath $(or $(KEYLAG_STATE),.keylag))
 KEYLAG := .venv/bin/keylag
@@ -23,6 +23,10 @@ setup: ## Install what is missing; takes no time when nothing is
 demo: setup ## Measure real token calls and show where their time goes (KEEP=1 leaves it up)
 	@$(KEYLAG) demo $(if $(filter-out 0,$(KEEP)),--keep)
 
+# The set-up of the tests has what the demo does not need: Redis, slapd, percona-toolkit.
+setup-tests:
+	@./setup.sh --with tests
+
 lint: setup ## Check style, format and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
@@ -31,7 +35,7 @@ lint: setup ## Check style, format and types
 
 # The collectors run where only Keystone's libraries are, so that an import of
 # anything else is found out.
-test: lint ## Run every check and every test
+test: setup-tests lint ## Run every check and every test
 	@$(SCRATCH) && cd collectors && "$(COLLECTORS_TESTS)" -m pytest -p no:cacheprovider
 	@$(SCRATCH) && .venv/bin/python -m pytest
 

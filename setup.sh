@@ -16,11 +16,28 @@ needs=(
   "command -v mariadbd && command -v mariadb-install-db|mariadb-server-core"
   "command -v my_print_defaults|mariadb-client-core"
   "command -v memcached|memcached"
-  "command -v redis-server|redis-server"
   "command -v prometheus|prometheus"
   "command -v java|default-jre-headless"
   "command -v mvn|maven"
 )
+
+# What only tests and benchmarks run: asked for by --with tests, --with bench.
+declare -A more_needs=(
+  [tests]="
+    command -v redis-server|redis-server
+    command -v pt-query-digest|percona-toolkit
+    command -v slapd|slapd
+    test -e /usr/lib/python3/dist-packages/ldap|python3-ldap
+    test -e /usr/lib/python3/dist-packages/ldappool|python3-ldappool"
+  [bench]="
+    command -v redis-server|redis-server
+    command -v pt-query-digest|percona-toolkit"
+)
+for word in "$@"; do
+  while read -r need; do
+    [[ -z $need ]] || needs+=("$need")
+  done <<<"${more_needs[$word]:-}"
+done
 
 # Our own packages, installed so that the checkout is what runs.
 packages=(keylag collectors exporters)

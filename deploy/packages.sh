@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Install the Debian packages given as arguments.  Needs root.
 #
-# memcached, prometheus and redis-server bring services that would start and listen at once.
-# Keylag starts its own, so these are kept from starting now and at boot, but only
-# when this run is what installed them.
+# Some of them bring services that would start and listen at once.  Keylag starts its
+# own, so these are kept from starting now and at boot, but only when this run is what
+# installed them.
 set -euo pipefail
 
 policy=/usr/sbin/policy-rc.d
-services=(memcached prometheus redis-server)
+services=(memcached prometheus redis-server slapd)
 newcomers=()
 wrote_policy=no
 

@@ -1,8 +1,14 @@
-"""A fake clock, and a proof after each test that it left nothing behind."""
+"""A fake clock, real servers and Keystones, and a proof that no clock is left."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import planted
 import pytest
+import servers
+from keystone_site import Processes, Site, prepare
 
 from keylag_otel import clock, wrappers
 from keylag_otel.clock import Clock, active
@@ -46,3 +52,53 @@ def no_clock_left() -> None:
     assert active.get() is None
     yield
     assert active.get() is None
+
+
+@pytest.fixture(scope="session")
+def processes() -> Processes:
+    return Processes()
+
+
+@pytest.fixture(scope="session")
+def prepared(
+    processes: Processes, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The folder of a Keystone that is set up and has not run yet."""
+    folder = tmp_path_factory.mktemp("prepared")
+    prepare(processes, folder)
+    return folder
+
+
+@pytest.fixture
+def site(processes: Processes, prepared: Path, tmp_path: Path) -> Site:
+    return Site(processes, prepared, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def memcached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of a memcached."""
+    yield from servers.memcached(tmp_path_factory.mktemp("memcached"))
+
+
+@pytest.fixture(scope="session")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of a Redis."""
+    yield from servers.redis(tmp_path_factory.mktemp("redis"))
+
+
+_ROWS: pytest.StashKey[list[planted.Row]] = pytest.StashKey()
+
+
+@pytest.fixture(scope="session")
+def planted_rows(pytestconfig: pytest.Config) -> list[planted.Row]:
+    """What was seen of planted delays; shown when all tests have run."""
+    return pytestconfig.stash.setdefault(_ROWS, [])
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    rows = config.stash.get(_ROWS, [])
+    if rows:
+        terminalreporter.section("planted delays")
+        terminalreporter.write_line("\n".join(planted.table(rows)))

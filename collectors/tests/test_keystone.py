@@ -2,62 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from keystone_client import password
+from keystone_site import write_configuration
 
-KEYSTONE_MANAGE = Path(sys.executable).with_name("keystone-manage")
-
-PASSWORD_AUTH = {
-    "auth": {
-        "identity": {
-            "methods": ["password"],
-            "password": {
-                "user": {
-                    "name": "admin",
-                    "password": "secret",
-                    "domain": {"id": "default"},
-                }
-            },
-        },
-        "scope": {"project": {"name": "admin", "domain": {"id": "default"}}},
-    }
-}
-
-
-def _configure(folder: Path) -> Path:
-    configuration = folder / "keystone.conf"
-    configuration.write_text(
-        f"[DEFAULT]\nlog_file = {folder}/keystone.log\n"
-        f"[database]\nconnection = sqlite:///{folder}/keystone.db\n"
-        f"[fernet_tokens]\nkey_repository = {folder}/fernet\n"
-        f"[credential]\nkey_repository = {folder}/credential\n"
-        "[identity]\npassword_hash_rounds = 4\n"
-        "[cache]\nbackend = dogpile.cache.memory\n"
-    )
-    who = ["--keystone-user", str(os.getuid()), "--keystone-group", str(os.getgid())]
-    for arguments in (
-        ["db_sync"],
-        ["fernet_setup", *who],
-        ["bootstrap", "--bootstrap-password", "secret"],
-    ):
-        subprocess.run(
-            [KEYSTONE_MANAGE, "--config-file", configuration, *arguments],
-            check=True,
-            capture_output=True,
-        )
-    return configuration
+PASSWORD_AUTH = {"auth": password("admin")}
 
 
 @pytest.fixture(scope="module")
-def keystone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def keystone(
+    prepared: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
     """A client of Keystone's application, loaded as a WSGI server loads it."""
-    configuration = _configure(tmp_path_factory.mktemp("keystone"))
+    folder = tmp_path_factory.mktemp("keystone") / "site"
+    shutil.copytree(prepared, folder)
+    configuration = write_configuration(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OS_KEYSTONE_CONFIG_FILES", str(configuration))
         patch.setenv("OTEL_METRICS_EXPORTER", "none")

@@ -48,10 +48,20 @@ def note_method(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 def note_failure(clock: Clock, error: Exception) -> None:
     """Count a refusal by the class of Keystone's exception."""
-    kind = type(error)
-    own = kind.__module__ == "keystone.exception"
-    reason = kind.__name__ if own else "other"
+    reason = _reason(error.__context__) if _is_vague(error) else None
+    reason = reason or _reason(error) or "other"
     clock.tallies[tally("auth_failures", clock.auth_method or "other", reason)] += 1
+
+
+def _is_vague(error: BaseException) -> bool:
+    """Return whether this is what callers are told in place of the reason."""
+    return type(error).__name__ == "Unauthorized"
+
+
+def _reason(error: BaseException | None) -> str | None:
+    """Return the name of an exception of Keystone's own; None of any other."""
+    kind = type(error)
+    return kind.__name__ if kind.__module__ == "keystone.exception" else None
 
 
 def algorithm_of(hashed: str) -> tuple[str, int]:

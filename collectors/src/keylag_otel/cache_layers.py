@@ -131,15 +131,40 @@ def note_local(clock: Any, args: tuple[Any, ...], value: Any) -> None:
     clock.tallies[layer.miss if _is_missing(value) else layer.hit] += 1
 
 
-def note_received(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Count the bytes that a memcached client was told it will receive."""
-    del kwargs
+def _count_bytes(clock: Any, direction: str, size: int) -> None:
+    """Count serialised bytes for the layer that is being asked, if one is."""
     if clock.layer is not None:
-        clock.tallies[clock.layer.received] += args[3]
+        clock.tallies[getattr(clock.layer, direction)] += size
+
+
+def note_received(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Count the bytes that python-memcached was told it will receive."""
+    del kwargs
+    _count_bytes(clock, "received", args[3])
 
 
 def note_sent(clock: Any, args: tuple[Any, ...], stored: Any) -> None:
-    """Count the bytes of a value that a memcached client has serialised."""
+    """Count the bytes of a value that python-memcached has serialised."""
     del args
-    if clock.layer is not None:
-        clock.tallies[clock.layer.sent] += stored[1]
+    _count_bytes(clock, "sent", stored[1])
+
+
+def note_value_received(
+    clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Count the bytes of a value that pymemcache is about to load."""
+    del kwargs
+    _count_bytes(clock, "received", len(args[2]))
+
+
+def note_value_sent(clock: Any, args: tuple[Any, ...], stored: Any) -> None:
+    """Count the bytes of a value that pymemcache has serialised."""
+    del args
+    _count_bytes(clock, "sent", len(stored[0]))
+
+
+def note_dead(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Count a server that python-memcached gives up for a while."""
+    del args, kwargs
+    region = _UNKNOWN if clock.layer is None else clock.layer.region
+    clock.tallies[tally("cache_errors", region, "server_dead")] += 1

@@ -34,6 +34,11 @@ def route_template(rule: str) -> str:
     return _PLACEHOLDER.sub(r"{\1}", rule)
 
 
+def known_method(method: str) -> str:
+    """Return the method, or `_OTHER`: a client may send any text as one."""
+    return method if method in _METHODS else "_OTHER"
+
+
 class Row:
     """Totals of the requests that share one set of attributes."""
 
@@ -128,7 +133,7 @@ def _attributes(
     method: str, route: str | None, status: int, auth_method: str | None
 ) -> dict[str, Any]:
     attributes: dict[str, Any] = {
-        instruments.METHOD: method if method in _METHODS else "_OTHER",
+        instruments.METHOD: known_method(method),
         instruments.STATUS: status,
     }
     if route is not None:

@@ -25,6 +25,7 @@ PHASES = (
     "notification",
     "render",
     "timestamps",
+    "schema",
 )
 
 OPERATIONS = (

@@ -24,6 +24,7 @@ PHASES: Final = (
     "notification",
     "render",
     "timestamps",
+    "schema",
     "wsgi",
     "other",
 )

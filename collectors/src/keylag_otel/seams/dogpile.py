@@ -10,9 +10,12 @@ from keylag_otel.cache_layers import (
     REQUEST_LOCAL,
     give_layer,
     is_null,
+    note_dead,
     note_local,
     note_received,
     note_sent,
+    note_value_received,
+    note_value_sent,
     watch_class,
 )
 from keylag_otel.clock import Clock, active
@@ -153,13 +156,26 @@ SEAMS = (
         (noted_result(note_local),),
         optional=True,
     ),
-    # python-memcached, which both memcached backends use by default, serialises
-    # inside the client; the others hand bytes to their backend.
+    # Memcached's clients serialise by themselves; the others are given bytes.
     Seam("memcache", "Client._recv_value", (noted(note_received),), optional=True),
     Seam(
         "memcache",
         "Client._val_to_store_info",
         (noted_result(note_sent),),
+        optional=True,
+    ),
+    # python-memcached tells nobody when a server is gone; all is a miss from then.
+    Seam("memcache", "_Host.mark_dead", (noted(note_dead),), optional=True),
+    Seam(
+        "pymemcache.serde",
+        "PickleSerde.deserialize",
+        (noted(note_value_received),),
+        optional=True,
+    ),
+    Seam(
+        "pymemcache.serde",
+        "PickleSerde.serialize",
+        (noted_result(note_value_sent),),
         optional=True,
     ),
 )

@@ -150,6 +150,16 @@ SEAMS = (
     ),
     Seam("oslo_serialization.jsonutils", "dumps", (timed("render"),)),
     Seam("oslo_utils.timeutils", "parse_isotime", (timed("timestamps"),)),
+    Seam("keystone.common.utils", "isotime", (timed("timestamps"),), optional=True),
+    *(
+        Seam(
+            "keystone.common.validation.validators",
+            f"SchemaValidator.{name}",
+            (timed("schema"),),
+            optional=True,
+        )
+        for name in ("__init__", "validate")
+    ),
     Seam(
         "keystone.auth.core",
         "AuthInfo._validate_and_normalize_scope_data",
@@ -174,14 +184,18 @@ SEAMS = (
             "modify_s",
         )
     ),
-    Seam(
-        "keystone.notifications",
-        "_send_audit_notification",
-        (timed("notification", "audit"),),
+    *(
+        Seam("keystone.notifications", name, (timed("notification", "audit"),))
+        for name in ("_send_audit_notification", "_send_notification")
     ),
-    Seam(
-        "keystone.notifications",
-        "_send_notification",
-        (timed("notification", "audit"),),
+    # Who did it is worked out even when nobody is to be told.
+    *(
+        Seam(
+            "keystone.notifications",
+            name,
+            (timed("notification", "audit"),),
+            optional=True,
+        )
+        for name in ("build_audit_initiator", "_add_username_to_initiator")
     ),
 )

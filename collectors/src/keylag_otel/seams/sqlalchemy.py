@@ -125,6 +125,20 @@ SEAMS = (
         "scalar",
         "scalars",
     ),
+    # What is loaded when an attribute is first looked at, and what is compared.
+    *_orm("sqlalchemy.orm.strategies", "LazyLoader", "_load_for_state"),
+    *_orm("sqlalchemy.orm.strategies", "_LazyLoader", "_load_for_state"),
+    *_orm("sqlalchemy.orm.state", "InstanceState", "_load_expired"),
+    *_orm("sqlalchemy.orm.attributes", "QueryableAttribute", "operate"),
+    *(
+        Seam(
+            "oslo_db.sqlalchemy.enginefacade",
+            f"{owner}._create_session",
+            (timed("orm"),),
+            optional=True,
+        )
+        for owner in ("_AbstractTransactionFactory", "_TransactionFactory")
+    ),
     *_orm(
         "sqlalchemy.orm.query",
         "Query",

@@ -25,7 +25,7 @@ from keylag.tools.install import Installer, Report
     "extras",
     type=click.Choice(list(EXTRA_TOOLS)),
     multiple=True,
-    help="Make this too; `bench` is what `make bench` runs.",
+    help="Make what `make test` or `make bench` needs, too.",
 )
 def command(extras: tuple[str, ...]) -> None:
     r"""Find or make the programs that the stack and the load need.

@@ -24,11 +24,13 @@ TOOLS: tuple[Tool, ...] = (
     collector.TOOL,
     venvs.KEYSTONE,
     jmeter.TOOL,
-    venvs.COLLECTORS_TESTS,
 )
 """Everything the set-up makes, the longest first."""
 
-EXTRA_TOOLS: Mapping[str, tuple[Tool, ...]] = {"bench": (venvs.BENCH,)}
+EXTRA_TOOLS: Mapping[str, tuple[Tool, ...]] = {
+    "tests": (venvs.COLLECTORS_TESTS,),
+    "bench": (venvs.BENCH,),
+}
 """What the set-up makes only when asked for it by this name."""
 
 SYSTEM_PROGRAMS = ("mariadbd", "mariadb-install-db", "memcached", "prometheus", "java")

@@ -1,0 +1,71 @@
+"""Real servers of a test, on free ports of 127.0.0.1, ended by their process id."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+_PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
+_PATIENCE_SECONDS = 20
+
+
+def program(name: str) -> str:
+    """Return where a program is; skip the test, saying why, if it is nowhere."""
+    found = shutil.which(name, path=_PATH)
+    if found is None:
+        pytest.skip(f"there is no {name} on this machine; `make setup` installs it")
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def running(command: list[str], port: int, folder: Path) -> Iterator[int]:
+    """Run a server while the block runs; yield its port once it answers there."""
+    log = folder / f"{port}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, cwd=folder)
+    try:
+        _wait_for(process, port, log)
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    message = f"{process.args!r} does not answer: {log.read_text()}"
+    raise RuntimeError(message)
+
+
+def memcached(folder: Path) -> Iterator[int]:
+    port = free_port()
+    user = ["-u", "nobody"] if os.getuid() == 0 else []
+    command = [program("memcached"), "-l", "127.0.0.1", "-U", "0", *user]
+    with running([*command, "-p", str(port)], port, folder) as answering:
+        yield answering
+
+
+def redis(folder: Path) -> Iterator[int]:
+    port = free_port()
+    command = [program("redis-server"), "--bind", "127.0.0.1", "--save", ""]
+    with running([*command, "--port", str(port)], port, folder) as answering:
+        yield answering

@@ -60,9 +60,7 @@ def processes() -> Processes:
 
 
 @pytest.fixture(scope="session")
-def prepared(
-    processes: Processes, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def prepared(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a Keystone that is set up and has not run yet."""
     folder = tmp_path_factory.mktemp("prepared")
     prepare(processes, folder)

@@ -41,9 +41,7 @@ class Booked:
         """Return the sum of an instrument's tallies that begin with `values`."""
         wanted = (name, *values)
         return sum(
-            count
-            for key, count in self.tallies.items()
-            if key[: len(wanted)] == wanted
+            count for key, count in self.tallies.items() if key[: len(wanted)] == wanted
         )
 
     def phase(self, name: str) -> float:
@@ -186,9 +184,7 @@ def password(
     return auth if scope is None else {**auth, "scope": scope}
 
 
-def differences(
-    before: dict[Any, float], after: dict[Any, float]
-) -> dict[Any, float]:
+def differences(before: dict[Any, float], after: dict[Any, float]) -> dict[Any, float]:
     """Return how much each value has grown."""
     grown: defaultdict[Any, float] = defaultdict(float, after)
     for key, value in before.items():

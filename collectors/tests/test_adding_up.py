@@ -186,9 +186,7 @@ def drive_threads(keystone: Keystone) -> list[Any]:
 def at_once(call: Callable[[], Any]) -> list[Any]:
     """Make a call in two threads at once; return both results."""
     found: list[Any] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(call())) for _ in range(2)
-    ]
+    threads = [threading.Thread(target=lambda: found.append(call())) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -43,7 +43,10 @@ REFUSED = {
 
 
 def drive(keystone: Keystone) -> dict[str, Reply]:
-    return {**accepted(keystone), **{f"not {k}": r for k, r in refused(keystone).items()}}
+    return {
+        **accepted(keystone),
+        **{f"not {k}": r for k, r in refused(keystone).items()},
+    }
 
 
 @pytest.fixture(scope="module")

@@ -91,7 +91,9 @@ PLACES = (
         "issue_new_catalog",
         ("other", "catalog"),
     ),
-    Place("rendering", "json:dumps", "validate", ("render", "other"), "dispatch_request"),
+    Place(
+        "rendering", "json:dumps", "validate", ("render", "other"), "dispatch_request"
+    ),
     Place(
         "notification",
         "keystone.notifications:_get_notifier",
@@ -105,7 +107,9 @@ PLACES = (
         ("timestamps", "check_revocation"),
         "build_token_values",
     ),
-    Place("request schema", "jsonschema.validators:extend", "issue", ("schema", "other")),
+    Place(
+        "request schema", "jsonschema.validators:extend", "issue", ("schema", "other")
+    ),
     Place(
         "web framework",
         "werkzeug.routing.map:MapAdapter.match",

@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo test bench lint up down clean
+.PHONY: help setup setup-tests demo test test-collectors test-exporters test-keylag bench lint up down clean
 
 STATE := $(abspath $(or $(KEYLAG_STATE),.keylag))
 KEYLAG := .venv/bin/keylag
@@ -33,10 +33,21 @@ lint: setup ## Check style, format and types
 	@.venv/bin/mypy keylag/src collectors/src exporters/src \
 	  bench/inside bench/keylag_bench bench/overhead.py
 
+# The suites wait more than they work, so they run side by side.
+test: setup-tests ## Run every check and every test
+	@$(MAKE) lint
+	@echo "Testing the collectors, the exporters and the whole, side by side"
+	@$(MAKE) -j3 --output-sync=line test-collectors test-exporters test-keylag
+
 # The collectors run where only Keystone's libraries are, so that an import of
 # anything else is found out.
-test: setup-tests lint ## Run every check and every test
+test-collectors:
 	@$(SCRATCH) && cd collectors && "$(COLLECTORS_TESTS)" -m pytest -p no:cacheprovider
+
+test-exporters:
+	@$(SCRATCH) && .venv/bin/python -m pytest -p no:cacheprovider exporters/tests
+
+test-keylag:
 	@$(SCRATCH) && .venv/bin/python -m pytest
 
 bench: ## Measure what Keylag costs a Keystone, some 20 minutes (QUICK=1 only tries it)

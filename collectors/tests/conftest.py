@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from keystone_site import configure
 
 from keylag_otel import clock, wrappers
 from keylag_otel.clock import Clock, active
@@ -19,6 +22,12 @@ class FakeTime:
 
     def passes(self, nanoseconds: int) -> None:
         self.value += nanoseconds
+
+
+@pytest.fixture(scope="session")
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The configuration of a Keystone on SQLite, with all that it needs."""
+    return configure(tmp_path_factory.mktemp("keystone"))
 
 
 @pytest.fixture

@@ -2,62 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-KEYSTONE_MANAGE = Path(sys.executable).with_name("keystone-manage")
-
-PASSWORD_AUTH = {
-    "auth": {
-        "identity": {
-            "methods": ["password"],
-            "password": {
-                "user": {
-                    "name": "admin",
-                    "password": "secret",
-                    "domain": {"id": "default"},
-                }
-            },
-        },
-        "scope": {"project": {"name": "admin", "domain": {"id": "default"}}},
-    }
-}
-
-
-def _configure(folder: Path) -> Path:
-    configuration = folder / "keystone.conf"
-    configuration.write_text(
-        f"[DEFAULT]\nlog_file = {folder}/keystone.log\n"
-        f"[database]\nconnection = sqlite:///{folder}/keystone.db\n"
-        f"[fernet_tokens]\nkey_repository = {folder}/fernet\n"
-        f"[credential]\nkey_repository = {folder}/credential\n"
-        "[identity]\npassword_hash_rounds = 4\n"
-        "[cache]\nbackend = dogpile.cache.memory\n"
-    )
-    who = ["--keystone-user", str(os.getuid()), "--keystone-group", str(os.getgid())]
-    for arguments in (
-        ["db_sync"],
-        ["fernet_setup", *who],
-        ["bootstrap", "--bootstrap-password", "secret"],
-    ):
-        subprocess.run(
-            [KEYSTONE_MANAGE, "--config-file", configuration, *arguments],
-            check=True,
-            capture_output=True,
-        )
-    return configuration
-
+from keystone_site import PASSWORD_AUTH
 
 @pytest.fixture(scope="module")
-def keystone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def keystone(configuration: Path) -> Iterator[Any]:
     """A client of Keystone's application, loaded as a WSGI server loads it."""
-    configuration = _configure(tmp_path_factory.mktemp("keystone"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OS_KEYSTONE_CONFIG_FILES", str(configuration))
         patch.setenv("OTEL_METRICS_EXPORTER", "none")
@@ -87,6 +42,13 @@ def issue(keystone: Any) -> Any:
 def validate(keystone: Any, token: str, path: str = "/v3/auth/tokens") -> Any:
     headers = {"X-Auth-Token": token, "X-Subject-Token": token}
     return keystone.get(path, headers=headers, buffered=True)
+
+
+def remembers_revocation_checks() -> bool:
+    """Keystone 2023.1 asks the database at each validation."""
+    from keystone.token.provider import Manager
+
+    return hasattr(Manager.check_revocation_v3, "invalidate")
 
 
 def test_every_seam_that_this_keystone_has_is_bound(keystone) -> None:
@@ -123,8 +85,9 @@ def test_a_validation_shows_its_revocation_check_and_its_policy(keystone) -> Non
     assert first["revocation_match.check_revocation"] > 0
     assert first["policy.enforce"] > 0
     assert second["revocation"] > 0
-    assert "sql.check_revocation" not in second
-    assert second["sql_statements"] == 0
+    if remembers_revocation_checks():
+        assert "sql.check_revocation" not in second
+        assert second["sql_statements"] == 0
 
 
 def test_blocks_and_cells_each_add_up_to_the_total(keystone) -> None:

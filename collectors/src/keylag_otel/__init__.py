@@ -15,17 +15,23 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+import wrapt
 from opentelemetry.instrumentation.instrumentor import (  # type: ignore[attr-defined]
     BaseInstrumentor,
 )
 
-from keylag_otel import telemetry
+from keylag_otel import provider, telemetry
 from keylag_otel.package import _instruments
 from keylag_otel.seam import Binding, bind_all
 from keylag_otel.seams import SEAMS
 from keylag_otel.version import __version__
 
 __all__ = ["KeystoneInstrumentor", "__version__"]
+
+
+def _prepare(module: Any) -> None:
+    del module
+    provider.prepare()
 
 
 class KeystoneInstrumentor(BaseInstrumentor):  # type: ignore[misc]
@@ -40,6 +46,8 @@ class KeystoneInstrumentor(BaseInstrumentor):  # type: ignore[misc]
     def _instrument(self, **kwargs: Any) -> None:
         telemetry.use(kwargs.get("meter_provider"))
         self.bindings = bind_all(SEAMS)
+        # In the server's first process, so that no request waits for imports.
+        wrapt.register_post_import_hook(_prepare, "keystone.server.flask.core")
 
     def _uninstrument(self, **kwargs: Any) -> None:
         del kwargs

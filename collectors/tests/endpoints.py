@@ -72,7 +72,7 @@ def healthy() -> Iterator[Sink]:
     sink = Sink()
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # noqa: N802 - http.server's name
+        def do_POST(self) -> None:
             sink.take(self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(200)
             self.send_header("Content-Length", "0")
@@ -152,6 +152,8 @@ def bad(kind: str) -> Iterator[str]:
     """Yield the address of an endpoint of that kind."""
     with ExitStack() as stack:
         listener = LISTENERS.get(kind)
-        yield stack.enter_context(_listening(listener)) if listener else (
-            ADDRESSES[kind]()
+        yield (
+            stack.enter_context(_listening(listener))
+            if listener
+            else (ADDRESSES[kind]())
         )

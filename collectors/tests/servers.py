@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,44 @@ def uwsgi(*options: str, module: str = "keylag_otel.wsgi:application") -> list[A
     return [*UWSGI, "--http-socket", "$ADDRESS", "--module", module, *options]
 
 
-def gunicorn(
-    *options: str, module: str = "keylag_otel.wsgi:application"
-) -> list[Any]:
+BY_WORKER = """
+import json, os
+import uwsgi
+from uwsgidecorators import postfork
+
+@postfork
+def choose():
+    os.environ.update(json.loads(os.environ["BY_WORKER"])[uwsgi.worker_id() - 1])
+
+from keylag_otel.wsgi import application
+"""
+
+
+@contextmanager
+def serving_variants(
+    folder: Path,
+    variants: Mapping[str, Mapping[str, str]],
+    environment: Mapping[str, str],
+) -> Iterator[dict[str, Server]]:
+    """Serve one Keystone by one worker for each variant of the environment.
+
+    Each has an address of its own; all were forked from the same process.
+    """
+    (folder / "by_worker.py").write_text(BY_WORKER)
+    addresses = [f"{LOCAL}:{free_port()}" for _ in variants]
+    command = [*UWSGI, "--module", "by_worker:application", "--pythonpath", folder]
+    command += ["--processes", str(len(variants))]
+    for index, address in enumerate(addresses):
+        command += ["--http-socket", address, "--map-socket", f"{index}:{index + 1}"]
+    ours = {"BY_WORKER": json.dumps(list(variants.values())), **environment}
+    with serving(command, folder / "server.log", ours, addresses[0]) as server:
+        yield {
+            name: Server(address, server.process, server.log)
+            for name, address in zip(variants, addresses)
+        }
+
+
+def gunicorn(*options: str, module: str = "keylag_otel.wsgi:application") -> list[Any]:
     """Return the command of a gunicorn that serves Keystone on $ADDRESS."""
     return [*GUNICORN, "--bind", "$ADDRESS", *options, module]
 
@@ -87,9 +122,7 @@ class Server:
     def request_often(self, times: int, path: str = "/v3") -> None:
         """Send that many requests, four at a time."""
         with ThreadPoolExecutor(4) as pool:
-            answers = list(
-                pool.map(lambda _: self.request("GET", path), range(times))
-            )
+            answers = list(pool.map(lambda _: self.request("GET", path), range(times)))
         assert {answer.status for answer in answers} == {200}, self.tail()
 
     def children(self) -> list[int]:
@@ -153,10 +186,13 @@ def _listens(server: Server) -> bool:
 
 @contextmanager
 def serving(
-    command: Sequence[Any], log: Path, environment: Mapping[str, str]
+    command: Sequence[Any],
+    log: Path,
+    environment: Mapping[str, str],
+    address: str = "",
 ) -> Iterator[Server]:
     """Start a server, and end it however the test goes."""
-    address = f"{LOCAL}:{free_port()}"
+    address = address or f"{LOCAL}:{free_port()}"
     words = [str(word).replace("$ADDRESS", address) for word in command]
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -181,8 +217,9 @@ def _end(process: subprocess.Popen[bytes], server: Server) -> None:
     workers = server.children()
     process.terminate()
     try:
-        process.wait(10)
+        process.wait(PATIENCE)
     except subprocess.TimeoutExpired:
         for pid in (*workers, process.pid):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.wait()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from keystone_site import PASSWORD_AUTH
 
+
 @pytest.fixture(scope="module")
 def keystone(configuration: Path) -> Iterator[Any]:
     """A client of Keystone's application, loaded as a WSGI server loads it."""

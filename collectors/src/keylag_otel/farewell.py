@@ -15,7 +15,7 @@ from typing import Any
 LOG = logging.getLogger("keylag_otel")
 
 #: How long the last export may take.
-SECONDS = 0.8
+SECONDS = 0.5
 
 
 class Farewell:

@@ -36,6 +36,19 @@ def initialize_public_application():
     Path(f"loaded-{os.getpid()}").touch()
     return core.setup_app_middleware(App())
 """,
+    # As Keystone's own module: it knows nothing of Keylag.
+    "keystone/wsgi/__init__.py": "",
+    "keystone/wsgi/api.py": """
+from keystone.server.wsgi import initialize_public_application
+
+application = initialize_public_application()
+""",
+    # What opentelemetry-distro brings: the SDK is set up before anything else.
+    "configurator-1.0.dist-info/METADATA": "Name: configurator\nVersion: 1.0\n",
+    "configurator-1.0.dist-info/entry_points.txt": """
+[opentelemetry_configurator]
+configurator = opentelemetry.sdk._configuration:_OTelSDKConfigurator
+""",
 }
 
 

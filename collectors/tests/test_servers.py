@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import standin
 from endpoints import Sink, healthy
-from servers import WORKERS, Server, gunicorn, serving, until, uwsgi
+from servers import BIN, WORKERS, Server, gunicorn, serving, until, uwsgi
 
 THREADS = ("--worker-class", "gthread", "--threads", "4")
 
@@ -107,6 +107,39 @@ def test_a_real_keystone_is_no_different(configuration, tmp_path, name) -> None:
 
     with exporting(SERVERS[name][0], tmp_path, **variables) as (server, sink):
         server.request_often(40)
+        server.stop()
+
+    assert len(sink.workers) == WORKERS, server.tail()
+    assert sink.requests == server.sent
+
+
+AUTO = {
+    "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+    "OTEL_METRICS_EXPORTER": "otlp",
+    "OTEL_TRACES_EXPORTER": "none",
+    "OTEL_LOGS_EXPORTER": "none",
+}
+KEYSTONES_OWN = "keystone.wsgi.api:application"
+INSTRUMENTED = {
+    "uwsgi": (uwsgi("--py-call-osafterfork", module=KEYSTONES_OWN), 1),
+    "uwsgi with lazy-apps": (
+        uwsgi("--py-call-osafterfork", "--lazy-apps", module=KEYSTONES_OWN),
+        WORKERS,
+    ),
+    "gunicorn": (gunicorn(module=KEYSTONES_OWN), WORKERS),
+    "gunicorn with preload": (gunicorn("--preload", module=KEYSTONES_OWN), 1),
+}
+
+
+@pytest.mark.parametrize("name", INSTRUMENTED)
+def test_opentelemetry_instrument_loads_it_and_every_worker_exports(
+    tmp_path, name
+) -> None:
+    command, loads = INSTRUMENTED[name]
+    ours = [BIN / "opentelemetry-instrument", *command]
+
+    with started(ours, tmp_path, loads, **AUTO) as (server, sink):
+        server.request_often(60)
         server.stop()
 
     assert len(sink.workers) == WORKERS, server.tail()

@@ -33,6 +33,8 @@ class _Process:
     #: The global provider when Keystone was instrumented, and in which process.
     early: tuple[Any, int] = (None, 0)
     starting = RLock()
+    #: The process that Python itself was told has been forked.
+    told: int | None = None
 
 
 def use(given: MeterProvider | None) -> None:
@@ -81,22 +83,33 @@ def _global_provider() -> MeterProvider | None:
         return None
     early, pid = _Process.early
     if found is early and pid != os.getpid():
-        LOG.info(
-            "keylag exports by itself, as the OTEL_* variables say: the global "
-            "meter provider was set before the server forked this worker; to have "
-            "it used, set it after the fork or give it to "
-            "KeystoneInstrumentor().instrument(meter_provider=...)"
-        )
+        _say_alone()
         return None
     return found
 
 
-def _renew_lock() -> None:
+def _say_alone() -> None:
+    LOG.info(
+        "keylag exports by itself, as the OTEL_* variables say: the global meter "
+        "provider was set before the server forked this worker; to have it used, "
+        "set it after the fork or give it to "
+        "KeystoneInstrumentor().instrument(meter_provider=...)"
+    )
+    if _Process.told != os.getpid():
+        LOG.warning(
+            "this worker was forked without telling Python: OpenTelemetry's own "
+            "threads are missing here, and the worker will wait half a minute for "
+            "them when it ends; set `py-call-osafterfork = true` in uWSGI"
+        )
+
+
+def _forked() -> None:
+    """Start over in a child; a lock may be held by a thread that is not here."""
     _Process.starting = RLock()
+    _Process.told = os.getpid()
 
 
-# A worker may be forked while another thread of its parent holds the lock.
-os.register_at_fork(after_in_child=_renew_lock)
+os.register_at_fork(after_in_child=_forked)
 
 
 def _create_instruments(meter: Meter) -> None:

@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint up down clean
+.PHONY: help setup demo test test-matrix test-keystone lint up down clean
 
 STATE := $(abspath $(or $(KEYLAG_STATE),.keylag))
 KEYLAG := .venv/bin/keylag
@@ -15,7 +15,7 @@ COLLECTORS_TESTS := $(STATE)/tools/collectors-tests/bin/python
 SCRATCH = mkdir -p "$(STATE)/tmp" && export TMPDIR="$(STATE)/tmp"
 
 help: ## Show the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 setup: ## Install what is missing; takes no time when nothing is
 	@./setup.sh
@@ -29,10 +29,17 @@ lint: setup ## Check style, format and types
 	@.venv/bin/mypy keylag/src collectors/src
 
 # The collectors run where only Keystone's libraries are, so that an import of
-# anything else is found out.
+# anything else is found out: those of the newest and of the oldest release.
 test: lint ## Run every check and every test
 	@$(SCRATCH) && cd collectors && "$(COLLECTORS_TESTS)" -m pytest -p no:cacheprovider
+	@$(SCRATCH) && .venv/bin/python -m keylag.tools.matrix 2023.1
 	@$(SCRATCH) && .venv/bin/python -m pytest
+
+test-matrix: setup ## Run the collectors' tests with each release of Keystone
+	@$(SCRATCH) && .venv/bin/python -m keylag.tools.matrix $(RELEASES)
+
+test-keystone: setup ## Run Keystone's own tests with and without Keylag (MODULES=...)
+	@$(SCRATCH) && .venv/bin/python -m keylag.tools.keystone_own $(MODULES)
 
 up: setup ## Start a stack and print its addresses
 	@$(KEYLAG) up

@@ -5,7 +5,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo test test-collectors test-exporters test-keylag bench lint up down clean
+.PHONY: help setup setup-tests demo test test-collectors test-oldest \
+  test-exporters test-keylag test-matrix test-keystone bench lint up down clean
 
 STATE := $(abspath $(or $(KEYLAG_STATE),.keylag))
 KEYLAG := .venv/bin/keylag
@@ -15,7 +16,7 @@ COLLECTORS_TESTS := $(STATE)/tools/collectors-tests/bin/python
 SCRATCH = mkdir -p "$(STATE)/tmp" && export TMPDIR="$(STATE)/tmp"
 
 help: ## Show the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 setup: ## Install what is missing; takes no time when nothing is
 	@./setup.sh
@@ -37,12 +38,17 @@ lint: setup ## Check style, format and types
 test: setup-tests ## Run every check and every test
 	@$(MAKE) lint
 	@echo "Testing the collectors, the exporters and the whole, side by side"
-	@$(MAKE) -j3 --output-sync=line test-collectors test-exporters test-keylag
+	@$(MAKE) -j3 --output-sync=line \
+	  test-collectors test-oldest test-exporters test-keylag
 
 # The collectors run where only Keystone's libraries are, so that an import of
 # anything else is found out.
 test-collectors:
 	@$(SCRATCH) && cd collectors && "$(COLLECTORS_TESTS)" -m pytest -p no:cacheprovider
+
+# And with the oldest release of Keystone that Keylag knows.
+test-oldest:
+	@$(SCRATCH) && .venv/bin/python -m keylag.tools.matrix 2023.1
 
 test-exporters:
 	@$(SCRATCH) && .venv/bin/python -m pytest -p no:cacheprovider exporters/tests
@@ -53,6 +59,12 @@ test-keylag:
 bench: ## Measure what Keylag costs a Keystone, some 20 minutes (QUICK=1 only tries it)
 	@./setup.sh --with bench
 	@$(SCRATCH) && .venv/bin/python bench/overhead.py $(if $(filter-out 0,$(QUICK)),--quick)
+
+test-matrix: setup-tests ## Run the collectors' tests with each release of Keystone
+	@$(SCRATCH) && .venv/bin/python -m keylag.tools.matrix $(RELEASES)
+
+test-keystone: setup-tests ## Run Keystone's own tests with and without Keylag (MODULES=...)
+	@$(SCRATCH) && .venv/bin/python -m keylag.tools.keystone_own $(MODULES)
 
 up: setup ## Start a stack and print its addresses
 	@$(KEYLAG) up

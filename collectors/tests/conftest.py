@@ -8,6 +8,7 @@ from pathlib import Path
 import planted
 import pytest
 import servers
+from keystone_folder import configure
 from keystone_site import Processes, Site, prepare
 
 from keylag_otel import clock, wrappers
@@ -100,3 +101,9 @@ def pytest_terminal_summary(
     if rows:
         terminalreporter.section("planted delays")
         terminalreporter.write_line("\n".join(planted.table(rows)))
+
+
+@pytest.fixture(scope="session")
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The configuration of a Keystone on SQLite, with all that it needs."""
+    return configure(tmp_path_factory.mktemp("keystone"))

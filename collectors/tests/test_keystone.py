@@ -52,6 +52,13 @@ def validate(keystone: Any, token: str, path: str = "/v3/auth/tokens") -> Any:
     return keystone.get(path, headers=headers, buffered=True)
 
 
+def remembers_revocation_checks() -> bool:
+    """Keystone 2023.1 asks the database at each validation."""
+    from keystone.token.provider import Manager
+
+    return hasattr(Manager.check_revocation_v3, "invalidate")
+
+
 def test_every_seam_that_this_keystone_has_is_bound(keystone) -> None:
     from keylag_otel import KeystoneInstrumentor
 
@@ -86,8 +93,9 @@ def test_a_validation_shows_its_revocation_check_and_its_policy(keystone) -> Non
     assert first["revocation_match.check_revocation"] > 0
     assert first["policy.enforce"] > 0
     assert second["revocation"] > 0
-    assert "sql.check_revocation" not in second
-    assert second["sql_statements"] == 0
+    if remembers_revocation_checks():
+        assert "sql.check_revocation" not in second
+        assert second["sql_statements"] == 0
 
 
 def test_blocks_and_cells_each_add_up_to_the_total(keystone) -> None:

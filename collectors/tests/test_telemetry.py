@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from keylag_otel import telemetry
+from keylag_otel import provider, telemetry
 from keylag_otel.clock import Clock
 from keylag_otel.ledger import LEDGER, route_template
 from keylag_otel.model import cell_of
@@ -112,7 +112,7 @@ def test_an_exporter_that_does_not_exist_is_said_and_requests_go_on(
 def test_no_exporter_means_no_provider(monkeypatch) -> None:
     monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
 
-    assert telemetry._own_provider() is None
+    assert provider.build() is None
 
 
 @pytest.mark.parametrize(

@@ -12,20 +12,39 @@ Do this before Keystone is imported, or let ``keylag_otel.wsgi:application`` or
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from typing import Any
 
+import wrapt
 from opentelemetry.instrumentation.instrumentor import (  # type: ignore[attr-defined]
     BaseInstrumentor,
 )
 
-from keylag_otel import telemetry
-from keylag_otel.package import _instruments
+from keylag_otel import provider, telemetry
+from keylag_otel.package import TRIED, _instruments, untried_keystone
 from keylag_otel.seam import Binding, bind_all
 from keylag_otel.seams import SEAMS
 from keylag_otel.version import __version__
 
 __all__ = ["KeystoneInstrumentor", "__version__"]
+
+LOG = logging.getLogger("keylag_otel")
+
+
+def _say_if_untried() -> None:
+    untried = untried_keystone()
+    if untried:
+        LOG.warning(
+            "keylag was not tried with Keystone %s, only with %s to %s: it binds "
+            "what it finds; `keylag-otel check` lists it",
+            *(untried, TRIED[0], TRIED[-1]),
+        )
+
+
+def _prepare(module: Any) -> None:
+    del module
+    provider.prepare()
 
 
 class KeystoneInstrumentor(BaseInstrumentor):  # type: ignore[misc]
@@ -38,8 +57,11 @@ class KeystoneInstrumentor(BaseInstrumentor):  # type: ignore[misc]
         return _instruments
 
     def _instrument(self, **kwargs: Any) -> None:
+        _say_if_untried()
         telemetry.use(kwargs.get("meter_provider"))
         self.bindings = bind_all(SEAMS)
+        # In the server's first process, so that no request waits for imports.
+        wrapt.register_post_import_hook(_prepare, "keystone.server.flask.core")
 
     def _uninstrument(self, **kwargs: Any) -> None:
         del kwargs

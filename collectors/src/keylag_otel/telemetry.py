@@ -9,26 +9,20 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 from collections.abc import Iterator
 from functools import partial
-from importlib.metadata import entry_points
+from threading import RLock
 from typing import Any
 
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
 
-from keylag_otel import gauges, instruments
+from keylag_otel import gauges, instruments, provider
 from keylag_otel.clock import COUNTS
 from keylag_otel.ledger import LEDGER
 from keylag_otel.version import __version__
 
 LOG = logging.getLogger("keylag_otel")
-
-#: The SDK's entry points, by the values of OTEL_METRICS_EXPORTER and, for
-#: "otlp", of OTEL_EXPORTER_OTLP_PROTOCOL.
-_EXPORTER_GROUP = "opentelemetry_metrics_exporter"
-_OTLP = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 
 
 class _Process:
@@ -36,11 +30,17 @@ class _Process:
 
     pid: int | None = None
     provider: MeterProvider | None = None
+    #: The global provider when Keystone was instrumented, and in which process.
+    early: tuple[Any, int] = (None, 0)
+    starting = RLock()
+    #: The process that Python itself was told has been forked.
+    told: int | None = None
 
 
-def use(provider: MeterProvider | None) -> None:
+def use(given: MeterProvider | None) -> None:
     """Use this provider in every process, instead of what the variables say."""
-    _Process.provider = provider
+    _Process.provider = given
+    _Process.early = (metrics.get_meter_provider(), os.getpid())
     _Process.pid = None
 
 
@@ -49,7 +49,14 @@ def start_once_per_process() -> None:
     pid = os.getpid()
     if _Process.pid == pid:
         return
-    _Process.pid = pid
+    # Requests of other threads wait, lest the ledger forgets what they add.
+    with _Process.starting:
+        if _Process.pid != pid:
+            _start()
+            _Process.pid = pid
+
+
+def _start() -> None:
     try:
         LEDGER.reset()
         _create_instruments(_meter())
@@ -59,71 +66,50 @@ def start_once_per_process() -> None:
 
 def _meter() -> Meter:
     """Return a meter of the given, the global, or a provider of our own."""
-    provider = _Process.provider or _global_provider() or _own_provider()
-    if provider is None:
+    chosen = _Process.provider or _global_provider() or provider.build()
+    if chosen is None:
         return metrics.get_meter("keylag_otel", __version__)
-    return provider.get_meter("keylag_otel", __version__)
+    return chosen.get_meter("keylag_otel", __version__)
 
 
 def _global_provider() -> MeterProvider | None:
-    """Return what `opentelemetry-instrument` or the deployer has set, if any."""
-    provider = metrics.get_meter_provider()
-    return provider if hasattr(provider, "force_flush") else None
+    """Return what the deployer has set in this process, if anything.
 
-
-def _own_provider() -> MeterProvider | None:
-    """Build a provider from the OTEL_* variables; None without the SDK."""
-    exporters = os.environ.get("OTEL_METRICS_EXPORTER", "otlp").split(",")
-    if "none" in exporters:
-        return None
-    try:
-        from opentelemetry.sdk.metrics import (  # noqa: PLC0415 - the SDK is optional
-            MeterProvider as SdkMeterProvider,
-        )
-        from opentelemetry.sdk.metrics.export import (  # noqa: PLC0415
-            PeriodicExportingMetricReader,
-        )
-        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
-    except ImportError:
-        LOG.warning(
-            "keylag measures, but exports no metrics: the OpenTelemetry SDK is "
-            "not installed; install keylag-otel[otlp]"
-        )
-        return None
-    readers = [PeriodicExportingMetricReader(_exporter(name)) for name in exporters]
-    resource = Resource.create().merge(Resource({"service.instance.id": instance_id()}))
-    return SdkMeterProvider(readers, resource=resource)
-
-
-def _exporter(name: str) -> Any:
-    name = name.strip()
-    if name == "otlp":
-        protocol = os.environ.get(
-            "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
-            os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
-        )
-        name = _OTLP.get(protocol, protocol)
-    for entry_point in entry_points(group=_EXPORTER_GROUP):
-        if entry_point.name == name:
-            return entry_point.load()()
-    message = (
-        f"there is no metrics exporter {name!r}; install the package that has it, "
-        "or change OTEL_METRICS_EXPORTER or OTEL_EXPORTER_OTLP_PROTOCOL"
-    )
-    raise LookupError(message)
-
-
-def instance_id() -> str:
-    """Return a name for this worker that a recycled worker takes over.
-
-    A process id would make a new series at each recycling; uWSGI's worker
-    number does not.
+    What was set before the server forked is left alone: its threads may not
+    be here, and all workers would be one instance to the endpoint.
     """
-    try:
-        import uwsgi  # noqa: PLC0415 - only inside uWSGI
-    except ImportError:
-        return f"{socket.gethostname()}/{os.getpid()}"
-    return f"{socket.gethostname()}/{uwsgi.worker_id()}"
+    found = metrics.get_meter_provider()
+    if not hasattr(found, "force_flush"):
+        return None
+    early, pid = _Process.early
+    if found is early and pid != os.getpid():
+        _say_alone()
+        return None
+    return found
+
+
+def _say_alone() -> None:
+    LOG.info(
+        "keylag exports by itself, as the OTEL_* variables say: the global meter "
+        "provider was set before the server forked this worker; to have it used, "
+        "set it after the fork or give it to "
+        "KeystoneInstrumentor().instrument(meter_provider=...)"
+    )
+    if _Process.told != os.getpid():
+        LOG.warning(
+            "this worker was forked without telling Python: OpenTelemetry's own "
+            "threads are missing here, and the worker will wait half a minute for "
+            "them when it ends; set `py-call-osafterfork = true` in uWSGI"
+        )
+
+
+def _forked() -> None:
+    """Start over in a child; a lock may be held by a thread that is not here."""
+    _Process.starting = RLock()
+    _Process.told = os.getpid()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _create_instruments(meter: Meter) -> None:

@@ -78,13 +78,23 @@ KEYSTONE = Tool(
     advice=ADVICE,
 )
 
-COLLECTORS_TESTS = Tool(
-    name="collectors-tests",
-    purpose="Keystone's libraries with pytest, for the collectors' tests",
-    inputs=("locks/collectors.txt", "collectors/pyproject.toml"),
-    program="bin/pytest",
-    make=_maker("locks/collectors.txt", "collectors"),
-    advice=ADVICE,
+
+def collectors_tests(name: str, lock: str, purpose: str) -> Tool:
+    """Return an environment of Keystone's libraries that tests collectors."""
+    return Tool(
+        name=name,
+        purpose=purpose,
+        inputs=(lock, "collectors/pyproject.toml"),
+        program="bin/pytest",
+        make=_maker(lock, "collectors"),
+        advice=ADVICE,
+    )
+
+
+COLLECTORS_TESTS = collectors_tests(
+    "collectors-tests",
+    "locks/collectors.txt",
+    "Keystone's libraries with pytest, for the collectors' tests",
 )
 
 BENCH = Tool(

@@ -1,0 +1,198 @@
+"""What Keylag finds in this Python: which seams are there, and what is missing.
+
+Run with Keystone's own interpreter.  Modules are imported, as Keystone imports
+them; nothing is started, and what was looked at is left as it was.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import re
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import reduce
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from keylag_otel import provider
+from keylag_otel.package import TRIED, untried_keystone
+from keylag_otel.seam import Binding, Seam
+
+DISTRIBUTIONS = (
+    *("keystone", "sqlalchemy", "oslo.db", "dogpile.cache", "oslo.cache"),
+    *("oslo.policy", "flask", "keylag-otel", "wrapt"),
+    *("opentelemetry-api", "opentelemetry-instrumentation", "opentelemetry-sdk"),
+    "opentelemetry-exporter-otlp-proto-http",
+    "opentelemetry-exporter-otlp-proto-grpc",
+    *("uwsgi", "pyuwsgi", "gunicorn"),
+)
+PREFIXES = ("OTEL_", "KEYLAG_")
+#: Variables whose values may let somebody in.
+_SECRET = re.compile(r"HEADERS|PASSWORD|SECRET|TOKEN|CREDENTIAL")
+_USER_INFO = re.compile(r"//[^/@]*@")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One seam: ``bound``, ``missing`` or ``changed``, and why."""
+
+    seam: str
+    state: str
+    optional: bool
+    reason: str = ""
+
+    @property
+    def in_order(self) -> bool:
+        """Return whether nothing is lost here that every release has."""
+        return self.optional or self.state == "bound"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that was found."""
+
+    seams: list[Finding]
+    versions: dict[str, str | None]
+    environment: dict[str, str]
+    advice: list[str]
+
+    @property
+    def in_order(self) -> bool:
+        """Return whether every seam that is not optional is bound."""
+        return all(finding.in_order for finding in self.seams)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what ``--output json`` prints."""
+        return {"ok": self.in_order, **asdict(self)}
+
+
+def check(seams: Iterable[Seam], environ: Mapping[str, str] = os.environ) -> Report:
+    """Look at everything."""
+    findings = look_at(seams)
+    return Report(
+        seams=findings,
+        versions={name: _version(name) for name in DISTRIBUTIONS},
+        environment=settings(environ),
+        advice=[*_seam_advice(findings), *_export_advice(environ), *_UNKNOWABLE],
+    )
+
+
+def look_at(seams: Iterable[Seam]) -> list[Finding]:
+    """Try each seam where it is; Keystone reads the arguments it must not see."""
+    argv, sys.argv = sys.argv, sys.argv[:1]
+    log = logging.getLogger("keylag_otel")
+    log.disabled, disabled = True, log.disabled
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return [_look_at(seam) for seam in seams]
+    finally:
+        sys.argv = argv
+        log.disabled = disabled
+
+
+def _look_at(seam: Seam) -> Finding:
+    name = f"{seam.module}:{seam.path}"
+    try:
+        module = import_module(seam.module)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        return Finding(name, "missing", seam.optional, reason)
+    binding = Binding(seam)
+    binding.bind(module)
+    state = binding.state
+    binding.unbind()
+    if state != "bound":
+        return Finding(name, "missing", seam.optional, "it is not in this release")
+    lacking = _lacking(module, seam)
+    if lacking:
+        reason = f"it no longer takes {', '.join(lacking)}"
+        return Finding(name, "changed", seam.optional, reason)
+    return Finding(name, "bound", seam.optional)
+
+
+def _lacking(module: Any, seam: Seam) -> list[str]:
+    """Return the parameters that the makers rely on and that are not there."""
+    expected: tuple[str, ...] = getattr(seam, "expects", ())
+    place = reduce(getattr, seam.path.split("."), module)
+    try:
+        taken = inspect.signature(getattr(place, "fget", place)).parameters
+    except (TypeError, ValueError):
+        return []
+    if any(each.kind is each.VAR_KEYWORD for each in taken.values()):
+        return []
+    return [name for name in expected if name not in taken]
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that matter, without what is secret in them."""
+    return {
+        name: "(set)" if _SECRET.search(name) else _USER_INFO.sub("//", value)
+        for name, value in sorted(environ.items())
+        if name.startswith(PREFIXES)
+    }
+
+
+_UNKNOWABLE = (
+    "These are the variables of this shell; the server's own are what counts.",
+    (
+        "From here it cannot be known whether uWSGI runs threads: its configuration "
+        "needs `enable-threads = true` (or `threads`), or workers export only when "
+        "they end."
+    ),
+)
+
+
+def _seam_advice(findings: list[Finding]) -> Iterator[str]:
+    if _version("keystone") is None:
+        yield (
+            "Keystone is not installed in this Python; run this with the "
+            "interpreter that Keystone's server runs with."
+        )
+    elif untried_keystone():
+        yield (
+            f"This Keystone, {untried_keystone()}, is none of those that Keylag is "
+            f"tested with ({TRIED[0]} to {TRIED[-1]}); what is bound is watched."
+        )
+    lost = Counter(each.state for each in findings if not each.in_order)
+    if lost:
+        yield (
+            f"{sum(lost.values())} seams are not as they should be: requests are "
+            "answered as ever, and the time spent there goes to whatever surrounds "
+            "it. Please report this list."
+        )
+
+
+def _export_advice(environ: Mapping[str, str]) -> Iterator[str]:
+    names = provider.exporter_names(environ)
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        yield "OTEL_SDK_DISABLED switches all metrics off."
+    if not names:
+        yield "OTEL_METRICS_EXPORTER=none switches the export off."
+    elif _version("opentelemetry-sdk") is None:
+        yield (
+            "The OpenTelemetry SDK is not installed, so nothing is exported: "
+            "install keylag-otel[otlp]."
+        )
+    else:
+        yield from _exporter_advice(names)
+
+
+def _exporter_advice(names: tuple[str, ...]) -> Iterator[str]:
+    try:
+        provider.load_exporters(names)
+    except Exception as error:
+        yield f"Nothing can be exported: {error}."

@@ -1,0 +1,124 @@
+"""A metrics provider of our own, as OpenTelemetry's variables describe it.
+
+The SDK and the exporters are optional and slow to import, so nothing here
+imports them until Keystone itself is loaded.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Callable
+
+from opentelemetry.metrics import MeterProvider
+
+from keylag_otel.farewell import Farewell
+from keylag_otel.seldom import say_seldom
+
+LOG = logging.getLogger("keylag_otel")
+
+#: The SDK's entry points, by the values of OTEL_METRICS_EXPORTER and, for
+#: "otlp", of OTEL_EXPORTER_OTLP_PROTOCOL.
+_EXPORTER_GROUP = "opentelemetry_metrics_exporter"
+_OTLP = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
+
+#: What exporters import only when they are made, in a worker that should serve.
+_IMPORTED_LATE = {"otlp_proto_http": ("requests",)}
+
+Exporter = Callable[[], Any]
+
+
+def exporter_names(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """Return the entry points of the exporters that the variables ask for."""
+    asked = environ.get("OTEL_METRICS_EXPORTER", "otlp").split(",")
+    protocol = environ.get(
+        "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
+        environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+    )
+    names = {"otlp": _OTLP.get(protocol, protocol)}
+    stripped = [name.strip() for name in asked]
+    return () if "none" in stripped else tuple(names.get(n, n) for n in stripped)
+
+
+@lru_cache(maxsize=1)
+def load_exporters(names: tuple[str, ...]) -> tuple[Exporter, ...]:
+    """Import the exporters; LookupError says what to do about one that is not there."""
+    found = {e.name: e for e in entry_points(group=_EXPORTER_GROUP)}
+    for name in names:
+        if name not in found:
+            message = (
+                f"there is no metrics exporter {name!r}; install the package that "
+                "has it, or change OTEL_METRICS_EXPORTER or OTEL_EXPORTER_OTLP_PROTOCOL"
+            )
+            raise LookupError(message)
+    return tuple(found[name].load() for name in names)
+
+
+def prepare() -> None:
+    """Import what `build` needs, before workers are forked; starts nothing."""
+    try:
+        if _sdk() is not None:
+            load_exporters(exporter_names())
+        for name in exporter_names():
+            for module in _IMPORTED_LATE.get(name, ()):
+                import_module(module)
+    except Exception:
+        LOG.debug("keylag could not load its exporters yet", exc_info=True)
+
+
+def build() -> MeterProvider | None:
+    """Start a provider that closes itself in time; None without one to start."""
+    names = exporter_names()
+    if not names:
+        return None
+    sdk = _sdk()
+    if sdk is None:
+        LOG.warning(
+            "keylag measures, but exports no metrics: the OpenTelemetry SDK is "
+            "not installed; install keylag-otel[otlp]"
+        )
+        return None
+    exporters = [exporter() for exporter in load_exporters(names)]
+    say_seldom(*map(type, exporters), sdk["PeriodicExportingMetricReader"])
+    readers = [sdk["PeriodicExportingMetricReader"](e) for e in exporters]
+    resource = sdk["Resource"].create({"service.instance.id": instance_id()})
+    # The SDK's own shutdown at exit may wait 30 seconds for an endpoint.
+    provider: MeterProvider = sdk["MeterProvider"](
+        readers, resource=resource, shutdown_on_exit=False
+    )
+    Farewell(provider)
+    return provider
+
+
+def _sdk() -> dict[str, Any] | None:
+    """Return what we use of the SDK; None if it is not installed."""
+    try:
+        from opentelemetry.sdk.metrics import (  # noqa: PLC0415 - the SDK is optional
+            MeterProvider,
+        )
+        from opentelemetry.sdk.metrics.export import (  # noqa: PLC0415
+            PeriodicExportingMetricReader,
+        )
+        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+    except ImportError:
+        return None
+    used = (MeterProvider, PeriodicExportingMetricReader, Resource)
+    return {each.__name__: each for each in used}
+
+
+def instance_id() -> str:
+    """Return a name for this worker that a recycled worker takes over.
+
+    A process id would make a new series at each recycling; uWSGI's worker
+    number does not.
+    """
+    try:
+        import uwsgi  # noqa: PLC0415 - only inside uWSGI
+    except ImportError:
+        return f"{socket.gethostname()}/{os.getpid()}"
+    return f"{socket.gethostname()}/{uwsgi.worker_id()}"

@@ -1,0 +1,167 @@
+"""`keylag-otel check`: what is there, what is not, and what to do."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import types
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from keylag_otel import __main__ as command
+from keylag_otel import check
+from keylag_otel.seam import Seam
+from keylag_otel.seams import SEAMS
+from keylag_otel.wrappers import timed
+
+SQL = (timed("sql"),)
+KEYLAG_OTEL = Path(sys.executable).with_name("keylag-otel")
+
+
+@dataclass(frozen=True)
+class Expecting(Seam):
+    """A seam whose makers rely on parameters."""
+
+    expects: tuple[str, ...] = ()
+
+
+@pytest.fixture(autouse=True)
+def library(monkeypatch) -> types.ModuleType:
+    """A host library of a function, a method and a property."""
+    module = types.ModuleType("keylag_host")
+
+    class Thing:
+        def method(self, renamed: str) -> str:
+            return renamed
+
+        def open_handed(self, **kwargs: str) -> dict[str, str]:
+            return kwargs
+
+        @property
+        def roles(self) -> str:
+            return "roles"
+
+    module.Thing = Thing
+    monkeypatch.setitem(sys.modules, "keylag_host", module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("path", "expects", "state"),
+    [
+        ("Thing.method", (), "bound"),
+        ("Thing.method", ("renamed",), "bound"),
+        ("Thing.method", ("token",), "changed"),
+        ("Thing.open_handed", ("token",), "bound"),
+        ("Thing.roles", ("self",), "bound"),
+        ("Thing.gone", (), "missing"),
+        ("Gone.method", (), "missing"),
+    ],
+)
+def test_a_seam_is_bound_changed_or_missing(path, expects, state) -> None:
+    (finding,) = check.look_at([Expecting("keylag_host", path, SQL, expects=expects)])
+
+    assert (finding.seam, finding.state) == (f"keylag_host:{path}", state)
+
+
+def test_a_changed_seam_says_what_it_no_longer_takes() -> None:
+    seam = Expecting("keylag_host", "Thing.method", SQL, expects=("token",))
+
+    (finding,) = check.look_at([seam])
+
+    assert finding.reason == "it no longer takes token"
+
+
+def test_a_module_that_cannot_be_imported_is_missing_with_its_reason() -> None:
+    (finding,) = check.look_at([Seam("keylag_no_such_module", "f", SQL)])
+
+    assert finding.state == "missing"
+    assert "keylag_no_such_module" in finding.reason
+
+
+def test_looking_leaves_everything_as_it_was(library) -> None:
+    method, argv = library.Thing.method, sys.argv
+
+    check.look_at([Seam("keylag_host", "Thing.method", SQL)])
+
+    assert library.Thing.method is method
+    assert sys.argv is argv
+    assert not logging.getLogger("keylag_otel").disabled
+
+
+@pytest.mark.parametrize(
+    ("optional", "path", "code"),
+    [(False, "Thing.method", 0), (False, "gone", 1), (True, "gone", 0)],
+)
+def test_it_ends_with_0_when_every_seam_that_is_not_optional_is_bound(
+    monkeypatch, capsys, optional, path, code
+) -> None:
+    seam = Seam("keylag_host", path, SQL, optional=optional)
+    monkeypatch.setattr(command, "SEAMS", (seam,))
+
+    assert command.main(["check"]) == code
+    assert command.main(["check", "--output", "json"]) == code
+    assert ("NOT in order" in capsys.readouterr().out) == bool(code)
+
+
+def test_variables_are_shown_without_what_is_secret_in_them() -> None:
+    shown = check.settings(
+        {
+            "OTEL_EXPORTER_OTLP_HEADERS": "authorization=canary",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://canary:canary@collector:4318",
+            "KEYLAG_SERVER_TIMING": "true",
+            "HOME": "/canary",
+        }
+    )
+
+    assert shown == {
+        "KEYLAG_SERVER_TIMING": "true",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
+        "OTEL_EXPORTER_OTLP_HEADERS": "(set)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({"OTEL_METRICS_EXPORTER": "none"}, "switches the export off"),
+        ({"OTEL_SDK_DISABLED": "TRUE"}, "switches all metrics off"),
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "smoke"}, "no metrics exporter 'smoke'"),
+        ({}, "enable-threads"),
+    ],
+)
+def test_it_says_what_to_know_about_the_export(environ, said) -> None:
+    assert said in "\n".join(check.check([], environ).advice)
+
+
+@pytest.mark.parametrize(
+    ("versions", "said"),
+    [
+        ({"keystone": None}, "Keystone is not installed"),
+        ({"opentelemetry-sdk": None}, "install keylag-otel[otlp]"),
+    ],
+)
+def test_it_says_what_to_install(monkeypatch, versions, said) -> None:
+    monkeypatch.setattr(check, "_version", lambda name: versions.get(name, "1.0"))
+
+    assert said in "\n".join(check.check([], {}).advice)
+
+
+@pytest.mark.parametrize(
+    "words", [[KEYLAG_OTEL], [sys.executable, "-m", "keylag_otel"]]
+)
+def test_a_real_keystone_is_in_order(words) -> None:
+    result = subprocess.run(
+        [*words, "check", "--output", "json"], capture_output=True, check=False
+    )
+
+    report = json.loads(result.stdout)
+    lost = [s for s in report["seams"] if s["state"] != "bound" and not s["optional"]]
+    assert lost == []
+    assert (result.returncode, report["ok"]) == (0, True)
+    assert len(report["seams"]) == len(SEAMS)
+    assert report["versions"]["keystone"]

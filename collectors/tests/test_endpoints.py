@@ -1,0 +1,135 @@
+"""Whatever the endpoint does, answers are the same, as fast, and workers end.
+
+A worker's own end, the interpreter's and all that Keystone has loaded, takes as
+long as it takes: how long ours may take is measured without a Keystone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import standin
+from endpoints import KINDS, bad, healthy
+from keystone_folder import PASSWORD_AUTH
+from wsgi_servers import Answer, Server, serving, serving_variants, until, uwsgi
+
+#: What differs from answer to answer, whoever gives it.
+OF_THE_MOMENT = re.compile(
+    rb'"(issued_at|expires_at)": "[^"]*"|"audit_ids": \[[^]]*\]|"self": "http://[^"]*"'
+)
+HEADERS_OF_THE_MOMENT = {"date", "x-openstack-request-id", "x-subject-token"}
+
+#: Far more often than anybody would, so that every request meets an export.
+EAGER = {"OTEL_METRIC_EXPORT_INTERVAL": "20", "OTEL_EXPORTER_OTLP_TIMEOUT": "30"}
+NONE = {"OTEL_METRICS_EXPORTER": "none"}
+PATHS = ("/v3", "/v3/auth/tokens", "/v3/auth/catalog", "/v3/projects", "/v3/nothing")
+ROUNDS = 25
+
+
+@pytest.fixture(scope="module")
+def servers(
+    configuration: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Server]]:
+    """One Keystone for each kind of endpoint, and one that exports nothing."""
+    folder = tmp_path_factory.mktemp("servers")
+    common = {"OS_KEYSTONE_CONFIG_FILES": str(configuration), **EAGER}
+    with ExitStack() as stack:
+        variants = {
+            kind: {"OTEL_EXPORTER_OTLP_ENDPOINT": stack.enter_context(bad(kind))}
+            for kind in KINDS
+        }
+        variants["nothing"] = NONE
+        yield stack.enter_context(serving_variants(folder, variants, common))
+
+
+def comparable(answer: Answer, server: Server) -> tuple[Any, ...]:
+    """Everything that was answered, but for ids and times."""
+    headers = [
+        (name, value.replace(server.address, "server"))
+        for name, value in answer.headers
+        if name.lower() not in HEADERS_OF_THE_MOMENT
+    ]
+    body = answer.body.replace(server.address.encode(), b"server")
+    if "content-length" in dict(answer.headers):
+        headers = [each for each in headers if each[0].lower() != "content-length"]
+    return answer.status, headers, OF_THE_MOMENT.sub(b"", body)
+
+
+def answers(server: Server, token: str) -> list[tuple[Any, ...]]:
+    who = {"X_Auth_Token": token, "X_Subject_Token": token}
+    issued = server.request("POST", "/v3/auth/tokens", PASSWORD_AUTH)
+    asked = [server.request("GET", path, **who) for path in PATHS]
+    return [comparable(each, server) for each in (issued, *asked)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_answers_are_the_same_to_the_byte(servers, kind) -> None:
+    bare = servers["nothing"]
+    issued = bare.request("POST", "/v3/auth/tokens", PASSWORD_AUTH)
+    token = issued.header("x-subject-token")
+
+    assert json.loads(issued.body)["token"]["user"]["name"] == "admin"
+    assert answers(servers[kind], token) == answers(bare, token)
+
+
+def test_the_answers_take_no_longer(servers) -> None:
+    spent: dict[str, list[float]] = {name: [] for name in servers}
+
+    for _ in range(ROUNDS):
+        for name, server in servers.items():
+            started = time.perf_counter()
+            server.request("GET", "/v3")
+            spent[name].append(time.perf_counter() - started)
+
+    bare = statistics.median(spent.pop("nothing"))
+    ratios = {name: statistics.median(each) / bare for name, each in spent.items()}
+    assert {name: ratio for name, ratio in ratios.items() if ratio > 1.5} == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_worker_that_is_told_to_end_has_ended_within_a_second(tmp_path, kind) -> None:
+    path = str(standin.write(tmp_path))
+    with bad(kind) as url:
+        variables = {"PYTHONPATH": path, "OTEL_EXPORTER_OTLP_ENDPOINT": url, **EAGER}
+
+        def seconds() -> float:
+            with serving(uwsgi(), tmp_path / "server.log", variables) as server:
+                server.request_often(20)
+                return server.stop()
+
+        # A busy machine may hold one of them up; an endpoint holds up each.
+        assert any(seconds() < 1 for _ in range(3))
+
+
+def test_the_log_is_not_flooded(tmp_path) -> None:
+    path = str(standin.write(tmp_path))
+    with bad("overloaded") as url:
+        variables = {"PYTHONPATH": path, "OTEL_EXPORTER_OTLP_ENDPOINT": url, **EAGER}
+        with serving(uwsgi(), tmp_path / "server.log", variables) as server:
+            server.request_often(20)
+            server.stop()
+            said = server.tail()
+
+    assert "exporting metrics batch" in said
+    assert said.count("exporting metrics batch") <= 2, said
+
+
+def test_a_healthy_endpoint_gets_exports_while_the_worker_lives(tmp_path) -> None:
+    path = str(standin.write(tmp_path))
+    with healthy() as sink:
+        variables = {
+            "PYTHONPATH": path,
+            "OTEL_EXPORTER_OTLP_ENDPOINT": sink.url,
+            **EAGER,
+        }
+        with serving(uwsgi(), tmp_path / "server.log", variables) as server:
+            server.request_often(20)
+            until(lambda: sink.requests == server.sent, "every request to be counted")

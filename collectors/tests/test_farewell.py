@@ -1,0 +1,74 @@
+"""The last export: made if it can be, and never waited for too long."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from threading import Event
+from typing import Any
+
+import pytest
+
+from keylag_otel.farewell import Farewell
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch) -> list[Any]:
+    """What would be called at exit."""
+    calls: list[Any] = []
+    monkeypatch.setattr(atexit, "register", calls.append)
+    return calls
+
+
+class Provider:
+    """A provider that can be slow, or broken, to shut down."""
+
+    def __init__(self, *, hangs: bool = False, fails: bool = False) -> None:
+        self.closed = Event()
+        self._hangs = Event()
+        self._fails = fails
+        if not hangs:
+            self._hangs.set()
+
+    def shutdown(self, timeout_millis: float) -> None:
+        assert timeout_millis > 0
+        self._hangs.wait()
+        self.closed.set()
+        if self._fails:
+            message = "broken"
+            raise OSError(message)
+
+
+def test_it_closes_the_provider_when_the_process_ends(registered) -> None:
+    provider = Provider()
+    Farewell(provider)
+
+    (at_exit,) = registered
+    at_exit()
+
+    assert provider.closed.is_set()
+
+
+def test_a_provider_that_hangs_is_left(caplog) -> None:
+    caplog.set_level("INFO")
+    provider = Provider(hangs=True)
+
+    Farewell(provider, seconds=0.01)()
+
+    assert not provider.closed.is_set()
+    assert "gave up its last export" in caplog.text
+    provider._hangs.set()
+
+
+def test_what_a_provider_raises_stays_there() -> None:
+    Farewell(Provider(fails=True))()
+
+
+def test_the_end_of_a_child_process_closes_nothing(monkeypatch) -> None:
+    provider = Provider()
+    farewell = Farewell(provider)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+
+    farewell()
+
+    assert not provider.closed.is_set()

@@ -1,0 +1,87 @@
+"""A fault in our own code is ours alone: Keystone answers as ever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from keystone_folder import PASSWORD_AUTH
+
+from keylag_otel import request
+from keylag_otel.wrappers import noted
+
+
+class Planted(Exception):  # noqa: N818 - what it is matters more than its ending
+    """Raised where only our code can have raised it."""
+
+
+def plant(*_: Any, **__: Any) -> Any:
+    raise Planted
+
+
+class Unreadable:
+    """Raises whatever is asked of it."""
+
+    __contains__ = __getattr__ = __iter__ = plant
+
+
+#: Where our code runs while Keystone works, and what is put there.
+PLANTS = {
+    "the auth methods": ("keylag_otel.seams.keystone.AUTH_METHODS", Unreadable()),
+    "Server-Timing": ("keylag_otel.request.server_timing", plant),
+    "the ledger": ("keylag_otel.ledger.Ledger.add", plant),
+    "the attributes": ("keylag_otel.ledger._attributes", plant),
+    "the start of a process": ("keylag_otel.provider.build", plant),
+}
+
+
+@pytest.fixture(scope="module")
+def keystone(configuration: Path) -> Any:
+    """Keystone's application with every seam bound."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OS_KEYSTONE_CONFIG_FILES", str(configuration))
+        patch.setenv("OTEL_METRICS_EXPORTER", "none")
+        patch.setenv("KEYLAG_SERVER_TIMING", "true")
+        from werkzeug.test import Client
+
+        from keylag_otel.wsgi import application
+
+        yield Client(application)
+
+
+def answers(keystone: Any) -> list[tuple[int, Any]]:
+    """What Keystone says to a login and to a validation, without ids and times."""
+    issued = keystone.post("/v3/auth/tokens", json=PASSWORD_AUTH, buffered=True)
+    token = issued.headers["X-Subject-Token"]
+    headers = {"X-Auth-Token": token, "X-Subject-Token": token}
+    validated = keystone.get("/v3/auth/tokens", headers=headers, buffered=True)
+    refused = keystone.get("/v3/auth/tokens", buffered=True)
+    return [
+        *((each.status_code, timeless(each.json)) for each in (issued, validated)),
+        (refused.status_code, refused.json),
+    ]
+
+
+def timeless(answer: Any) -> Any:
+    moment = {"issued_at", "expires_at", "audit_ids"}
+    return {key: v for key, v in answer["token"].items() if key not in moment}
+
+
+@pytest.mark.parametrize("where", PLANTS)
+def test_a_fault_changes_no_answer(keystone, monkeypatch, where) -> None:
+    expected = answers(keystone)
+    name, planted = PLANTS[where]
+    monkeypatch.setattr("keylag_otel.telemetry._Process.pid", None)
+    monkeypatch.setattr(name, planted)
+
+    assert answers(keystone) == expected
+
+
+# To adapt with `keystone.keylag.faults`: the count goes up by one.
+def test_a_note_that_fails_is_not_the_callers_matter(running) -> None:
+    def call(value: str) -> str:
+        return value
+
+    assert noted(plant)(call)("answer") == "answer"
+    assert request.active.get() is running

@@ -1,0 +1,202 @@
+"""Under each server, each worker exports, and each request is counted once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import standin
+from endpoints import Sink, healthy
+from wsgi_servers import BIN, WORKERS, Server, gunicorn, serving, until, uwsgi
+
+THREADS = ("--worker-class", "gthread", "--threads", "4")
+
+#: How it is started, and how many processes load the application.
+SERVERS: dict[str, tuple[list[Any], int]] = {
+    "uwsgi": (uwsgi(), 1),
+    "uwsgi with lazy-apps": (uwsgi("--lazy-apps"), WORKERS),
+    "uwsgi with threads": (uwsgi("--threads", "4"), 1),
+    "gunicorn": (gunicorn(), WORKERS),
+    "gunicorn with preload": (gunicorn("--preload"), 1),
+    "gunicorn with threads": (gunicorn(*THREADS), WORKERS),
+    "gunicorn with threads and preload": (gunicorn("--preload", *THREADS), 1),
+}
+RELOADED = ("uwsgi", "uwsgi with lazy-apps", "uwsgi with threads", "gunicorn")
+
+
+@contextmanager
+def exporting(
+    command: list[Any], folder: Path, **environment: str
+) -> Iterator[tuple[Server, Sink]]:
+    """A server, and what its workers export.
+
+    They export only at their end: what arrives has survived it.
+    """
+    with healthy() as sink:
+        variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": sink.url, **environment}
+        with serving(command, folder / "server.log", variables) as server:
+            yield server, sink
+
+
+@contextmanager
+def started(
+    command: list[Any], folder: Path, loads: int, **environment: str
+) -> Iterator[tuple[Server, Sink]]:
+    """A server of the stand-in, as soon as every worker has loaded it."""
+    path = str(standin.write(folder))
+    with exporting(command, folder, PYTHONPATH=path, **environment) as (server, sink):
+        wait_for_loads(folder, loads)
+        yield server, sink
+
+
+def wait_for_loads(folder: Path, loads: int) -> None:
+    until(lambda: len(list(folder.glob("loaded-*"))) >= loads, "it to be loaded")
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_every_worker_exports_and_each_request_is_counted_once(tmp_path, name) -> None:
+    command, loads = SERVERS[name]
+
+    with started(command, tmp_path, loads) as (server, sink):
+        server.request_often(60)
+        server.stop()
+
+    assert len(sink.workers) == WORKERS, server.tail()
+    assert sink.requests == server.sent
+
+
+@pytest.mark.parametrize("name", RELOADED)
+def test_a_graceful_reload_loses_nothing_and_keeps_the_names_of_uwsgi(
+    tmp_path, name
+) -> None:
+    command, loads = SERVERS[name]
+
+    with started(command, tmp_path, loads) as (server, sink):
+        server.request_often(60)
+        server.reload()
+        # uWSGI executes itself, in the same process when it loads only once.
+        wait_for_loads(tmp_path, 2 * loads if loads > 1 else 1)
+        server.request_often(60)
+        server.stop()
+
+    generations = sum(map(len, sink.workers.values()))
+    assert generations == 2 * WORKERS
+    assert len(sink.workers) == (WORKERS if "uwsgi" in name else generations)
+    assert sink.requests == server.sent
+
+
+def test_recycled_workers_lose_nothing_and_keep_their_name(tmp_path) -> None:
+    often = ("--max-requests", "15", "--min-worker-lifetime", "0")
+
+    with started(uwsgi(*often, "--processes", "1"), tmp_path, 1) as (server, sink):
+        server.request_often(35)
+        server.stop()
+
+    assert [len(starts) for starts in sink.workers.values()] == [3]
+    assert sink.requests == server.sent
+
+
+@pytest.mark.parametrize("name", ["uwsgi", "gunicorn with threads and preload"])
+def test_a_real_keystone_is_no_different(configuration, tmp_path, name) -> None:
+    variables = {"OS_KEYSTONE_CONFIG_FILES": str(configuration)}
+
+    with exporting(SERVERS[name][0], tmp_path, **variables) as (server, sink):
+        server.request_often(40)
+        server.stop()
+
+    assert len(sink.workers) == WORKERS, server.tail()
+    assert sink.requests == server.sent
+
+
+AUTO = {
+    "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+    "OTEL_METRICS_EXPORTER": "otlp",
+    "OTEL_TRACES_EXPORTER": "none",
+    "OTEL_LOGS_EXPORTER": "none",
+}
+KEYSTONES_OWN = "keystone.wsgi.api:application"
+INSTRUMENTED = {
+    "uwsgi": (uwsgi("--py-call-osafterfork", module=KEYSTONES_OWN), 1),
+    "uwsgi with lazy-apps": (
+        uwsgi("--py-call-osafterfork", "--lazy-apps", module=KEYSTONES_OWN),
+        WORKERS,
+    ),
+    "gunicorn": (gunicorn(module=KEYSTONES_OWN), WORKERS),
+    "gunicorn with preload": (gunicorn("--preload", module=KEYSTONES_OWN), 1),
+}
+
+
+@pytest.mark.parametrize("name", INSTRUMENTED)
+def test_opentelemetry_instrument_loads_it_and_every_worker_exports(
+    tmp_path, name
+) -> None:
+    command, loads = INSTRUMENTED[name]
+    ours = [BIN / "opentelemetry-instrument", *command]
+
+    with started(ours, tmp_path, loads, **AUTO) as (server, sink):
+        server.request_often(60)
+        server.stop()
+
+    assert len(sink.workers) == WORKERS, server.tail()
+    assert sink.requests == server.sent
+
+
+MOD_WSGI = """
+import sys, types, threading
+
+# mod_wsgi executes the file's text, in a module whose name it makes up.
+sys.argv = ["mod_wsgi"]
+module = types.ModuleType("_mod_wsgi_6a09e667")
+module.__file__ = "keystone.wsgi"
+sys.modules[module.__name__] = module
+exec(compile(open("keystone.wsgi").read(), "keystone.wsgi", "exec"), module.__dict__)
+
+from werkzeug.test import Client
+
+def work():
+    client = Client(module.application)
+    for _ in range(10):
+        assert client.get("/v3", buffered=True).status_code == 200
+
+threads = [threading.Thread(target=work) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+OUR_FILE = "from keylag_otel.wsgi import application\n"
+THEIR_FILE = """
+from keylag_otel import KeystoneInstrumentor
+
+KeystoneInstrumentor().instrument()
+
+from keystone.server.wsgi import initialize_public_application
+
+application = initialize_public_application()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "folder"),
+    [(OUR_FILE, "standin"), (THEIR_FILE, "nothing")],
+    ids=["stand-in", "keystone"],
+)
+def test_a_file_that_is_loaded_as_mod_wsgi_does_exports_from_all_threads(
+    configuration, tmp_path, monkeypatch, text, folder
+) -> None:
+    standin.write(tmp_path / "standin")
+    (tmp_path / "keystone.wsgi").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / folder))
+    monkeypatch.setenv("OS_KEYSTONE_CONFIG_FILES", str(configuration))
+    with healthy() as sink:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.url)
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", MOD_WSGI], cwd=tmp_path, check=True
+        )
+
+    assert len(sink.workers) == 1
+    assert sink.requests == 40

@@ -1,0 +1,117 @@
+"""Run Keystone's own unit tests with and without Keylag, and compare.
+
+``python -m keylag.tools.keystone_own [MODULE...]``, a module being what follows
+``keystone.tests.unit.``; without one, those that deal with tokens.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from keylag.state import CHECKOUT
+from keylag.tools.base import ToolError
+from keylag.tools.matrix import environment, say
+from keylag.tools.venvs import collectors_tests
+
+TESTS = replace(
+    collectors_tests(
+        "keystone-own",
+        "locks/keystone-own.txt",
+        "what Keystone's own tests need",
+    ),
+    advice=(
+        "python-ldap, which these tests import, is built here: it needs the "
+        "packages gcc, python3-dev, libldap2-dev and libsasl2-dev."
+    ),
+)
+ARMS = ("without", "with")
+MODULES = (
+    *("token.test_fernet_provider", "token.test_jws_provider"),
+    *("token.test_token_serialization", "test_token_provider"),
+    *("test_revoke", "test_v3_os_revoke", "test_middleware", "test_auth_plugin"),
+    *("test_user_group_cache_invalidation", "common.test_cache"),
+    *("common.test_notifications", "common.test_rbac_enforcer"),
+    *("catalog.test_core", "catalog.test_backends", "test_v3_catalog"),
+    *("identity.test_backends", "identity.test_core", "test_v3_identity"),
+    *("assignment.test_backends", "assignment.test_core", "test_v3_assignment"),
+    *("test_backend_sql", "test_shadow_users", "test_versions", "test_policy"),
+    *("test_v3_application_credential", "test_v3_trust", "test_v3_auth"),
+)
+
+Outcomes = dict[str, str]
+
+
+def _start(
+    python: Path, arm: str, module: str, file: Path
+) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [
+            *(python, "-W", "ignore", CHECKOUT / "tests/keystone-own/outcomes.py"),
+            *(file, arm, f"keystone.tests.unit.{module}"),
+        ],
+        cwd=file.parent,
+        stdout=subprocess.DEVNULL,
+        stderr=file.with_suffix(".log").open("wb"),
+        env={"PATH": "/usr/bin:/bin", "OTEL_METRICS_EXPORTER": "none"},
+    )
+
+
+def run(python: Path, module: str) -> dict[str, Outcomes]:
+    """Run a module in both arms, side by side; return each test's outcome."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = {arm: Path(folder) / arm / "outcomes.json" for arm in ARMS}
+        for file in files.values():
+            file.parent.mkdir()
+        running = [_start(python, arm, module, file) for arm, file in files.items()]
+        for process in running:
+            process.wait()
+        for file in files.values():
+            if not file.exists():
+                log = file.with_suffix(".log").read_text("utf-8", "replace")
+                message = f"{module} did not run:\n{log[-2000:]}"
+                raise ToolError(message)
+        return {arm: json.loads(file.read_text()) for arm, file in files.items()}
+
+
+def differences(outcomes: dict[str, Outcomes]) -> list[str]:
+    """Return a line for each test that did not come to the same in both arms."""
+    bare, loaded = (outcomes[arm] for arm in ARMS)
+    return [
+        f"{test}: {bare.get(test)} without, {loaded.get(test)} with Keylag"
+        for test in sorted({*bare, *loaded})
+        if bare.get(test) != loaded.get(test)
+    ]
+
+
+def _row(name: str, counts: dict[str, Counter[str]]) -> str:
+    cells = (counts[arm][kind] for kind in ("passed", "failed") for arm in ARMS)
+    return f"{name:42}" + "".join(f"{cell:>10}" for cell in cells)
+
+
+def main(modules: Sequence[str]) -> int:
+    """Run, and print passes and failures of both arms and what differs."""
+    python = environment(TESTS)
+    total: dict[str, Counter[str]] = {arm: Counter() for arm in ARMS}
+    different: list[str] = []
+    say(f"{'':42}{'passed':>20}{'failed':>20}\n{'module':42}{' without      with' * 2}")
+    for module in modules or MODULES:
+        outcomes = run(python, module)
+        counts = {arm: Counter(outcomes[arm].values()) for arm in ARMS}
+        say(_row(module, counts))
+        different += differences(outcomes)
+        for arm in ARMS:
+            total[arm] += counts[arm]
+    say("\n".join([_row("all", total), *different]))
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except ToolError as error:
+        sys.exit(str(error))

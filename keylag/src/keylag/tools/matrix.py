@@ -1,0 +1,70 @@
+"""Run the collectors' tests against each release of Keystone that has a lock.
+
+``python -m keylag.tools.matrix [RELEASE...]``; without one, all of them.
+"""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from keylag.state import CHECKOUT, state_folder
+from keylag.tools.base import Tool, ToolError
+from keylag.tools.install import Installer, ready
+from keylag.tools.venvs import COLLECTORS_TESTS, collectors_tests
+
+
+def _tests(release: str) -> Tool:
+    return collectors_tests(
+        f"collectors-tests-{release}",
+        f"locks/keystone-{release}.txt",
+        f"the libraries of Keystone {release}, for the collectors' tests",
+    )
+
+
+RELEASES: dict[str, Tool] = {
+    "2023.1": _tests("2023.1"),  # Keystone 23, SQLAlchemy 1.4
+    "2024.2": _tests("2024.2"),  # Keystone 26, SQLAlchemy 2.0
+    "2026.2-sqlalchemy-2.0": _tests("2026.2-sqlalchemy-2.0"),
+    "2026.2": COLLECTORS_TESTS,  # Keystone 30, SQLAlchemy 2.1
+}
+"""What each is tested in, the oldest first."""
+
+
+def environment(tool: Tool) -> Path:
+    """Make a tool's environment if need be; return its interpreter."""
+    folder = state_folder() / "tools"
+    Installer(folder, lambda tool, event: say(f"{tool.purpose}: {event}")).install(
+        [tool]
+    )
+    return ready(tool, folder).with_name("python")
+
+
+def say(text: str) -> None:
+    """Print what happens, before what a test prints."""
+    print(text, flush=True)  # noqa: T201 - the output of a command
+
+
+def _run(release: str) -> int:
+    say(f"Keystone {release}")
+    python = environment(RELEASES[release])
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    return subprocess.run(command, cwd=CHECKOUT / "collectors", check=False).returncode
+
+
+def main(releases: Sequence[str]) -> int:
+    """Run them all, also when one fails; return how many did."""
+    unknown = set(releases) - set(RELEASES)
+    if unknown:
+        say(f"There is no {', '.join(unknown)}; there are {', '.join(RELEASES)}.")
+        return 2
+    failed = [release for release in releases or RELEASES if _run(release)]
+    say(f"Failed with Keystone {', '.join(failed)}" if failed else "Passed with all")
+    return len(failed)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except ToolError as error:
+        sys.exit(str(error))

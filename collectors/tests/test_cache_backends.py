@@ -9,6 +9,9 @@ from cache_backends import BACKENDS, SERVED, SERVER_COUNTS
 from keystone_client import Booked, Keystone, password
 from keystone_site import Site
 
+#: What it says is what Keystone 30 does.
+pytestmark = pytest.mark.newest
+
 Seen = dict[str, Any]
 CALLS = ("issue", "validate", "issue_warm", "validate_warm")
 

@@ -9,6 +9,7 @@ import pytest
 from keystone_folder import PASSWORD_AUTH
 
 from keylag_otel import request
+from keylag_otel.ledger import LEDGER
 from keylag_otel.wrappers import noted
 
 
@@ -28,7 +29,7 @@ class Unreadable:
 
 #: Where our code runs while Keystone works, and what is put there.
 PLANTS = {
-    "the auth methods": ("keylag_otel.seams.keystone.AUTH_METHODS", Unreadable()),
+    "the auth methods": ("keylag_otel.authentication.METHODS", Unreadable()),
     "Server-Timing": ("keylag_otel.request.server_timing", plant),
     "the ledger": ("keylag_otel.ledger.Ledger.add", plant),
     "the attributes": ("keylag_otel.ledger._attributes", plant),
@@ -78,10 +79,15 @@ def test_a_fault_changes_no_answer(keystone, monkeypatch, where) -> None:
     assert answers(keystone) == expected
 
 
-# To adapt with `keystone.keylag.faults`: the count goes up by one.
-def test_a_note_that_fails_is_not_the_callers_matter(running) -> None:
+def test_a_note_that_fails_changes_nothing_but_a_counter(running) -> None:
     def call(value: str) -> str:
         return value
 
+    place = call.__qualname__
+    before = {a["keylag.seam"]: n for n, a in LEDGER.tallied("faults")}
+
     assert noted(plant)(call)("answer") == "answer"
+
+    after = {a["keylag.seam"]: n for n, a in LEDGER.tallied("faults")}
+    assert after[place] == before.get(place, 0) + 1
     assert request.active.get() is running

@@ -29,6 +29,8 @@ RELEASES: dict[str, Tool] = {
     "2026.2": COLLECTORS_TESTS,  # Keystone 30, SQLAlchemy 2.1
 }
 """What each is tested in, the oldest first."""
+NEWEST = "2026.2"
+"""Some tests say what this one does; they are marked `newest`."""
 
 
 def environment(tool: Tool) -> Path:
@@ -49,6 +51,8 @@ def _run(release: str) -> int:
     say(f"Keystone {release}")
     python = environment(RELEASES[release])
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    if release != NEWEST:
+        command += ["-m", "not newest"]
     return subprocess.run(command, cwd=CHECKOUT / "collectors", check=False).returncode
 
 

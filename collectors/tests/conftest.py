@@ -60,9 +60,7 @@ def processes() -> Processes:
 
 
 @pytest.fixture(scope="session")
-def prepared(
-    processes: Processes, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def prepared(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a Keystone that is set up and has not run yet."""
     folder = tmp_path_factory.mktemp("prepared")
     prepare(processes, folder)
@@ -78,6 +76,12 @@ def site(processes: Processes, prepared: Path, tmp_path: Path) -> Site:
 def memcached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a memcached."""
     yield from servers.memcached(tmp_path_factory.mktemp("memcached"))
+
+
+@pytest.fixture(scope="session")
+def slapd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of an LDAP directory."""
+    yield from servers.slapd(tmp_path_factory.mktemp("slapd"))
 
 
 @pytest.fixture(scope="session")

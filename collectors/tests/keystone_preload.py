@@ -14,6 +14,6 @@ KeystoneInstrumentor().instrument()
 # Keystone reads the process's arguments while it is imported.
 sys.argv = sys.argv[:1]
 
-import keystone.api  # noqa: E402, F401
-import keystone.cmd.cli  # noqa: E402, F401
+import keystone.api  # noqa: E402
+import keystone.cmd.cli  # noqa: E402
 import keystone.server.wsgi  # noqa: E402, F401

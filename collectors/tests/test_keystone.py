@@ -16,9 +16,7 @@ PASSWORD_AUTH = {"auth": password("admin")}
 
 
 @pytest.fixture(scope="module")
-def keystone(
-    prepared: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Any]:
+def keystone(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A client of Keystone's application, loaded as a WSGI server loads it."""
     folder = tmp_path_factory.mktemp("keystone") / "site"
     shutil.copytree(prepared, folder)

@@ -91,7 +91,9 @@ PLACES = (
         "issue_new_catalog",
         ("other", "catalog"),
     ),
-    Place("rendering", "json:dumps", "validate", ("render", "other"), "dispatch_request"),
+    Place(
+        "rendering", "json:dumps", "validate", ("render", "other"), "dispatch_request"
+    ),
     Place(
         "notification",
         "keystone.notifications:_get_notifier",
@@ -105,7 +107,9 @@ PLACES = (
         ("timestamps", "check_revocation"),
         "build_token_values",
     ),
-    Place("request schema", "jsonschema.validators:extend", "issue", ("schema", "other")),
+    Place(
+        "request schema", "jsonschema.validators:extend", "issue", ("schema", "other")
+    ),
     Place(
         "web framework",
         "werkzeug.routing.map:MapAdapter.match",
@@ -194,4 +198,3 @@ def test_a_delay_is_seen_in_its_own_cell_and_nowhere_else(
     assert row.planted > 0, "the place was not reached"
     assert row.seen == pytest.approx(row.planted, abs=bound), table([row])
     assert abs(row.elsewhere) <= bound, table([row])
-    assert row.waited == pytest.approx(row.planted, abs=bound), table([row])

@@ -15,7 +15,7 @@ from keystone_client import DEFAULT_DOMAIN, Keystone, Reply, password, undisturb
 TOTP_SECRET = base64.b32encode(b"a secret of twenty b").decode()
 OPTIONS: dict[str, dict[str, Any]] = {
     "auth": {"methods": "password,token,totp,application_credential,mapped,openid"},
-    "security_compliance": {"lockout_failure_attempts": 2},
+    "security_compliance": {"lockout_failure_attempts": 4},
     "federation": {"remote_id_attribute": "HTTP_OIDC_ISS"},
 }
 _TOTP_STEP_SECONDS = 30
@@ -142,7 +142,7 @@ def refused(keystone: Keystone) -> dict[str, Reply]:
     rules = {"multi_factor_auth_rules": [["password", "totp"]]}
     make_user(keystone, "half", options={"multi_factor_auth_enabled": True, **rules})
     _expire_password(forgetful["id"])
-    for _ in range(2):
+    for _ in range(4):
         keystone.issue(password("locked", "wrong"))
     auths = {
         "wrong password": password("wrong", "wrong"),

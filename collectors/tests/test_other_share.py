@@ -34,7 +34,7 @@ def shares(finished: list[Any]) -> dict[str, float]:
     for booked in finished:
         for (phase, _), seconds in booked.cells.items():
             spent[phase] += seconds
-    return {phase: seconds / spent.total() for phase, seconds in spent.items()}
+    return {phase: seconds / sum(spent.values()) for phase, seconds in spent.items()}
 
 
 @pytest.mark.parametrize("key", REQUESTS)

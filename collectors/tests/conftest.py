@@ -80,6 +80,12 @@ def memcached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 @pytest.fixture(scope="session")
+def slapd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of an LDAP directory."""
+    yield from servers.slapd(tmp_path_factory.mktemp("slapd"))
+
+
+@pytest.fixture(scope="session")
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a Redis."""
     yield from servers.redis(tmp_path_factory.mktemp("redis"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter_ns
@@ -72,6 +73,15 @@ class Reply:
     def token(self) -> str:
         assert self.status == 201, self.content
         return self.headers["X-Subject-Token"]
+
+
+def undisturbed(call: Callable[[], Reply]) -> Reply:
+    """Make a call three times; return the one whose caller was least held up.
+
+    Other work on the machine may stop us just outside of what is booked.
+    """
+    replies = [call() for _ in range(3)]
+    return min(replies, key=lambda reply: abs(reply.waited - reply.booked.wall))
 
 
 def booked(clock: Clock, status: int) -> Booked:

@@ -64,6 +64,55 @@ def memcached(folder: Path) -> Iterator[int]:
         yield answering
 
 
+_SLAPD_CONFIGURATION = """\
+include /etc/ldap/schema/core.schema
+include /etc/ldap/schema/cosine.schema
+include /etc/ldap/schema/inetorgperson.schema
+modulepath /usr/lib/ldap
+moduleload back_mdb
+pidfile {folder}/slapd.pid
+database mdb
+suffix "dc=example,dc=org"
+rootdn "cn=root,dc=example,dc=org"
+rootpw root
+directory {folder}
+"""
+_SLAPD_TREE = """\
+dn: dc=example,dc=org
+objectClass: dcObject
+objectClass: organization
+dc: example
+o: Example
+
+dn: ou=users,dc=example,dc=org
+objectClass: organizationalUnit
+ou: users
+
+dn: uid=ada,ou=users,dc=example,dc=org
+objectClass: inetOrgPerson
+uid: ada
+cn: Ada
+sn: Lovelace
+userPassword: secret
+"""
+
+
+def slapd(folder: Path) -> Iterator[int]:
+    """Run a directory with one user, `ada`, whose password is `secret`."""
+    port = free_port()
+    # A copy, because AppArmor lets Debian's own only into Debian's own folders.
+    own = shutil.copy(program("slapd"), folder / "slapd")
+    (folder / "slapadd").symlink_to(own)
+    configuration, tree = folder / "slapd.conf", folder / "tree.ldif"
+    configuration.write_text(_SLAPD_CONFIGURATION.format(folder=folder))
+    tree.write_text(_SLAPD_TREE)
+    add = [str(folder / "slapadd"), "-f", str(configuration), "-l", str(tree)]
+    subprocess.run(add, check=True, capture_output=True)
+    listen = ["-h", f"ldap://127.0.0.1:{port}", "-d", "none"]
+    with running([str(own), "-f", str(configuration), *listen], port, folder) as open_:
+        yield open_
+
+
 def redis(folder: Path) -> Iterator[int]:
     port = free_port()
     command = [program("redis-server"), "--bind", "127.0.0.1", "--save", ""]

@@ -197,5 +197,5 @@ def test_a_dead_server_is_counted_and_its_time_still_adds_up(site, key) -> None:
     booked = found["booked"]
 
     assert booked.tallied("cache_errors") > 0
-    assert booked.wall == pytest.approx(found["waited"], abs=0.005)
+    assert booked.wall == pytest.approx(found["waited"], abs=0.02)
     assert booked.status == found["status"]

@@ -201,4 +201,3 @@ def test_a_delay_is_seen_in_its_own_cell_and_nowhere_else(
     assert row.planted > 0, "the place was not reached"
     assert row.seen == pytest.approx(row.planted, abs=bound), table([row])
     assert abs(row.elsewhere) <= bound, table([row])
-    assert row.waited == pytest.approx(row.planted, abs=bound), table([row])

@@ -1,0 +1,108 @@
+"""No password, token, secret, code, id, key or path ever leaves through Keylag."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import log_ins
+import pytest
+from cache_backends import BACKENDS
+from canaries import Canaries, Output, break_our_notes, exercise
+from keystone_client import Keystone
+from keystone_site import Site
+
+Shown = dict[str, str]
+
+CHANNELS = ("metrics", "OTLP", "Server-Timing", "SQL comments", "logs")
+
+
+def metrics_reader() -> Any:
+    """Return a reader of what this process exports from now on."""
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+    from keylag_otel import telemetry
+
+    reader = InMemoryMetricReader()
+    telemetry.use(MeterProvider([reader]))
+    return reader
+
+
+def exported(reader: Any) -> Shown:
+    """Return the metrics as they are read, and as they are sent."""
+    from opentelemetry.exporter.otlp.proto.common.metrics_encoder import (
+        encode_metrics,
+    )
+
+    data = reader.get_metrics_data()
+    sent = encode_metrics(data).SerializeToString()
+    return {"metrics": data.to_json(), "OTLP": sent.decode("latin-1")}
+
+
+def drive(keystone: Keystone, rounds: int) -> dict[str, Any]:
+    """Show everything that Keylag shows: whole, then with its notes broken."""
+    from sqlalchemy import event
+    from sqlalchemy.pool import Pool
+
+    from keylag_otel import sql_comment
+
+    sql_comment.Switch.on = True
+    canaries, output, reader = Canaries(), Output(), metrics_reader()
+    event.listen(Pool, "connect", output.connected)
+    statuses = []
+    with output.listening():
+        for number in range(rounds):
+            for reply in exercise(keystone, canaries, f"canary-user-{number}"):
+                output.headers.append(reply.headers.get("Server-Timing", ""))
+                statuses.append(reply.status)
+            break_our_notes()
+    canaries.plant("token", keystone.admin)
+    shown = {
+        **exported(reader),
+        "Server-Timing": "\n".join(output.headers),
+        "SQL comments": "\n".join(output.comments),
+        "logs": "\n".join(output.logs),
+    }
+    found = {channel: canaries.found_in(text) for channel, text in shown.items()}
+    return {"shown": shown, "statuses": statuses, "found": found}
+
+
+@pytest.fixture(scope="module")
+def driven(processes, prepared, tmp_path_factory, memcached) -> dict[str, Any]:
+    site = Site(processes, prepared, tmp_path_factory.mktemp("canaries"))
+    options = {**log_ins.OPTIONS, **BACKENDS["memcache_pool"].configuration(memcached)}
+    environment = {"KEYLAG_SERVER_TIMING": "true"}
+    seen: dict[str, Any] = site.run(drive, 2, options=options, environment=environment)
+    return seen
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_nothing_that_was_planted_is_shown(driven, channel) -> None:
+    assert driven["found"][channel] == set()
+
+
+@pytest.mark.parametrize(
+    ("channel", "shows"),
+    [
+        ("metrics", "keystone.auth.failures"),
+        ("OTLP", "keystone.keylag.faults"),
+        ("Server-Timing", "sql_statements;desc="),
+        ("SQL comments", "keylag:route='POST /v3/auth/tokens'"),
+        ("logs", "keylag failed while watching"),
+    ],
+)
+def test_the_search_looked_where_there_is_something_to_find(
+    driven, channel, shows
+) -> None:
+    assert shows in driven["shown"][channel]
+
+
+def test_calls_ended_well_and_badly(driven) -> None:
+    assert {200, 201, 204, 401, 404} <= set(driven["statuses"])
+
+
+def test_broken_notes_change_no_answer(driven) -> None:
+    statuses = driven["statuses"]
+    half = len(statuses) // 2
+
+    assert statuses[:half] == statuses[half:]

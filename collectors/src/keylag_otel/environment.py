@@ -8,6 +8,10 @@ import os
 #: Off by default, because it tells a caller about Keystone's insides.
 KEYLAG_SERVER_TIMING = "KEYLAG_SERVER_TIMING"
 
+#: How many seconds a worker that ends may wait for its last export; 0.5 unless
+#: given.  It is all that an endpoint can add to the end of a worker.
+KEYLAG_LAST_EXPORT_SECONDS = "KEYLAG_LAST_EXPORT_SECONDS"
+
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
 
@@ -19,3 +23,11 @@ def is_true(name: str) -> bool:
 def server_timing() -> bool:
     """Return whether answers carry a Server-Timing header."""
     return is_true(KEYLAG_SERVER_TIMING)
+
+
+def last_export_seconds() -> float:
+    """Return how long a last export may take; what is no number is not heard."""
+    try:
+        return float(os.environ[KEYLAG_LAST_EXPORT_SECONDS])
+    except (KeyError, ValueError):
+        return 0.5

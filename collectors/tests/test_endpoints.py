@@ -7,6 +7,7 @@ long as it takes: how long ours may take is measured without a Keystone.
 from __future__ import annotations
 
 import json
+import random
 import re
 import statistics
 import time
@@ -31,7 +32,7 @@ HEADERS_OF_THE_MOMENT = {"date", "x-openstack-request-id", "x-subject-token"}
 EAGER = {"OTEL_METRIC_EXPORT_INTERVAL": "20", "OTEL_EXPORTER_OTLP_TIMEOUT": "30"}
 NONE = {"OTEL_METRICS_EXPORTER": "none"}
 PATHS = ("/v3", "/v3/auth/tokens", "/v3/auth/catalog", "/v3/projects", "/v3/nothing")
-ROUNDS = 25
+ROUNDS = 40
 
 
 @pytest.fixture(scope="module")
@@ -80,18 +81,33 @@ def test_the_answers_are_the_same_to_the_byte(servers, kind) -> None:
     assert answers(servers[kind], token) == answers(bare, token)
 
 
-def test_the_answers_take_no_longer(servers) -> None:
+def ratios(servers: dict[str, Server]) -> dict[str, float]:
+    """Return how much longer each takes than the one that exports nothing.
+
+    Medians over rounds, in each of which every server has its turn.
+    """
     spent: dict[str, list[float]] = {name: [] for name in servers}
-
+    order = list(servers)
     for _ in range(ROUNDS):
-        for name, server in servers.items():
+        random.shuffle(order)
+        for name in order:
             started = time.perf_counter()
-            server.request("GET", "/v3")
+            servers[name].request("GET", "/v3")
             spent[name].append(time.perf_counter() - started)
-
     bare = statistics.median(spent.pop("nothing"))
-    ratios = {name: statistics.median(each) / bare for name, each in spent.items()}
-    assert {name: ratio for name, ratio in ratios.items() if ratio > 1.5} == {}
+    return {name: statistics.median(each) / bare for name, each in spent.items()}
+
+
+def test_the_answers_take_no_longer(servers) -> None:
+    slowed = set(KINDS)
+
+    # A busy machine may slow one of them down; an endpoint does each time.
+    for _ in range(4):
+        slowed &= {kind for kind, ratio in ratios(servers).items() if ratio > 1.5}
+        if not slowed:
+            break
+
+    assert slowed == set()
 
 
 def seconds_to_end(folder: Path, environment: dict[str, str]) -> float:

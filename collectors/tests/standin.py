@@ -26,7 +26,8 @@ from keystone.server.flask import core
 class App:
     def wsgi_app(self, environ, start_response):
         time.sleep(0.003)  # long enough that another worker gets the next one
-        start_response("200 OK", [("Content-Length", "2")])
+        worker = ("Worker", str(os.getpid()))
+        start_response("200 OK", [("Content-Length", "2"), worker])
         return [b"ok"]
 
     def __call__(self, environ, start_response):

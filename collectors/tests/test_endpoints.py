@@ -7,6 +7,7 @@ long as it takes: how long ours may take is measured without a Keystone.
 from __future__ import annotations
 
 import json
+import random
 import re
 import statistics
 import time
@@ -31,7 +32,7 @@ HEADERS_OF_THE_MOMENT = {"date", "x-openstack-request-id", "x-subject-token"}
 EAGER = {"OTEL_METRIC_EXPORT_INTERVAL": "20", "OTEL_EXPORTER_OTLP_TIMEOUT": "30"}
 NONE = {"OTEL_METRICS_EXPORTER": "none"}
 PATHS = ("/v3", "/v3/auth/tokens", "/v3/auth/catalog", "/v3/projects", "/v3/nothing")
-ROUNDS = 25
+ROUNDS = 40
 
 
 @pytest.fixture(scope="module")
@@ -80,33 +81,58 @@ def test_the_answers_are_the_same_to_the_byte(servers, kind) -> None:
     assert answers(servers[kind], token) == answers(bare, token)
 
 
-def test_the_answers_take_no_longer(servers) -> None:
+def ratios(servers: dict[str, Server]) -> dict[str, float]:
+    """Return how much longer each takes than the one that exports nothing.
+
+    Medians over rounds, in each of which every server has its turn.
+    """
     spent: dict[str, list[float]] = {name: [] for name in servers}
-
+    order = list(servers)
     for _ in range(ROUNDS):
-        for name, server in servers.items():
+        random.shuffle(order)
+        for name in order:
             started = time.perf_counter()
-            server.request("GET", "/v3")
+            servers[name].request("GET", "/v3")
             spent[name].append(time.perf_counter() - started)
-
     bare = statistics.median(spent.pop("nothing"))
-    ratios = {name: statistics.median(each) / bare for name, each in spent.items()}
-    assert {name: ratio for name, ratio in ratios.items() if ratio > 1.5} == {}
+    return {name: statistics.median(each) / bare for name, each in spent.items()}
+
+
+def test_the_answers_take_no_longer(servers) -> None:
+    slowed = set(KINDS)
+
+    # A busy machine may slow one of them down; an endpoint does each time.
+    for _ in range(4):
+        slowed &= {kind for kind, ratio in ratios(servers).items() if ratio > 1.5}
+        if not slowed:
+            break
+
+    assert slowed == set()
+
+
+def seconds_to_end(folder: Path, environment: dict[str, str]) -> float:
+    """Return how long workers of a stand-in take from being told to having ended."""
+    variables = {"PYTHONPATH": str(standin.write(folder)), **EAGER, **environment}
+    with serving(uwsgi(), folder / "server.log", variables) as server:
+        server.request_of_each(10)
+        return server.stop()
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> float:
+    """How long workers take to end that export nothing."""
+    return seconds_to_end(tmp_path_factory.mktemp("usual"), NONE)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_worker_that_is_told_to_end_has_ended_within_a_second(tmp_path, kind) -> None:
-    path = str(standin.write(tmp_path))
+def test_a_worker_that_is_told_to_end_has_ended_within_a_second(
+    tmp_path, kind, usual
+) -> None:
     with bad(kind) as url:
-        variables = {"PYTHONPATH": path, "OTEL_EXPORTER_OTLP_ENDPOINT": url, **EAGER}
-
-        def seconds() -> float:
-            with serving(uwsgi(), tmp_path / "server.log", variables) as server:
-                server.request_often(20)
-                return server.stop()
+        variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": url}
 
         # A busy machine may hold one of them up; an endpoint holds up each.
-        assert any(seconds() < 1 for _ in range(3))
+        assert any(seconds_to_end(tmp_path, variables) < usual + 1 for _ in range(3))
 
 
 def test_the_log_is_not_flooded(tmp_path) -> None:

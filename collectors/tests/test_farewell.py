@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from keylag_otel import environment
 from keylag_otel.farewell import Farewell
 
 
@@ -41,7 +42,7 @@ class Provider:
 
 def test_it_closes_the_provider_when_the_process_ends(registered) -> None:
     provider = Provider()
-    Farewell(provider)
+    Farewell(provider, seconds=10)
 
     (at_exit,) = registered
     at_exit()
@@ -61,14 +62,24 @@ def test_a_provider_that_hangs_is_left(caplog) -> None:
 
 
 def test_what_a_provider_raises_stays_there() -> None:
-    Farewell(Provider(fails=True))()
+    Farewell(Provider(fails=True), seconds=10)()
 
 
 def test_the_end_of_a_child_process_closes_nothing(monkeypatch) -> None:
     provider = Provider()
-    farewell = Farewell(provider)
+    farewell = Farewell(provider, seconds=10)
     monkeypatch.setattr(os, "getpid", lambda: -1)
 
     farewell()
 
     assert not provider.closed.is_set()
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"), [(None, 0.5), ("3", 3), ("0", 0), ("soon", 0.5)]
+)
+def test_how_long_it_may_take_can_be_said(monkeypatch, value, seconds) -> None:
+    if value is not None:
+        monkeypatch.setenv("KEYLAG_LAST_EXPORT_SECONDS", value)
+
+    assert environment.last_export_seconds() == seconds

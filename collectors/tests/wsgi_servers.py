@@ -125,6 +125,14 @@ class Server:
             answers = list(pool.map(lambda _: self.request("GET", path), range(times)))
         assert {answer.status for answer in answers} == {200}, self.tail()
 
+    def request_of_each(self, times: int) -> None:
+        """Send that many, and more until every worker of a stand-in had one."""
+        waiting = set(self.children())
+        self.request_often(times)
+        while waiting:
+            answer = self.request("GET", "/v3")
+            waiting.discard(int(answer.header("worker")))
+
     def children(self) -> list[int]:
         """Return the process ids of the workers."""
         path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")

@@ -12,6 +12,10 @@ KEYLAG_SERVER_TIMING = "KEYLAG_SERVER_TIMING"
 #: operation.  Off by default, because it changes what the database sees.
 KEYLAG_SQL_COMMENT = "KEYLAG_SQL_COMMENT"
 
+#: How many seconds a worker that ends may wait for its last export; 0.5 unless
+#: given.  It is all that an endpoint can add to the end of a worker.
+KEYLAG_LAST_EXPORT_SECONDS = "KEYLAG_LAST_EXPORT_SECONDS"
+
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
 
@@ -28,3 +32,11 @@ def server_timing() -> bool:
 def sql_comment() -> bool:
     """Return whether SQL statements carry Keylag's comment."""
     return is_true(KEYLAG_SQL_COMMENT)
+
+
+def last_export_seconds() -> float:
+    """Return how long a last export may take; what is no number is not heard."""
+    try:
+        return float(os.environ[KEYLAG_LAST_EXPORT_SECONDS])
+    except (KeyError, ValueError):
+        return 0.5

@@ -14,14 +14,11 @@ from typing import Any
 
 LOG = logging.getLogger("keylag_otel")
 
-#: How long the last export may take.
-SECONDS = 0.5
-
 
 class Farewell:
     """Closes a provider when its process ends, and waits for that only so long."""
 
-    def __init__(self, provider: Any, seconds: float = SECONDS) -> None:
+    def __init__(self, provider: Any, seconds: float) -> None:
         self._provider = provider
         self._seconds = seconds
         self._pid = os.getpid()

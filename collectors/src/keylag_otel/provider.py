@@ -17,6 +17,7 @@ from typing import Any, Callable
 
 from opentelemetry.metrics import MeterProvider
 
+from keylag_otel import environment
 from keylag_otel.farewell import Farewell
 from keylag_otel.seldom import say_seldom
 
@@ -91,7 +92,7 @@ def build() -> MeterProvider | None:
     provider: MeterProvider = sdk["MeterProvider"](
         readers, resource=resource, shutdown_on_exit=False
     )
-    Farewell(provider)
+    Farewell(provider, environment.last_export_seconds())
     return provider
 
 

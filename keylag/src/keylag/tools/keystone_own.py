@@ -36,9 +36,9 @@ MODULES = (
     *("test_revoke", "test_v3_os_revoke", "test_middleware", "test_auth_plugin"),
     *("test_user_group_cache_invalidation", "common.test_cache"),
     *("common.test_notifications", "common.test_rbac_enforcer"),
-    *("catalog.test_core", "catalog.test_backends", "test_v3_catalog"),
-    *("identity.test_backends", "identity.test_core", "test_v3_identity"),
-    *("assignment.test_backends", "assignment.test_core", "test_v3_assignment"),
+    *("catalog.test_core", "test_v3_catalog"),
+    *("identity.test_core", "identity.test_backend_sql", "test_v3_identity"),
+    *("assignment.test_core", "test_v3_assignment"),
     *("test_backend_sql", "test_shadow_users", "test_versions", "test_policy"),
     *("test_v3_application_credential", "test_v3_trust", "test_v3_auth"),
 )

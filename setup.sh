@@ -24,6 +24,8 @@ needs=(
 # What only tests and benchmarks run: asked for by --with tests, --with bench.
 declare -A more_needs=(
   [tests]="
+    command -v gcc|gcc
+    test -e /usr/include/python3.11/Python.h|python3-dev
     command -v redis-server|redis-server
     command -v pt-query-digest|percona-toolkit
     command -v slapd|slapd

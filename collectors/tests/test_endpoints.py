@@ -23,7 +23,7 @@ from keystone_folder import PASSWORD_AUTH
 from wsgi_servers import Answer, Server, serving, serving_variants, until, uwsgi
 
 #: Servers and endpoints do not care which release of Keystone is behind them.
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.matrix]
 
 #: What differs from answer to answer, whoever gives it.
 OF_THE_MOMENT = re.compile(

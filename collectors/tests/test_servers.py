@@ -15,7 +15,7 @@ from endpoints import Sink, healthy
 from wsgi_servers import BIN, WORKERS, Server, gunicorn, serving, until, uwsgi
 
 #: Servers and endpoints do not care which release of Keystone is behind them.
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.matrix]
 
 THREADS = ("--worker-class", "gthread", "--threads", "4")
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import planted
 import pytest
 import servers
-from keystone_folder import configure
-from keystone_site import Processes, Site, prepare
+from keystone_site import Processes, Site, prepare, write_configuration
 
 from keylag_otel import clock, wrappers
 from keylag_otel.clock import Clock, active
@@ -110,6 +112,23 @@ def pytest_terminal_summary(
 
 
 @pytest.fixture(scope="session")
-def configuration(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def configuration(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The configuration of a Keystone on SQLite, with all that it needs."""
-    return configure(tmp_path_factory.mktemp("keystone"))
+    folder = tmp_path_factory.mktemp("keystone")
+    shutil.copytree(prepared, folder, dirs_exist_ok=True)
+    return write_configuration(folder)
+
+
+@pytest.fixture(scope="module")
+def keystone(configuration: Path) -> Iterator[Any]:
+    """A client of Keystone's application, loaded as a WSGI server loads it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OS_KEYSTONE_CONFIG_FILES", str(configuration))
+        patch.setenv("OTEL_METRICS_EXPORTER", "none")
+        patch.setenv("KEYLAG_SERVER_TIMING", "true")
+        patch.setattr(sys, "argv", ["server", "--an-argument-keystone-does-not-know"])
+        from werkzeug.test import Client
+
+        from keylag_otel.wsgi import application
+
+        yield Client(application)

@@ -19,8 +19,8 @@ from keylag_otel import clock, wrappers
 _NS_PER_SECOND = 1e9
 Cell = tuple[str, str]
 
-SLEEP_SECONDS = 0.1
-PAIRS = 5
+SLEEP_SECONDS = 0.3
+PAIRS = 4
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import standin
 from endpoints import KINDS, bad, healthy
-from keystone_folder import PASSWORD_AUTH
+from keystone_client import password
 from wsgi_servers import Answer, Server, serving, serving_variants, until, uwsgi
 
 #: Servers and endpoints do not care which release of Keystone is behind them.
@@ -34,6 +34,7 @@ HEADERS_OF_THE_MOMENT = {"date", "x-openstack-request-id", "x-subject-token"}
 #: Far more often than anybody would, so that every request meets an export.
 EAGER = {"OTEL_METRIC_EXPORT_INTERVAL": "20", "OTEL_EXPORTER_OTLP_TIMEOUT": "30"}
 NONE = {"OTEL_METRICS_EXPORTER": "none"}
+LOG_IN = {"auth": password("admin")}
 PATHS = ("/v3", "/v3/auth/tokens", "/v3/auth/catalog", "/v3/projects", "/v3/nothing")
 ROUNDS = 40
 
@@ -69,7 +70,7 @@ def comparable(answer: Answer, server: Server) -> tuple[Any, ...]:
 
 def answers(server: Server, token: str) -> list[tuple[Any, ...]]:
     who = {"X_Auth_Token": token, "X_Subject_Token": token}
-    issued = server.request("POST", "/v3/auth/tokens", PASSWORD_AUTH)
+    issued = server.request("POST", "/v3/auth/tokens", LOG_IN)
     asked = [server.request("GET", path, **who) for path in PATHS]
     return [comparable(each, server) for each in (issued, *asked)]
 
@@ -77,7 +78,7 @@ def answers(server: Server, token: str) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_answers_are_the_same_to_the_byte(servers, kind) -> None:
     bare = servers["nothing"]
-    issued = bare.request("POST", "/v3/auth/tokens", PASSWORD_AUTH)
+    issued = bare.request("POST", "/v3/auth/tokens", LOG_IN)
     token = issued.header("x-subject-token")
 
     assert json.loads(issued.body)["token"]["user"]["name"] == "admin"

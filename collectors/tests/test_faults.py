@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from keystone_folder import PASSWORD_AUTH
+from keystone_client import password
 
 from keylag_otel import request
 from keylag_otel.ledger import LEDGER
 from keylag_otel.wrappers import noted
+
+LOG_IN = {"auth": password("admin")}
 
 
 class Planted(Exception):  # noqa: N818 - what it is matters more than its ending
@@ -37,23 +38,9 @@ PLANTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def keystone(configuration: Path) -> Any:
-    """Keystone's application with every seam bound."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OS_KEYSTONE_CONFIG_FILES", str(configuration))
-        patch.setenv("OTEL_METRICS_EXPORTER", "none")
-        patch.setenv("KEYLAG_SERVER_TIMING", "true")
-        from werkzeug.test import Client
-
-        from keylag_otel.wsgi import application
-
-        yield Client(application)
-
-
 def answers(keystone: Any) -> list[tuple[int, Any]]:
     """What Keystone says to a login and to a validation, without ids and times."""
-    issued = keystone.post("/v3/auth/tokens", json=PASSWORD_AUTH, buffered=True)
+    issued = keystone.post("/v3/auth/tokens", json=LOG_IN, buffered=True)
     token = issued.headers["X-Subject-Token"]
     headers = {"X-Auth-Token": token, "X-Subject-Token": token}
     validated = keystone.get("/v3/auth/tokens", headers=headers, buffered=True)

@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from keystone_client import password
-from keystone_site import write_configuration
 
 PASSWORD_AUTH = {"auth": password("admin")}
-
-
-@pytest.fixture(scope="module")
-def keystone(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A client of Keystone's application, loaded as a WSGI server loads it."""
-    folder = tmp_path_factory.mktemp("keystone") / "site"
-    shutil.copytree(prepared, folder)
-    configuration = write_configuration(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OS_KEYSTONE_CONFIG_FILES", str(configuration))
-        patch.setenv("OTEL_METRICS_EXPORTER", "none")
-        patch.setenv("KEYLAG_SERVER_TIMING", "true")
-        patch.setattr(sys, "argv", ["server", "--an-argument-keystone-does-not-know"])
-        from werkzeug.test import Client
-
-        from keylag_otel.wsgi import application
-
-        yield Client(application)
 
 
 def timing(response: Any) -> dict[str, float]:

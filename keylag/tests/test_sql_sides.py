@@ -1,12 +1,16 @@
 """SQL from both sides: differences, settling, and the table."""
 
 import io
+import time
 
+import pytest
 from rich.console import Console
 
 from keylag import sql_sides
 from keylag.breakdown import Breakdown, named
 from keylag.sql_sides import Sides, since
+
+LATER = 60.0
 
 
 def sides(statements: float = 10, server: float = 0.01) -> Sides:
@@ -23,16 +27,23 @@ def test_only_what_was_added_counts() -> None:
     assert added == {"POST": Sides(20, 20, 0.25, 0.1)}
 
 
-def test_it_waits_until_two_looks_agree(monkeypatch) -> None:
-    """What is on its way between the parts is waited for."""
-    looks = iter([{"GET": sides(1)}, {"GET": sides(2)}, {"GET": sides(2)}])
-    monkeypatch.setattr(sql_sides, "read", lambda *_: next(looks))
-    waits: list[float] = []
+@pytest.mark.parametrize(
+    ("counts", "looked", "waits"),
+    [((1, 2, 2), (LATER,), 2), ((2, 2, 2), (-LATER, LATER), 2), ((2, 2), (LATER,), 1)],
+    ids=["two looks differ", "both sides were looked at too early", "all is there"],
+)
+def test_it_waits_for_what_is_on_its_way(monkeypatch, counts, looked, waits) -> None:
+    """Two looks agree, and the later one is late enough."""
+    totals = iter([{"GET": sides(count)} for count in counts])
+    moments = iter([{"": time.time() + later} for later in looked])
+    monkeypatch.setattr(sql_sides, "read", lambda *_: next(totals))
+    monkeypatch.setattr(sql_sides, "ask", lambda *_: next(moments))
+    waited: list[float] = []
 
-    found = sql_sides.settled(None, wait=waits.append)  # type: ignore[arg-type]
+    found = sql_sides.settled(None, wait=waited.append)  # type: ignore[arg-type]
 
     assert found == {"GET": sides(2)}
-    assert len(waits) == 2
+    assert len(waited) == waits
 
 
 def test_the_table_has_the_mean_of_a_statement() -> None:

@@ -7,6 +7,7 @@ other process has it.
 
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,11 +45,11 @@ def start(
     """Start a server in a session of its own, its output added to a log.
 
     In its own session Ctrl-C does not reach it: the command that started it
-    decides what becomes of it.
+    decides what becomes of it.  From its return on `find` knows the process.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [str(word) for word in command],
             env=dict(env),
             cwd="/",
@@ -57,6 +58,16 @@ def start(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    _await_environment(process)
+    return process
+
+
+def _await_environment(process: subprocess.Popen[bytes]) -> None:
+    """Wait out the moment in which a new program's environment reads as empty."""
+    with suppress(psutil.Error):
+        fresh = psutil.Process(process.pid)
+        while process.poll() is None and not fresh.environ():
+            time.sleep(0.001)
 
 
 def run_to_end(

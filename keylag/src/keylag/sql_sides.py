@@ -35,11 +35,16 @@ QUERIES: Final = {
     "server_seconds": _LOG % "sum",
 }
 """Field of `Sides` to the query that gives it by method."""
+LOOKED: Final = """min(timestamp(up{job=~"otlp|keylag-exporter"})
+    and on (job) (up == 1) and on () (sum(keylag_slow_log_behind_bytes) == 0))"""
+"""When both sides were last scraped with the log read to its end; seconds."""
 
 TIMEOUT_SECONDS: Final = 10
-PAUSE_SECONDS: Final = 2.5
-"""Longer than an export, a scrape and a look at the log take together."""
-MOST_PAUSES: Final = 10
+LAG_SECONDS: Final = 3.0
+"""Longer than an export, and than the last statement of a log stays uncounted."""
+PAUSE_SECONDS: Final = 1.0
+"""Longer than Prometheus waits between two scrapes."""
+MOST_PAUSES: Final = 30
 
 
 @dataclass(frozen=True)
@@ -92,10 +97,15 @@ def read(stack: Stack, run: str = "") -> BySide:
 def settled(
     stack: Stack, run: str = "", wait: Callable[[float], None] = time.sleep
 ) -> BySide:
-    """Return the totals once two looks in a row agree: all is exported and read."""
+    """Return the totals once all that has happened so far is exported and read.
+
+    Prometheus has to have looked at both sides some seconds from now, and two looks
+    in a row have to agree; after half a minute the totals are returned as they are.
+    """
+    due = time.time() + LAG_SECONDS
     before, now = None, read(stack, run)
     for _ in range(MOST_PAUSES):
-        if before == now:
+        if before == now and ask(stack, LOOKED).get("", 0.0) >= due:
             break
         wait(PAUSE_SECONDS)
         before, now = now, read(stack, run)

@@ -173,7 +173,7 @@ class Stack:
             shutil.rmtree(self.data, ignore_errors=True)
             self.data.mkdir(mode=0o700)
             make_secrets(self.data)
-        self._start(self._services)
+        self._start([one for one in self._services if not one.watches])
         try:
             prepared.fill(self)
         finally:

@@ -113,6 +113,8 @@ class Service:
     """Services that have to work before this one is prepared."""
     renews: tuple[str, ...] = ()
     """Services that are restarted with it, so that it starts with them empty."""
+    watches: bool = False
+    """It only looks at the others: data is prepared without it."""
 
 
 def run_folder(folder: Path) -> Path:

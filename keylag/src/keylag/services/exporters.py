@@ -64,4 +64,5 @@ SERVICE = Service(
     healthy=_healthy,
     advice="`keylag-exporter all --help` explains its settings.",
     needs=("mariadb", "memcached"),
+    watches=True,
 )

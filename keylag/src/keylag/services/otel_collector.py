@@ -43,4 +43,5 @@ SERVICE = Service(
     environment=_environment,
     healthy=_healthy,
     advice=f"Its configuration is {CONFIG}.",
+    watches=True,
 )

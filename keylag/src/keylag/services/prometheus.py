@@ -54,4 +54,5 @@ SERVICE = Service(
     environment=nothing,
     healthy=_healthy,
     advice=f"Its configuration is {CONFIG}.",
+    watches=True,
 )

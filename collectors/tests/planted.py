@@ -1,7 +1,8 @@
 """Delays planted below a seam, in the host library that the seam wraps.
 
-The delays are real; but Keylag's clock is given the processor time of its thread
-and the delays alone, so that other work on the machine decides nothing.
+Keylag's clock is given the processor time of its thread and the delays alone, so
+that other work on the machine decides nothing; and as nobody else reads that
+clock, a delay of a second moves it on by a second and takes no time.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from keylag_otel import clock, wrappers
 _NS_PER_SECOND = 1e9
 Cell = tuple[str, str]
 
-SLEEP_SECONDS = 0.3
+DELAY_NS = 1_000_000_000
 PAIRS = 4
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where to sleep, in which call, and the cell that has to show it.
+    """Where to wait, in which call, and the cell that has to show it.
 
     `target` is ``module:path``, or ``statement:text`` for the database itself;
     `within` is the name of a function that must be running, if given.
@@ -54,38 +55,35 @@ class Row:
 class _Time:
     """The nanoseconds of all delays in this process."""
 
-    slept = 0
+    delayed = 0
 
 
 def _own_time() -> int:
-    return time.thread_time_ns() + _Time.slept
+    return time.thread_time_ns() + _Time.delayed
 
 
 class Delay:
-    """Sleeps once in each call that it is armed for."""
+    """Happens once in each call that it is armed for."""
 
     def __init__(self, within: str) -> None:
         self._within = within
         self._armed = False
-        self._slept = 0.0
+        self._happened = 0
 
     def arm(self) -> None:
         self._armed = True
-        self._slept = 0.0
+        self._happened = 0
 
     def disarm(self) -> float:
-        """Sleep no more; return the seconds slept."""
+        """Delay no more; return the seconds of delay."""
         self._armed = False
-        return self._slept
+        return self._happened / _NS_PER_SECOND
 
     def perhaps(self) -> None:
         if self._armed and (not self._within or _is_running(self._within)):
             self._armed = False
-            moment = time.perf_counter_ns()
-            time.sleep(SLEEP_SECONDS)
-            slept = time.perf_counter_ns() - moment
-            self._slept = slept / _NS_PER_SECOND
-            _Time.slept += slept
+            self._happened = DELAY_NS
+            _Time.delayed += DELAY_NS
 
 
 def _is_running(name: str) -> bool:
@@ -125,7 +123,7 @@ def _plant_call(module: str, path: str, delay: Delay) -> None:
 
 
 def _plant_statement(text: str, delay: Delay) -> None:
-    """Sleep inside SQLite while it runs a statement that holds this text."""
+    """Wait inside SQLite while it runs a statement that holds this text."""
     from sqlalchemy import event
     from sqlalchemy.pool import Pool
 

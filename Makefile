@@ -34,12 +34,11 @@ lint: setup ## Check style, format and types
 	@.venv/bin/mypy keylag/src collectors/src exporters/src \
 	  bench/inside bench/keylag_bench bench/overhead.py
 
-# The suites wait as much as they work, so three run side by side.
+# The suites wait as much as they work, so three run side by side, the longest first.
 test: setup-tests ## Run every check and every test
-	@$(MAKE) lint
 	@echo "Testing the collectors, the exporters and the whole, three at a time"
 	@$(MAKE) -j3 --output-sync=line \
-	  test-keylag test-collectors test-exporters test-oldest
+	  test-collectors test-keylag test-oldest test-exporters lint
 
 # The collectors run where only Keystone's libraries are, so that an import of
 # anything else is found out.

@@ -8,6 +8,7 @@ hundred logins and a hundred validations.
 
 import json
 import platform
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -42,17 +43,19 @@ def options_of(run: str) -> StackOptions:
 
 def measure(stack: Stack, out: Path, console: Console) -> list[Run]:
     """Measure every run on a stack that is up; leaves the samples below `out`."""
+    events = cloud.revoke_tokens(stack, REVOCATION_EVENTS)
+    console.print(f"{events} live revocation events")
+    quiet_since = time.time()
     runs = []
     for name in RUNS:
         options = options_of(name)
         if options != stack.options:
             console.print(f"Restarting Keystone with the cache {RUNS[name]}")
             stack.restart("keystone", options=options)
-        events = cloud.revoke_tokens(stack, REVOCATION_EVENTS)
-        console.print(f"{name}: {events} live revocation events")
-        before = sql_sides.settled(stack, name)
+        before = sql_sides.settled(stack, name, quiet_since)
         run = _run(name, stack, out / name, console)
-        both = sql_sides.since(sql_sides.settled(stack, name), before)
+        quiet_since = time.time()
+        both = sql_sides.since(sql_sides.settled(stack, name, quiet_since), before)
         run["sql_sides"] = {method: asdict(sides) for method, sides in both.items()}
         runs.append(run)
     return runs

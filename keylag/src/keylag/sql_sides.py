@@ -40,9 +40,9 @@ LOOKED: Final = """min(timestamp(up{job=~"otlp|keylag-exporter"})
 """When both sides were last scraped with the log read to its end; seconds."""
 
 TIMEOUT_SECONDS: Final = 10
-LAG_SECONDS: Final = 3.0
+LAG_SECONDS: Final = 2.0
 """Longer than an export, and than the last statement of a log stays uncounted."""
-PAUSE_SECONDS: Final = 1.0
+PAUSE_SECONDS: Final = 1.1
 """Longer than Prometheus waits between two scrapes."""
 MOST_PAUSES: Final = 30
 
@@ -95,14 +95,18 @@ def read(stack: Stack, run: str = "") -> BySide:
 
 
 def settled(
-    stack: Stack, run: str = "", wait: Callable[[float], None] = time.sleep
+    stack: Stack,
+    run: str = "",
+    quiet_since: float | None = None,
+    wait: Callable[[float], None] = time.sleep,
 ) -> BySide:
-    """Return the totals once all that has happened so far is exported and read.
+    """Return the totals once all that happened until `quiet_since` is read.
 
-    Prometheus has to have looked at both sides some seconds from now, and two looks
-    in a row have to agree; after half a minute the totals are returned as they are.
+    That is a time of the clock, by default now.  Prometheus has to have looked at
+    both sides some seconds later, and two looks in a row have to agree; after half
+    a minute the totals are returned as they are.
     """
-    due = time.time() + LAG_SECONDS
+    due = (quiet_since or time.time()) + LAG_SECONDS
     before, now = None, read(stack, run)
     for _ in range(MOST_PAUSES):
         if before == now and ask(stack, LOOKED).get("", 0.0) >= due:

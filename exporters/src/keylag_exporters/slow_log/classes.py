@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from keylag_exporters.slow_log.events import Rows
 
 # Upper bounds in seconds: from one index look-up to a lock wait that times out.
-BUCKETS = (
-    0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
-    0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0,
-)  # fmt: skip
+BUCKETS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0)
 
 Key: TypeAlias = tuple[str, Tag]
 Group: TypeAlias = tuple[str, Tag]

@@ -1,6 +1,7 @@
 """`keylag demo`: the main job, from nothing to a table."""
 
 import json
+import shutil
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from keylag.commands.common import addresses, explained
 from keylag.report import render_terminal
 from keylag.stack import Stack
 from keylag.state import CHECKOUT, state_folder
+from keylag.teardown import stop_stack
 from keylag.tools import Tools
 
 
@@ -52,10 +54,12 @@ def command(out: Path, form: str, *, keep: bool) -> None:
     folder = state_folder() / "demo"
     options = demo.options_of(next(iter(demo.RUNS)))
     with explained():
+        stop_stack(folder)
+        # What an earlier demo left in the logs and in Prometheus is not to count.
+        shutil.rmtree(folder, ignore_errors=True)
         stack = Stack(
             folder, Tools.load(), options, prepared=demo.CLOUD, console=progress
         )
-        stack.down()
         try:
             stack.up()
             runs = demo.measure(stack, out, progress)

@@ -147,9 +147,10 @@ def test_the_null_backend_asks_nobody() -> None:
 def test_the_request_local_layer_counts_by_its_answer(running) -> None:
     proxy = types.SimpleNamespace()
     cache_layers.give_layer(proxy, "tokens", cache_layers.REQUEST_LOCAL)
+    look_up = cache_layers.watch_local(lambda _, key: key)
 
-    cache_layers.note_local(running, (proxy,), NO_VALUE)
-    cache_layers.note_local(running, (proxy,), object())
+    assert look_up(proxy, NO_VALUE) is NO_VALUE
+    assert look_up(proxy, "found") == "found"
 
     where = ("cache_calls", "tokens", "request_local", "get")
     assert counted(running) == {(*where, "miss"): 1, (*where, "hit"): 1}

@@ -7,11 +7,11 @@ of its keys, through the same two layers.
 from __future__ import annotations
 
 from functools import wraps
-from typing import Any
+from typing import Any, Callable
 
-from keylag_otel.clock import COUNTS, active
+from keylag_otel.clock import COUNTS, current
 from keylag_otel.tally import tally
-from keylag_otel.wrappers import Call, fault, timed
+from keylag_otel.wrappers import Call, fault
 
 BACKEND = "backend"
 REQUEST_LOCAL = "request_local"
@@ -48,10 +48,8 @@ class Layer:
         self.sent = tally("cache_bytes", region, "transmit")
 
 
-def layer_of(instance: Any, layer: str = BACKEND) -> Layer:
-    """Return the layer that a backend or proxy was given, else an unknown one."""
-    found = getattr(instance, "_keylag_layer", None)
-    return found if isinstance(found, Layer) else Layer(_UNKNOWN, layer)
+#: Given a request's tallies, the layer, the call's arguments and its answer.
+Note = Callable[[Any, Layer, "tuple[Any, ...]", Any], None]
 
 
 def give_layer(instance: Any, region: str, layer: str) -> None:
@@ -66,26 +64,29 @@ def is_null(backend: Any) -> bool:
 
 def watch_class(backend: type) -> None:
     """Watch every call of a backend's class, once."""
-    if "_keylag_watched" in vars(backend):
+    if "_keylag_layer" in vars(backend):
         return
-    backend._keylag_watched = True  # type: ignore[attr-defined]  # noqa: SLF001
+    give_layer(backend, _UNKNOWN, BACKEND)
     for name, operation in BACKEND_CALLS.items():
         call = getattr(backend, name, None)
         if call is not None:
-            setattr(backend, name, timed("cache")(_watched(call, operation)))
+            setattr(backend, name, _watched(call, operation))
 
 
 def _watched(call: Call, operation: str) -> Call:
-    """Count a backend's calls, hits, misses, errors and serialised bytes."""
+    """Count a backend's calls and errors, and note what came of each.
+
+    It takes no time of its own: the region's call around it is cache already.
+    """
 
     @wraps(call)
     def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
-        clock = active.get()
+        clock = current()
         if clock is None or clock.layer is not None:
             # Outside a request, or a call that a backend makes to itself.
             return call(self, *args, **kwargs)
         clock.counts[_CALLS] += 1
-        layer = clock.layer = layer_of(self)
+        layer = clock.layer = self._keylag_layer
         try:
             answer = call(self, *args, **kwargs)
         except Exception as error:
@@ -95,12 +96,7 @@ def _watched(call: Call, operation: str) -> Call:
         finally:
             clock.layer = None
         try:
-            if operation == "get":
-                _count_answer(clock.tallies, layer, answer)
-            else:
-                clock.tallies[getattr(layer, operation)] += 1
-                if operation == "set" and args and isinstance(args[-1], bytes):
-                    clock.tallies[layer.sent] += len(args[-1])
+            _NOTES[operation](clock.tallies, layer, args, answer)
         except Exception:
             fault(call)
         return answer
@@ -108,27 +104,55 @@ def _watched(call: Call, operation: str) -> Call:
     return watched
 
 
-def _count_answer(tallies: Any, layer: Layer, answer: Any) -> None:
+def _note_got(tallies: Any, layer: Layer, args: tuple[Any, ...], answer: Any) -> None:
     """Count what a look-up found; several keys at once are several look-ups."""
-    several = isinstance(answer, list)
-    for value in answer if several else (answer,):
-        if _is_missing(value):
-            tallies[layer.miss] += 1
-        else:
-            tallies[layer.hit] += 1
-            if isinstance(value, bytes):
-                tallies[layer.received] += len(value)
+    if isinstance(answer, list):
+        for one in answer:
+            _note_got(tallies, layer, args, one)
+    elif answer is None or type(answer).__name__ == "NoValue":
+        tallies[layer.miss] += 1
+    else:
+        tallies[layer.hit] += 1
+        if type(answer) is bytes:
+            tallies[layer.received] += len(answer)
 
 
-def _is_missing(value: Any) -> bool:
-    """Return whether this is dogpile's NO_VALUE, or no answer at all."""
-    return value is None or type(value).__name__ == "NoValue"
+def _note_set(tallies: Any, layer: Layer, args: tuple[Any, ...], answer: Any) -> None:
+    """Count a value that was stored, and its bytes if it was serialised by then."""
+    del answer
+    tallies[layer.set] += 1
+    if args and isinstance(args[-1], bytes):
+        tallies[layer.sent] += len(args[-1])
 
 
-def note_local(clock: Any, args: tuple[Any, ...], value: Any) -> None:
-    """Count a look-up in the request-local layer."""
-    layer = layer_of(args[0], REQUEST_LOCAL)
-    clock.tallies[layer.miss if _is_missing(value) else layer.hit] += 1
+def _note_deleted(
+    tallies: Any, layer: Layer, args: tuple[Any, ...], answer: Any
+) -> None:
+    """Count a deletion."""
+    del args, answer
+    tallies[layer.delete] += 1
+
+
+_NOTES: dict[str, Note] = {"get": _note_got, "set": _note_set, "delete": _note_deleted}
+
+
+def watch_local(look_up: Call) -> Call:
+    """Count the look-ups in the request-local layer."""
+    from dogpile.cache.api import NO_VALUE  # noqa: PLC0415 - only inside Keystone
+
+    @wraps(look_up)
+    def watched(self: Any, key: Any) -> Any:
+        value = look_up(self, key)
+        clock = current()
+        if clock is not None:
+            try:
+                layer = self._keylag_layer
+                clock.tallies[layer.miss if value is NO_VALUE else layer.hit] += 1
+            except Exception:
+                fault(look_up)
+        return value
+
+    return watched
 
 
 def _count_bytes(clock: Any, direction: str, size: int) -> None:

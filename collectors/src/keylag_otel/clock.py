@@ -80,3 +80,6 @@ class Clock:
 #: The clock of the request that this thread or greenlet is working on.  A new
 #: thread starts without one, so that its time is not booked twice.
 active: ContextVar[Clock | None] = ContextVar("keylag_clock", default=None)
+
+#: ``active.get``, looked up once.
+current = active.get

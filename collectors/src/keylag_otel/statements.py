@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from keylag_otel import sql_comment
-from keylag_otel.clock import COUNTS, active
+from keylag_otel.clock import COUNTS, current
 from keylag_otel.tally import tally
 from keylag_otel.wrappers import Call, fault
 
@@ -96,7 +96,7 @@ def watch_statement(call: Call) -> Call:
     def watched(
         self: Any, cursor: Any, statement: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        clock = active.get()
+        clock = current()
         if clock is None:
             return call(self, cursor, statement, *args, **kwargs)
         clock.counts[_STATEMENTS] += 1

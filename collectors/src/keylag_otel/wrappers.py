@@ -11,7 +11,7 @@ from functools import wraps
 from time import perf_counter_ns as now
 from typing import Any, Callable
 
-from keylag_otel.clock import COUNTS, Clock, active
+from keylag_otel.clock import COUNTS, Clock, current
 from keylag_otel.ledger import LEDGER
 from keylag_otel.model import OPERATIONS, PHASE_BITS, PHASE_MASK, PHASES
 
@@ -36,7 +36,7 @@ def timed(phase: str | None = None, operation: str | None = None) -> Maker:
     def maker(call: Call) -> Call:
         @wraps(call)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            clock = active.get()
+            clock = current()
             if clock is None:
                 return call(*args, **kwargs)
             outside = clock.at
@@ -67,7 +67,7 @@ def counted(count: str) -> Maker:
     def maker(call: Call) -> Call:
         @wraps(call)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            clock = active.get()
+            clock = current()
             if clock is not None:
                 clock.counts[index] += 1
             return call(*args, **kwargs)
@@ -83,7 +83,7 @@ def noted(note: Note) -> Maker:
     def maker(call: Call) -> Call:
         @wraps(call)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            clock = active.get()
+            clock = current()
             if clock is not None:
                 try:
                     note(clock, args, kwargs)
@@ -103,7 +103,7 @@ def noted_result(note: NoteResult) -> Maker:
         @wraps(call)
         def watched(*args: Any, **kwargs: Any) -> Any:
             result = call(*args, **kwargs)
-            clock = active.get()
+            clock = current()
             if clock is not None:
                 try:
                     note(clock, args, result)
@@ -125,7 +125,7 @@ def noted_failure(note: NoteFailure) -> Maker:
             try:
                 return call(*args, **kwargs)
             except Exception as error:
-                clock = active.get()
+                clock = current()
                 if clock is not None:
                     try:
                         note(clock, error)
@@ -177,7 +177,7 @@ class _TimedContext:
 
     def __enter__(self) -> Any:
         entered = self._context.__enter__()
-        clock = active.get()
+        clock = current()
         if clock is not None:
             clock.book()
             self._outside = clock.at
@@ -185,7 +185,7 @@ class _TimedContext:
         return entered
 
     def __exit__(self, *exception: object) -> Any:
-        clock = active.get()
+        clock = current()
         if clock is not None and self._outside >= 0:
             clock.book()
             clock.at = self._outside
@@ -199,20 +199,30 @@ def _nothing(clock: Clock) -> None:
 
 def timed_iterator(phase: str, iterator: Iterator[Any]) -> Iterator[Any]:
     """Return an iterator whose every step is booked to `phase`."""
-    return _TimedIterator(timed(phase)(iterator.__next__), iterator)
+    return _TimedIterator(iterator, PHASES.index(phase))
 
 
 class _TimedIterator:
     """An iterator that may be left half read: no step leaves a clock behind."""
 
-    __slots__ = ("_iterator", "_step")
+    __slots__ = ("_iterator", "_phase")
 
-    def __init__(self, step: Call, iterator: Iterator[Any]) -> None:
-        self._step = step
+    def __init__(self, iterator: Iterator[Any], phase: int) -> None:
         self._iterator = iterator
+        self._phase = phase
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        return self._step()
+        clock = current()
+        if clock is None:
+            return next(self._iterator)
+        outside = clock.at
+        clock.book()
+        clock.at = outside & ~PHASE_MASK | self._phase
+        try:
+            return next(self._iterator)
+        finally:
+            clock.book()
+            clock.at = outside

@@ -2,10 +2,15 @@
 
 import gzip
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from click.testing import CliRunner, Result
 
@@ -113,6 +118,32 @@ def test_what_is_no_archive_is_told(tmp_path: Path) -> None:
     assert said.exit_code == 1
     assert str(broken) in said.output
     assert "Traceback" not in said.output
+    assert not out.exists()
+
+
+@reference
+def test_ctrl_c_ends_it_and_what_it_started(tmp_path: Path) -> None:
+    """While it still reads; there is no report and no traceback."""
+    out = tmp_path / "report"
+    command = [Path(sys.executable).with_name("keylag"), "digest", "-", f"--out={out}"]
+    running = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(started := psutil.Process(running.pid).children(recursive=True)) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+    os.killpg(running.pid, signal.SIGINT)
+    said, _ = running.communicate(timeout=60)
+
+    assert b"Traceback" not in said
+    assert running.returncode == 1
+    assert psutil.wait_procs(started, timeout=30)[1] == []
     assert not out.exists()
 
 

@@ -1,4 +1,4 @@
-"""Redis, which no stack starts by itself, is started and stopped like the others."""
+"""Redis, which a stack has only if asked to, is started and stopped like the others."""
 
 from pathlib import Path
 

@@ -21,7 +21,8 @@ from keylag.services.base import Secrets, StackOptions
 
 def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     """Ports and options are read as they were written."""
-    record = Record({"keystone": 20001}, StackOptions(cache="memcache_pool"))
+    options = StackOptions(cache="memcache_pool", extras=("redis",))
+    record = Record({"keystone": 20001}, options)
 
     record.save(tmp_path)
 
@@ -70,7 +71,7 @@ def test_passwords_differ_and_are_private(tmp_path: Path) -> None:
 
 def test_no_passwords_yet(tmp_path: Path) -> None:
     """A folder without data has empty passwords, not an error."""
-    assert Secrets("", "") == load_secrets(tmp_path)
+    assert Secrets() == load_secrets(tmp_path)
 
 
 def test_credentials_for_the_usual_clients(tmp_path: Path) -> None:

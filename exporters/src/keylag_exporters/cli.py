@@ -170,7 +170,7 @@ def _with_once(command: click.Command) -> click.Command:
 
         try:
             reader.report(once, output, reader.Window.of(since, until), sys.stdout)
-        except (OSError, ValueError) as error:
+        except (EOFError, OSError, ValueError) as error:
             raise click.ClickException(str(error)) from error
 
     command.callback = run

@@ -1,8 +1,9 @@
 """The proxysql source: what only the admin port knows.
 
-Read are tables of the schema `stats` alone, which the account of
-`admin-stats_credentials` may read. The `_reset` tables are never read: reading one
-empties what it shows. Times there are microseconds.
+Read are tables of statistics alone, which the account of `admin-stats_credentials`
+may read. Their names go without a schema, since that account has none but the one that
+they are in; for an administrator it is called `stats`. The `_reset` tables are never
+read: reading one empties what it shows. Times there are microseconds.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ MAX_TEXT = 500
 DIGESTS = """
 SELECT hostgroup, schemaname, digest, MIN(digest_text), SUM(count_star),
        SUM(sum_time), SUM(sum_rows_affected), SUM(sum_rows_sent)
-  FROM stats.stats_mysql_query_digest
+  FROM stats_mysql_query_digest
  GROUP BY hostgroup, schemaname, digest
  ORDER BY SUM(sum_time) DESC, SUM(count_star) DESC LIMIT {top:d}
 """
 ALL_DIGESTS = """
 SELECT hostgroup, SUM(count_star), SUM(sum_time), COUNT(*)
-  FROM stats.stats_mysql_query_digest GROUP BY hostgroup
+  FROM stats_mysql_query_digest GROUP BY hostgroup
 """
-RULES = "SELECT rule_id, hits FROM stats.stats_mysql_query_rules"
-GLOBAL = "SELECT Variable_Name, Variable_Value FROM stats.stats_mysql_global"
+RULES = "SELECT rule_id, hits FROM stats_mysql_query_rules"
+GLOBAL = "SELECT Variable_Name, Variable_Value FROM stats_mysql_global"
 POOL = """
 SELECT hostgroup, srv_host, srv_port, status, ConnUsed, ConnFree, MaxConnUsed
-  FROM stats.stats_mysql_connection_pool
+  FROM stats_mysql_connection_pool
 """
 
 # (upper bound in seconds, column); the columns count each range by itself
@@ -62,7 +63,7 @@ COMMAND_BUCKETS = (
 COMMANDS = (
     "SELECT Command, Total_Time_us, Total_cnt, "  # noqa: S608 -- constants alone
     + ", ".join(column for _, column in COMMAND_BUCKETS)
-    + " FROM stats.stats_mysql_commands_counters WHERE Total_cnt > 0"
+    + " FROM stats_mysql_commands_counters WHERE Total_cnt > 0"
 )
 
 # Each row names the variable, the family, and the label if there is one.

@@ -4,7 +4,7 @@ import json
 import secrets as random_text
 import socket
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from random import SystemRandom
 
@@ -29,7 +29,9 @@ class Record:
         """Read it from a stack folder; empty if there is none, or not a whole one."""
         try:
             read = json.loads((folder / "stack.json").read_text())
-            return cls(read["ports"], StackOptions(**read["options"]))
+            options = StackOptions(**read["options"])
+            # JSON knows no tuples.
+            return cls(read["ports"], replace(options, extras=tuple(options.extras)))
         except (OSError, ValueError, KeyError, TypeError):
             return cls()
 
@@ -85,16 +87,13 @@ def load_secrets(data: Path) -> Secrets:
     try:
         return Secrets(**json.loads((data / "secrets.json").read_text()))
     except (OSError, ValueError, TypeError):
-        return Secrets(admin="", database="")
+        return Secrets()
 
 
 def make_secrets(data: Path) -> None:
     """Generate the passwords of a new data folder, readable by the owner alone."""
-    made = Secrets(
-        admin=random_text.token_urlsafe(PASSWORD_BYTES),
-        database=random_text.token_urlsafe(PASSWORD_BYTES),
-    )
-    write_private(data / "secrets.json", json.dumps(asdict(made)))
+    made = {f.name: random_text.token_urlsafe(PASSWORD_BYTES) for f in fields(Secrets)}
+    write_private(data / "secrets.json", json.dumps(made))
 
 
 def write_credentials(folder: Path, admin: Admin) -> None:

@@ -23,7 +23,7 @@ from keylag.record import (
     make_secrets,
     write_credentials,
 )
-from keylag.services import SERVICES
+from keylag.services import SERVICES, chosen, find_programs
 from keylag.services.base import HOST, Service, Site, StackOptions
 from keylag.state import locked, state_folder
 from keylag.status import ProcessStatus, stack_status
@@ -36,7 +36,8 @@ __all__ = ["Admin", "Prepared", "ProcessStatus", "Stack", "StackError", "StackOp
 class Stack:
     """The servers of one folder; `with` starts them and stops them.
 
-    Without `options` it is what the folder was last started with.
+    Without `options` it is what the folder was last started with; without
+    `services` it has the usual ones and the extra ones of the options.
     """
 
     def __init__(  # noqa: PLR0913 - all but two have good defaults
@@ -47,12 +48,13 @@ class Stack:
         *,
         prepared: Prepared | None = None,
         console: Console | None = None,
-        services: Sequence[Service] = SERVICES,
+        services: Sequence[Service] | None = None,
         store: Store | None = None,
     ) -> None:
         self.folder = folder.resolve()
         self.tools = tools
-        self._services = services
+        self._given = services
+        self._known = services or SERVICES
         self._prepared = prepared
         self._console = console or Console(quiet=True)
         self._store = store or Store(state_folder() / "prepared")
@@ -105,18 +107,20 @@ class Stack:
         the folder has.  What is
         up already stays up, but for Keystone if it is to have other options.
         Raises StackError if a service does not start; then, as after Ctrl-C, the
-        whole stack is stopped.
+        whole stack is stopped.  Raises ToolError if an extra service has no program.
         """
         prepared = prepared or self._prepared
+        find_programs(self._options.extras)
         with self._locked():
-            if not (self.is_up() and self._has_data(prepared)):
+            same = self._options.extras == self._record.options.extras
+            if not (same and self.is_up() and self._has_data(prepared)):
                 self._up_afresh(prepared)
             elif self._options != self._record.options:
                 self._restart(("keystone",))
 
     def down(self) -> list[str]:
         """Stop every process of the stack; returns the services that ran."""
-        return stop_stack(self.folder, self._services)
+        return stop_stack(self.folder, self._known)
 
     def restart(self, *names: str, options: StackOptions | None = None) -> None:
         """Restart services, Keystone perhaps with other options.
@@ -134,10 +138,14 @@ class Stack:
 
     def status(self) -> list[ProcessStatus]:
         """Return how each service is, in the order they start."""
-        return stack_status(self.folder, self._services)
+        return stack_status(self.folder, self._given)
+
+    @property
+    def _services(self) -> Sequence[Service]:
+        return self._given or chosen(self._options.extras)
 
     def _up_afresh(self, prepared: Prepared | None) -> None:
-        stop_found(self.folder, self._services)
+        stop_found(self.folder, self._known)
         names = [name for service in self._services for name in service.ports]
         self._remember(Record(free_ports(names, self._record.ports), self._options))
         if not self._has_data(prepared):
@@ -177,7 +185,7 @@ class Stack:
         try:
             prepared.fill(self)
         finally:
-            stop_found(self.folder, self._services)
+            stop_found(self.folder, self._known)
         mark_whole(self.data, name)
         self._store.save(name, self.data)
 
@@ -186,7 +194,7 @@ class Stack:
         try:
             Launch(self._site(), self._console).start(services)
         except BaseException:
-            stop_found(self.folder, self._services)
+            stop_found(self.folder, self._known)
             raise
 
     def _remember(self, record: Record) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from keylag import processes
 from keylag.record import Record
-from keylag.services import SERVICES
+from keylag.services import chosen
 from keylag.services.base import Ports, Service
 
 
@@ -24,15 +24,19 @@ class ProcessStatus:
 
 
 def stack_status(
-    folder: Path, services: Sequence[Service] = SERVICES
+    folder: Path, services: Sequence[Service] | None = None
 ) -> list[ProcessStatus]:
-    """Return how each service is, in the order they start."""
+    """Return how each service is, in the order they start.
+
+    Without `services` these are the ones that the stack was last started with.
+    """
     folder = folder.resolve()
     found = processes.roots(processes.find(stack=folder))
     pids = {mark.service: mark.process.pid for mark in found}
-    ports = Record.load(folder).ports
+    record = Record.load(folder)
     return [
-        _status(service, pids.get(service.name), ports, folder) for service in services
+        _status(service, pids.get(service.name), record.ports, folder)
+        for service in services or chosen(record.options.extras)
     ]
 
 

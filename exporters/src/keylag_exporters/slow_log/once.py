@@ -61,13 +61,14 @@ def report(file: str, output: str, window: Window, out: TextIO) -> None:
 
     Raises OSError where the file cannot be read.
     """
+    pieces = _blocks(file) if window.is_everything else _events(file, window)
     if output == "log":
-        for event in _events(file, window):
-            out.buffer.write(event)
+        for data in pieces:
+            out.buffer.write(data)
         return
     digest = Digest(ONCE_CLASSES)
     stream = Stream(digest)
-    for data in _blocks(file) if window.is_everything else _events(file, window):
+    for data in pieces:
         stream.write(data)
     stream.finish()
     digest.flush()

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from keylag.digest import DigestError
 from keylag.launch import StackError
 from keylag.stack import Stack
 from keylag.state import default_stack_folder
@@ -35,7 +36,7 @@ def explained() -> Iterator[None]:
     """Show our own errors as their text, without a traceback."""
     try:
         yield
-    except (StackError, ToolError) as error:
+    except (DigestError, StackError, ToolError) as error:
         raise click.ClickException(str(error)) from error
 
 

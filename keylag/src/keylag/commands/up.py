@@ -9,11 +9,13 @@ from rich.console import Console
 from keylag.commands.common import addresses, explained, stack_folder_option
 from keylag.demo import CLOUD
 from keylag.record import Record
+from keylag.services import EXTRAS
 from keylag.services.keystone import CACHE_BACKENDS
 from keylag.stack import Stack, StackOptions
 from keylag.tools import Tools
 
 MAX_PROCESSES = 64
+NO_EXTRAS = "none"
 
 
 @click.command("up")
@@ -28,44 +30,65 @@ MAX_PROCESSES = 64
     type=click.IntRange(1, MAX_PROCESSES),
     help="Keystone's worker processes.  [default: as last time; at first 2]",
 )
+@click.option(
+    "--with",
+    "extras",
+    type=click.Choice([*EXTRAS, NO_EXTRAS]),
+    multiple=True,
+    help="Start this, too; its program has to be on the PATH. proxysql goes between "
+    "Keystone and the database.  [default: as last time; at first none]",
+)
 @stack_folder_option
-def command(cache: str | None, processes: int | None, folder: Path) -> None:
+def command(
+    cache: str | None, processes: int | None, extras: tuple[str, ...], folder: Path
+) -> None:
     r"""Start a Keystone of your own, with everything around it.
 
     Starts MariaDB, memcached, the OpenTelemetry Collector, Prometheus and
     Keystone with a small cloud in it, on free ports of 127.0.0.1, and prints
     where they are. They run
     until `keylag down`. If the stack is up already, only Keystone is
-    restarted, and only if it is asked to run differently.
+    restarted, and only if it is asked to run differently; everything is if
+    it is to have other servers.
 
     \b
-    Example:
+    Examples:
       keylag up --cache memcache_pool
       source .keylag/stack/openrc
       openstack token issue
+
+    \b
+      keylag up --with proxysql
+      keylag up --with none     the usual servers again
     """
     console = Console()
     before = Record.load(folder).options
-    options = wanted(before, cache, processes)
+    options = wanted(before, cache, processes, extras)
     with explained():
         stack = Stack(folder, Tools.load(), options, prepared=CLOUD, console=console)
         if stack.is_up():
-            console.print(_already_up(changed=options != before))
+            console.print(_already_up(before, options))
         stack.up()
     for line in addresses(stack):
         console.print(line, highlight=False, soft_wrap=True)
 
 
 def wanted(
-    before: StackOptions, cache: str | None, processes: int | None
+    before: StackOptions,
+    cache: str | None,
+    processes: int | None,
+    extras: tuple[str, ...],
 ) -> StackOptions:
     """Return the options of last time, but for what was asked for now."""
     return replace(
         before,
         cache=cache or before.cache,
         processes=processes or before.processes,
+        extras=tuple(sorted({*extras} - {NO_EXTRAS})) if extras else before.extras,
     )
 
 
-def _already_up(*, changed: bool) -> str:
-    return f"The stack is already up{'; restarting Keystone' if changed else ''}."
+def _already_up(before: StackOptions, now: StackOptions) -> str:
+    if now.extras != before.extras:
+        return "The stack is already up; restarting it with other servers."
+    return f"The stack is already up{'; restarting Keystone' if now != before else ''}."

@@ -1,5 +1,8 @@
 """The servers of a stack, in the order they start: one file each, one shape."""
 
+from collections.abc import Collection, Mapping
+from typing import Final
+
 from keylag.services import (
     exporters,
     keystone,
@@ -7,14 +10,36 @@ from keylag.services import (
     memcached,
     otel_collector,
     prometheus,
+    proxysql,
+    redis,
 )
 from keylag.services.base import Service
+from keylag.tools import find_program
 
 SERVICES: tuple[Service, ...] = (
     mariadb.SERVICE,
     memcached.SERVICE,
+    redis.SERVICE,
     otel_collector.SERVICE,
     prometheus.SERVICE,
+    proxysql.SERVICE,
     keystone.SERVICE,
     exporters.SERVICE,
 )
+"""All that there are."""
+
+EXTRAS: Final[Mapping[str, str]] = {"proxysql": "proxysql", "redis": "redis-server"}
+"""Those that a stack has only if it is asked to, and their programs on the PATH."""
+
+
+def chosen(extras: Collection[str]) -> tuple[Service, ...]:
+    """Return the usual services, and the extra ones named."""
+    left_out = EXTRAS.keys() - extras
+    return tuple(service for service in SERVICES if service.name not in left_out)
+
+
+def find_programs(extras: Collection[str]) -> None:
+    """Look for the programs of extra services; raises ToolError if one is missing."""
+    for name in extras:
+        advice = f"`keylag up --with {name}` needs it on the PATH."
+        find_program(EXTRAS[name], advice)

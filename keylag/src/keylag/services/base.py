@@ -36,14 +36,22 @@ class StackOptions:
     """The WSGI application; `keystone.wsgi.api:application` is Keystone bare."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """More variables for Keystone's workers; these win over ours."""
+    extras: tuple[str, ...] = ()
+    """Services beside the usual ones: keys of services.EXTRAS."""
 
 
 @dataclass(frozen=True)
 class Secrets:
-    """The generated passwords of one stack."""
+    """The generated passwords of one stack, each for one holder; empty if unknown."""
 
-    admin: str
-    database: str
+    admin: str = ""
+    """The administrator of Keystone."""
+    database: str = ""
+    """Keystone, at the database and at ProxySQL."""
+    exporters: str = ""
+    """The exporters, which may only read statistics and one table."""
+    proxysql: str = ""
+    """ProxySQL, which asks the database whether it lives, and its administrator."""
 
 
 @dataclass(frozen=True)

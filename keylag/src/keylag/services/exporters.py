@@ -1,10 +1,11 @@
-"""The exporters: what the slow log, the revocation table and memcached know."""
+"""The exporters: what the database, the proxy, the cache and one table know."""
 
 import sys
 from pathlib import Path
 
 from keylag.services.base import Ports, Service, Site, answers_http, nothing
 from keylag.services.mariadb import slow_log
+from keylag.services.proxysql import READER
 from keylag.state import write_private
 
 CONFIG = """\
@@ -15,11 +16,17 @@ from-start = true
 
 [revocations]
 port = {mariadb}
-password-file = "{folder}/revocations.password"
+password-file = "{folder}/password"
 interval = 5
 
 [memcached]
 address = "{memcached}"
+"""
+PROXYSQL_CONFIG = """
+[proxysql]
+port = {port}
+user = "{user}"
+password-file = "{folder}/password"
 """
 
 
@@ -28,18 +35,20 @@ def _folder(site: Site) -> Path:
 
 
 def _prepare(site: Site) -> None:
-    """Write the configuration, and the account's password in a file of its own."""
+    """Write the configuration, and the accounts' password in a file of its own."""
     folder = _folder(site)
     folder.mkdir(exist_ok=True)
-    write_private(folder / "revocations.password", site.secrets.database)
-    (folder / "config.toml").write_text(
-        CONFIG.format(
-            folder=folder,
-            slow_log=slow_log(site),
-            mariadb=site.ports["mariadb"],
-            memcached=site.address("memcached"),
-        )
+    write_private(folder / "password", site.secrets.exporters)
+    config = CONFIG.format(
+        folder=folder,
+        slow_log=slow_log(site.folder),
+        mariadb=site.ports["mariadb"],
+        memcached=site.address("memcached"),
     )
+    if "proxysql" in site.options.extras:
+        port = site.ports["proxysql-admin"]
+        config += PROXYSQL_CONFIG.format(folder=folder, port=port, user=READER)
+    (folder / "config.toml").write_text(config)
 
 
 def _command(site: Site) -> list[str | Path]:

@@ -1,6 +1,7 @@
 """MariaDB: Keystone's database."""
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 
 from keylag.services.base import Ports, Service, Site, nothing, talks
@@ -11,9 +12,10 @@ PROTOCOL_VERSION = 10
 """The byte after the packet header of a server's greeting."""
 CREATE = """\
 CREATE DATABASE IF NOT EXISTS keystone;
-CREATE USER IF NOT EXISTS 'keystone'@'127.0.0.1' IDENTIFIED BY '{password}';
+CREATE USER IF NOT EXISTS 'keystone'@'127.0.0.1' IDENTIFIED BY '{database}';
 GRANT ALL ON keystone.* TO 'keystone'@'127.0.0.1';
-CREATE USER IF NOT EXISTS 'keylag'@'127.0.0.1' IDENTIFIED BY '{password}' \
+CREATE USER IF NOT EXISTS 'proxysql'@'127.0.0.1' IDENTIFIED BY '{proxysql}';
+CREATE USER IF NOT EXISTS 'keylag'@'127.0.0.1' IDENTIFIED BY '{exporters}' \
 WITH MAX_USER_CONNECTIONS 2;
 BEGIN NOT ATOMIC IF EXISTS (SELECT 1 FROM information_schema.tables \
 WHERE table_schema = 'keystone' AND table_name = 'revocation_event') \
@@ -21,6 +23,7 @@ THEN GRANT SELECT ON keystone.revocation_event TO 'keylag'@'127.0.0.1'; END IF; 
 """
 """Each statement is one line, as MariaDB wants it in an init file.
 
+`proxysql` may connect and no more: ProxySQL asks by it whether the server lives.
 `keylag` is the exporter's account: it may read one table, once that is there.
 """
 
@@ -30,14 +33,15 @@ def folder(site: Site) -> Path:
     return site.data / "mariadb"
 
 
-def slow_log(site: Site) -> Path:
-    """Return the slow log, which holds every statement."""
-    return site.folder / "logs" / "mariadb-slow.log"
+def slow_log(stack: Path) -> Path:
+    """Return the slow log of a stack's folder, which holds every statement."""
+    return stack / "logs" / "mariadb-slow.log"
 
 
 def database_url(site: Site) -> str:
-    """Return the address of Keystone's database for SQLAlchemy."""
-    place = f"keystone:{site.secrets.database}@{site.address('mariadb')}/keystone"
+    """Return the address of Keystone's database for SQLAlchemy, or its proxy's."""
+    server = "proxysql" if "proxysql" in site.options.extras else "mariadb"
+    place = f"keystone:{site.secrets.database}@{site.address(server)}/keystone"
     return f"mysql+pymysql://{place}?charset=utf8mb4"
 
 
@@ -59,9 +63,8 @@ def _prepare(site: Site) -> None:
         ]
         site.once("mariadb", command, {})
     # Read at each start; once the account exists it changes nothing.
-    write_private(
-        site.data / "create.sql", CREATE.format(password=site.secrets.database)
-    )
+    create = CREATE.format(**asdict(site.secrets))
+    write_private(site.data / "create.sql", create)
 
 
 def _command(site: Site) -> list[str | Path]:
@@ -74,14 +77,21 @@ def _command(site: Site) -> list[str | Path]:
         f"--pid-file={site.run / 'mariadb.pid'}",
         f"--port={site.ports['mariadb']}",
         f"--init-file={site.data / 'create.sql'}",
-        f"--slow-query-log-file={slow_log(site)}",
+        f"--slow-query-log-file={slow_log(site.folder)}",
         *_as_user(),
     ]
 
 
+def greets(port: int) -> str:
+    """Return the version that a server of this protocol says, or nothing."""
+    greeting = talks(port)
+    if greeting[4:5] != bytes([PROTOCOL_VERSION]):
+        return ""
+    return greeting[5:].partition(b"\0")[0].decode("ascii", "replace")
+
+
 def _healthy(ports: Ports) -> bool:
-    greeting = talks(ports["mariadb"])
-    return greeting[4:5] == bytes([PROTOCOL_VERSION])
+    return greets(ports["mariadb"]) != ""
 
 
 SERVICE = Service(

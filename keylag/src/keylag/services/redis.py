@@ -1,4 +1,4 @@
-"""Redis: a cache that Keystone may be told to use; not part of the usual stack."""
+"""Redis: a cache that Keystone may be told to use, for whoever asks for it."""
 
 from pathlib import Path
 

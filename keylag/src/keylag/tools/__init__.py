@@ -40,11 +40,11 @@ SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 """Where servers are, though not on the PATH of an ordinary user."""
 
 
-def find_program(name: str) -> Path:
-    """Return where the program is; raises ToolError with what to do if nowhere."""
+def find_program(name: str, advice: str = "Run `make setup` to install it.") -> Path:
+    """Return where the program is; raises ToolError with the advice if nowhere."""
     found = shutil.which(name) or shutil.which(name, path=":".join(SYSTEM_FOLDERS))
     if found is None:
-        message = f"{name} is not installed. Run `make setup` to install it."
+        message = f"{name} is not installed. {advice}"
         raise ToolError(message)
     return Path(found)
 

@@ -1,0 +1,156 @@
+"""`keylag digest` runs the real pt-query-digest over the window it is asked for."""
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from click.testing import CliRunner, Result
+
+from keylag.commands import digest
+from keylag.commands.digest import Moment
+from keylag.state import CHECKOUT
+
+LOG = CHECKOUT / "exporters" / "tests" / "data" / "issue.log"
+FIRST_SECOND = 1795240444
+"""When the log begins; it goes on for two seconds more."""
+
+reference = pytest.mark.skipif(
+    shutil.which("pt-query-digest") is None, reason="not installed: percona-toolkit"
+)
+
+
+def digested(tmp_path: Path, *words: str) -> tuple[Result, Path]:
+    """Return what the command said, and where its report is, or would be."""
+    out = tmp_path / "there" / "report"
+    return CliRunner().invoke(digest.command, [*words, f"--out={out}"]), out
+
+
+def events(report: Path) -> int:
+    """Return how many events a JSON report is of."""
+    count: int = json.loads(report.read_text())["global"]["query_count"]
+    return count
+
+
+@reference
+def test_the_whole_log_and_its_parts(tmp_path: Path) -> None:
+    """An event at the border is in the later window, and none is in both."""
+    words = (str(LOG), "--output=json")
+    border = "2026-11-21T06:54:06+01:00"
+    counts = [
+        events(digested(tmp_path, *words, *window)[1])
+        for window in ([], [f"--until={border}"], [f"--since={border}"])
+    ]
+
+    times = LOG.read_text().split("SET timestamp=")[1:]
+    earlier = sum(int(text.partition(";")[0]) < FIRST_SECOND + 2 for text in times)
+    assert counts == [1019, earlier, 1019 - earlier]
+    assert 0 < earlier < 1019
+
+
+@reference
+def test_the_report_is_printed_and_left(tmp_path: Path) -> None:
+    """The table is pt-query-digest's own; packed logs are read, too."""
+    packed = tmp_path / "slow.log.2.gz"
+    packed.write_bytes(gzip.compress(LOG.read_bytes()))
+
+    said, out = digested(tmp_path, str(packed))
+
+    assert said.exit_code == 0
+    assert "# Overall: 1.02k total, 23 unique" in out.read_text()
+    assert out.read_text() in said.output
+
+
+@reference
+def test_nothing_in_the_window_is_said(tmp_path: Path) -> None:
+    """There is no empty report; the message names the log."""
+    said, out = digested(tmp_path, str(LOG), "--since=1s")
+
+    assert (said.exit_code, out.exists()) == (1, False)
+    assert said.output.strip() == f"Error: {LOG} has no events in this window."
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["/nonexistent"], "'/nonexistent' does not exist"),
+        ([str(LOG), "--since=soon"], "soon is no time such as"),
+        ([str(LOG), "--since=1m", "--until=2m"], "--since is not before --until"),
+        (["--state=/nonexistent"], "There is no /nonexistent/logs/mariadb-slow.log"),
+    ],
+)
+def test_a_mistake_is_told(tmp_path: Path, words: list[str], message: str) -> None:
+    """Each in one sentence, without a traceback."""
+    said, out = digested(tmp_path, *words)
+
+    assert said.exit_code != 0
+    assert message in said.output
+    assert not out.exists()
+
+
+def test_without_the_program_its_package_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader knows what to install, and how."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    said, _ = digested(tmp_path, str(LOG))
+
+    assert said.exit_code == 1
+    assert "apt install percona-toolkit" in said.output
+
+
+@reference
+def test_what_is_no_archive_is_told(tmp_path: Path) -> None:
+    """What our own reader has to say of a file is passed on."""
+    broken = tmp_path / "broken.gz"
+    broken.write_bytes(gzip.compress(LOG.read_bytes())[:1000])
+
+    said, out = digested(tmp_path, str(broken))
+
+    assert said.exit_code == 1
+    assert str(broken) in said.output
+    assert "Traceback" not in said.output
+    assert not out.exists()
+
+
+@reference
+def test_ctrl_c_ends_it_and_what_it_started(tmp_path: Path) -> None:
+    """While it still reads; there is no report and no traceback."""
+    out = tmp_path / "report"
+    command = [Path(sys.executable).with_name("keylag"), "digest", "-", f"--out={out}"]
+    running = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(started := psutil.Process(running.pid).children(recursive=True)) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+    os.killpg(running.pid, signal.SIGINT)
+    said, _ = running.communicate(timeout=60)
+
+    assert b"Traceback" not in said
+    assert running.returncode == 1
+    assert psutil.wait_procs(started, timeout=30)[1] == []
+    assert not out.exists()
+
+
+def test_a_time_is_a_moment_or_a_while_ago() -> None:
+    """UTC, unless it says otherwise."""
+    read = Moment().convert
+
+    assert read("2026-11-21T05:54:04", None, None) == FIRST_SECOND
+    assert read("2026-11-21T06:54:04+01:00", None, None) == FIRST_SECOND
+    assert read("2h", None, None) == pytest.approx(time.time() - 7200, abs=60)

@@ -1,0 +1,167 @@
+"""A real ProxySQL between Keystone and its database, where the program is installed."""
+
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pymysql
+import pytest
+import requests
+
+from keylag import processes
+from keylag.demo import CLOUD
+from keylag.record import Record, load_secrets
+from keylag.services import chosen
+from keylag.stack import Stack, StackOptions
+from keylag.tools import ToolError, Tools
+
+EXTRAS = ("proxysql",)
+PROMETHEUS_SECONDS = 60
+CALLS = 'keylag_proxysql_calls_total{hostgroup="10"}'
+SELECTS = 'keylag_proxysql_command_duration_seconds_count{command="SELECT"}'
+
+pytestmark = pytest.mark.stack
+
+
+def test_without_the_program_nothing_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message names the program; the folder is not even made."""
+    stack = Stack(tmp_path / "s", Tools.load(), StackOptions(extras=EXTRAS))
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(ToolError) as caught:
+        stack.up()
+
+    assert str(caught.value) == (
+        "proxysql is not installed. `keylag up --with proxysql` needs it on the PATH."
+    )
+    assert not stack.folder.exists()
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Give a stack whose Keystone knows the proxy alone."""
+    if shutil.which("proxysql") is None:
+        pytest.skip("not installed: proxysql")
+    folder: Path = tmp_path_factory.mktemp("proxied")
+    options = StackOptions(extras=EXTRAS)
+    with Stack(folder, Tools.load(), options, prepared=CLOUD) as started:
+        yield started
+
+
+def issue(stack: Stack) -> None:
+    """Get a token."""
+    admin = stack.admin()
+    domain = {"id": admin.user_domain_id}
+    user = {"name": admin.username, "domain": domain, "password": admin.password}
+    identity = {"methods": ["password"], "password": {"user": user}}
+    url = f"{admin.auth_url}/auth/tokens"
+    answer = requests.post(url, json={"auth": {"identity": identity}}, timeout=30)
+    assert answer.status_code == requests.codes.created
+
+
+def metrics(stack: Stack) -> dict[str, float]:
+    """Return what the exporter says, by series."""
+    text = requests.get(f"{stack.url('exporters')}/metrics", timeout=30).text
+    found = re.findall(r"^(\w+(?:\{.*\})?) (\S+)$", text, re.MULTILINE)
+    return {series: float(value) for series, value in found}
+
+
+def test_it_is_a_service_like_the_others(proxied: Stack) -> None:
+    """It answers, it is in the status, and it listens on loopback alone."""
+    statuses = {one.service: one for one in proxied.status()}
+    proxy = psutil.Process(statuses["proxysql"].pid)
+    listening = [c for c in proxy.net_connections("inet") if c.status == "LISTEN"]
+
+    assert list(statuses) == [service.name for service in chosen(EXTRAS)]
+    assert all(one.healthy for one in statuses.values())
+    assert {connection.laddr.ip for connection in listening} == {"127.0.0.1"}
+    assert Record.load(proxied.folder).options.extras == EXTRAS
+
+
+def test_keystones_statements_pass_it_and_are_counted(proxied: Stack) -> None:
+    """A token call makes the digests' counts grow, and Prometheus has them."""
+    issue(proxied)
+    before = metrics(proxied)
+    issue(proxied)
+    after = metrics(proxied)
+
+    assert after['keylag_exporter_source_success{source="proxysql"}'] == 1
+    assert after[CALLS] > before[CALLS] > 0
+    assert prometheus_has(proxied, f"{CALLS} >= {after[CALLS]}")
+    # Its threads hand these over now and then.
+    assert prometheus_has(proxied, f"{SELECTS} > 0")
+
+
+def prometheus_has(stack: Stack, query: str) -> bool:
+    """Tell whether a query finds something before long."""
+    deadline = time.monotonic() + PROMETHEUS_SECONDS
+    url = f"{stack.url('prometheus')}/api/v1/query"
+    while time.monotonic() < deadline:
+        answer = requests.get(url, params={"query": query}, timeout=10).json()
+        if answer["data"]["result"]:
+            return True
+        time.sleep(0.5)
+    return False
+
+
+def test_each_account_may_do_what_it_is_for(proxied: Stack) -> None:
+    """The exporter's cannot change the proxy; the proxy's own cannot read a table."""
+    secrets = load_secrets(proxied.data)
+
+    def ask(port: str, user: str, password: str, query: str) -> object:
+        with (
+            pymysql.connect(
+                host="127.0.0.1",
+                port=proxied.port(port),
+                user=user,
+                password=password,
+            ) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(query)
+            return cursor.fetchall()
+
+    reader = ("proxysql-admin", "stats", secrets.exporters)
+    monitor = ("mariadb", "proxysql", secrets.proxysql)
+    assert ask(*reader, "SELECT COUNT(*) FROM stats_mysql_query_digest")
+    with pytest.raises(pymysql.MySQLError):
+        ask(*reader, "SELECT password FROM main.mysql_users")
+    assert ask(*monitor, "SELECT 1")
+    with pytest.raises(pymysql.MySQLError, match="denied"):
+        ask(*monitor, "SELECT * FROM keystone.user")
+
+
+def test_the_proxy_finds_the_database_alive(proxied: Stack) -> None:
+    """Its account works: no connect of the monitor has failed."""
+    log = proxied.log("proxysql").read_text("utf-8", "replace")
+
+    assert "Access denied" not in log
+
+
+def test_no_password_in_a_command_line(proxied: Stack) -> None:
+    """What it needs is in a file for its owner alone."""
+    config = proxied.folder / "proxysql" / "proxysql.cnf"
+    words = " ".join(
+        " ".join(mark.process.cmdline())
+        for mark in processes.find(stack=proxied.folder)
+    )
+
+    secrets = load_secrets(proxied.data)
+    assert config.stat().st_mode & 0o077 == 0
+    assert secrets.proxysql in config.read_text()
+    assert not any(secret in words for secret in vars(secrets).values())
+
+
+def test_a_stack_without_it_again(proxied: Stack) -> None:
+    """Asked for the usual servers, the stack stops the proxy; Keystone goes on."""
+    with Stack(proxied.folder, proxied.tools, StackOptions(), prepared=CLOUD) as usual:
+        running = {mark.service for mark in processes.find(stack=usual.folder)}
+        issue(usual)
+
+        assert "proxysql" not in running
+        assert usual.is_up()

@@ -126,7 +126,7 @@ BY_METHOD: Final = Row(
         _split(
             "authentication method",
             "auth_method",
-            "Password pays for hashing, token and application credential do not.",
+            "Passwords and secrets pay for a hash, a token does not.",
         ),
         _split("status", "status", "Refused calls may cost as much as granted ones."),
         _split("worker", "worker", "One slow worker is a sick host or a cold cache."),

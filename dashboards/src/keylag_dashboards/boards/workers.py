@@ -41,7 +41,7 @@ HASHING: Final = Row(
     (
         Panel(
             "Hashes per second",
-            "Each password costs one; application credentials and tokens are cheaper.",
+            "Each password and each application credential's secret costs one.",
             "ops",
             "lines",
             {

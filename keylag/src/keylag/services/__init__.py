@@ -2,6 +2,7 @@
 
 from keylag.services import (
     exporters,
+    grafana,
     keystone,
     mariadb,
     memcached,
@@ -17,4 +18,5 @@ SERVICES: tuple[Service, ...] = (
     prometheus.SERVICE,
     keystone.SERVICE,
     exporters.SERVICE,
+    *((grafana.SERVICE,) if grafana.is_there() else ()),
 )

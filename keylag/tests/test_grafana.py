@@ -21,7 +21,7 @@ ENVIRONMENT = grafana.SERVICE.environment(SITE)
 
 @pytest.mark.parametrize("unpacked", [True, False], ids=["unpacked", "package"])
 def test_pages_are_beside_the_program_or_where_packages_put_them(
-    tmp_path: Path, unpacked: bool
+    tmp_path: Path, *, unpacked: bool
 ) -> None:
     """An unpacked archive has them beside it, also when it is linked to."""
     program = tmp_path / "grafana-11" / "bin" / "grafana"

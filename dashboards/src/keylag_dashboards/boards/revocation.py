@@ -18,7 +18,7 @@ CHECK: Final = Row(
         ),
         Panel(
             "Checks",
-            "A miss asks the database; in Keystone 30 each log-out makes all of them miss.",
+            "A miss asks the database; in Keystone 30 a log-out makes all miss.",
             "ops",
             "lines",
             {"{{keystone_cache_result}}": "checks"},

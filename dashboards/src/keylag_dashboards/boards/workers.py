@@ -36,6 +36,64 @@ WORKERS: Final = Row(
     ),
 )
 
+SERVER: Final = Row(
+    "uWSGI",
+    (
+        Panel(
+            "Workers by state",
+            "No idle one for long: callers wait before Keystone sees them.",
+            "short",
+            "stacked",
+            {"{{state}}": "states"},
+            width=8,
+        ),
+        Panel(
+            "Connections that wait",
+            "Time in this queue is in no breakdown: it passes before a worker begins.",
+            "short",
+            "lines",
+            {"waiting at {{socket}}": "queue", "limit": "queue_limit"},
+            width=8,
+        ),
+        Panel(
+            "Memory of each worker",
+            "Growing without end is a leak: max-requests recycles workers.",
+            "bytes",
+            "lines",
+            {"worker {{worker}}": "memory"},
+            width=8,
+        ),
+        Panel(
+            "Starts of workers",
+            "A worker that starts often begins each time with cold caches.",
+            "ops",
+            "lines",
+            {"worker {{worker}}": "starts"},
+            width=8,
+        ),
+        Panel(
+            "Queue full, requests killed, exceptions",
+            "Each is a call that was lost: more workers, or a longer harakiri.",
+            "ops",
+            "lines",
+            {
+                "queue full": "queue_full",
+                "killed": "killed",
+                "exceptions": "exceptions",
+            },
+            width=8,
+        ),
+        Panel(
+            "Time outside the application",
+            "What uWSGI itself takes for requests: reading bodies from slow callers.",
+            "s",
+            "lines",
+            {"seconds per second": "outside"},
+            width=8,
+        ),
+    ),
+)
+
 HASHING: Final = Row(
     "Passwords and keys",
     (
@@ -142,5 +200,5 @@ BOARD: Final = Board(
     purpose="Whether a worker is free, and what the busy ones do.",
     queries=QUERIES,
     variables=("job", "instance", "exporter"),
-    rows=(WORKERS, HASHING, OWN),
+    rows=(WORKERS, SERVER, HASHING, OWN),
 )

@@ -13,6 +13,17 @@ QUERIES: Final[Mapping[str, str]] = {
         rate(http_server_request_duration_seconds_sum{KEYSTONE}[RATE]))""",
     "routes": """topk(10, sum by (http_request_method, http_route) (
         rate(http_server_request_duration_seconds_sum{KEYSTONE}[RATE])))""",
+    "states": "sum by (state) (keylag_uwsgi_workers{EXPORTER})",
+    "queue": "max by (socket) (keylag_uwsgi_socket_queue{EXPORTER})",
+    "queue_limit": "max by (socket) (keylag_uwsgi_socket_queue_limit{EXPORTER})",
+    "queue_full": "sum(rate(keylag_uwsgi_listen_queue_errors_total{EXPORTER}[RATE]))",
+    "memory": "max by (worker) (keylag_uwsgi_worker_resident_bytes{EXPORTER})",
+    "starts": """sum by (worker) (
+        rate(keylag_uwsgi_worker_starts_total{EXPORTER}[RATE]))""",
+    "killed": "sum(rate(keylag_uwsgi_worker_harakiri_total{EXPORTER}[RATE]))",
+    "exceptions": "sum(rate(keylag_uwsgi_worker_exceptions_total{EXPORTER}[RATE]))",
+    "outside": """sum(rate(keylag_uwsgi_worker_busy_seconds_total{EXPORTER}[RATE]))
+        - sum(rate(http_server_request_duration_seconds_sum{KEYSTONE}[RATE]))""",
     "hash_rate": """sum by (keystone_password_hash_algorithm,
         keystone_password_hash_cost, keystone_password_hash_action) (
         rate(keystone_password_hash_operations_total{KEYSTONE}[RATE]))""",

@@ -1,9 +1,10 @@
-"""The exporters: what the slow log, the revocation table and memcached know."""
+"""The exporters: what the slow log, the revocation table, memcached and uWSGI know."""
 
 import sys
 from pathlib import Path
 
 from keylag.services.base import Ports, Service, Site, answers_http, nothing
+from keylag.services.keystone import stats_socket
 from keylag.services.mariadb import slow_log
 from keylag.state import write_private
 
@@ -20,6 +21,9 @@ interval = 5
 
 [memcached]
 address = "{memcached}"
+
+[uwsgi]
+address = "{uwsgi}"
 """
 
 
@@ -38,6 +42,7 @@ def _prepare(site: Site) -> None:
             slow_log=slow_log(site),
             mariadb=site.ports["mariadb"],
             memcached=site.address("memcached"),
+            uwsgi=stats_socket(site),
         )
     )
 

@@ -60,7 +60,7 @@ SERVER: Final = Row(
             "Growing without end is a leak: max-requests recycles workers.",
             "bytes",
             "lines",
-            {"worker {{worker}}": "memory"},
+            {"{{instance}} {{worker}}": "memory"},
             width=8,
         ),
         Panel(
@@ -68,7 +68,7 @@ SERVER: Final = Row(
             "A worker that starts often begins each time with cold caches.",
             "ops",
             "lines",
-            {"worker {{worker}}": "starts"},
+            {"{{instance}} {{worker}}": "starts"},
             width=8,
         ),
         Panel(

@@ -17,7 +17,8 @@ QUERIES: Final[Mapping[str, str]] = {
     "queue": "max by (socket) (keylag_uwsgi_socket_queue{EXPORTER})",
     "queue_limit": "max by (socket) (keylag_uwsgi_socket_queue_limit{EXPORTER})",
     "queue_full": "sum(rate(keylag_uwsgi_listen_queue_errors_total{EXPORTER}[RATE]))",
-    "memory": "max by (instance, worker) (keylag_uwsgi_worker_resident_bytes{EXPORTER})",
+    "memory": """max by (instance, worker) (
+        keylag_uwsgi_worker_resident_bytes{EXPORTER})""",
     "starts": """sum by (instance, worker) (
         rate(keylag_uwsgi_worker_starts_total{EXPORTER}[RATE]))""",
     "killed": "sum(rate(keylag_uwsgi_worker_harakiri_total{EXPORTER}[RATE]))",

@@ -1,6 +1,5 @@
 """The alerts: each has a heading in docs/runbook.md and a test of its own."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -18,7 +17,10 @@ HASHING: Final = 0.5
 CHECK_SECONDS: Final = 0.05
 """What the revocation events may add to each check."""
 
-_IN_TIME: Final = "keylag:token_calls_not_in_time:ratio_rate"
+Severity = Literal["page", "ticket"]
+"""Whether somebody is woken, or it can wait for the morning."""
+
+_NOT_IN_TIME: Final = "keylag:token_calls_not_in_time:ratio_rate"
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Alert:
     """One alert: what fires it, for how long, and what it tells."""
 
     name: str
-    severity: Literal["page", "ticket"]
+    severity: Severity
     wait: str
     query: str
     summary: str
@@ -40,28 +42,26 @@ def _burns(times: float, long: str, short: str) -> str:
     says that it matters, the short one that it goes on.
     """
     limit = f"> {round(times * ALLOWED, 6)}"
-    return f"{_IN_TIME}{long} {limit} and {_IN_TIME}{short} {limit}"
+    return f"{_NOT_IN_TIME}{long} {limit} and {_NOT_IN_TIME}{short} {limit}"
 
 
-def _burn_alerts() -> Iterator[Alert]:
-    what = f"token calls took over {OBJECTIVE_SECONDS} s or failed"
-    for name, severity, times, long, short in (
-        ("KeylagTokenLatencyBurnsFast", "page", 14.4, "1h", "5m"),
-        ("KeylagTokenLatencyBurnsSlowly", "ticket", 6.0, "6h", "30m"),
-    ):
-        yield Alert(
-            name,
-            "page" if severity == "page" else "ticket",
-            "2m",
-            _burns(times, long, short),
-            "Token calls of {{ $labels.job }} are slow or fail.",
-            f"{{{{ $value | humanizePercentage }}}} of the {what} in the last {long}; "
-            f"{ALLOWED:.0%} may.",
-        )
+def _burn_alert(
+    name: str, severity: Severity, times: float, long: str, short: str
+) -> Alert:
+    return Alert(
+        name,
+        severity,
+        "2m",
+        _burns(times, long, short),
+        "Token calls of {{ $labels.job }} are slow or fail.",
+        f"{{{{ $value | humanizePercentage }}}} of the token calls took over"
+        f" {OBJECTIVE_SECONDS} s or failed in the last {long}; {ALLOWED:.0%} may.",
+    )
 
 
 ALERTS: Final[tuple[Alert, ...]] = (
-    *_burn_alerts(),
+    _burn_alert("KeylagTokenLatencyBurnsFast", "page", 14.4, "1h", "5m"),
+    _burn_alert("KeylagTokenLatencyBurnsSlowly", "ticket", 6.0, "6h", "30m"),
     Alert(
         "KeylagCacheStalls",
         "page",

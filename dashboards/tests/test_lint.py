@@ -1,6 +1,6 @@
 """The rules of Grafana's own dashboard linter, and some of ours.
 
-A rule that is not followed to the letter says so at its test.
+A rule that is not followed to the letter says so at its test, and in `.lint`.
 """
 
 import re

@@ -19,8 +19,8 @@ ANSWER_SECONDS = 2.0
 SOCKET_PATH_LIMIT = 107
 """Bytes that the kernel allows for the path of a Unix socket."""
 OWN_PREFIXES = (
-    *("OS_", "OTEL_", "KEYLAG_", "PYTHON", "UWSGI_", "MYSQL_", "MARIADB_"),
-    "GF_",
+    *("OS_", "OTEL_", "KEYLAG_", "PYTHON"),
+    *("UWSGI_", "MYSQL_", "MARIADB_", "GF_"),
 )
 """Variables of the caller's shell that would change what our servers do."""
 

@@ -73,7 +73,7 @@ def test_no_data_source_is_written_down() -> None:
         asking = [
             *(panel for panel in made["panels"] if panel["type"] != "row"),
             *made["templating"]["list"][1:],
-            *made.get("annotations", {}).get("list", []),
+            *made["annotations"]["list"],
         ]
         uids = {json.dumps(one["datasource"]["uid"]) for one in asking}
         assert uids == {json.dumps(DATASOURCE)}

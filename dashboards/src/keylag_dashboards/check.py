@@ -52,7 +52,7 @@ def questions(board: Mapping[str, Any]) -> Iterator[Question]:
         named = f"group by ({label}) ({_filled(metric, values)})"
         query = f"{named} unless on ({label}) vector(0)"
         yield Question(title, f"variable {one['name']}", label, query)
-    for one in board.get("annotations", {}).get("list", []):
+    for one in board["annotations"]["list"]:
         where = f"annotation {one['name']}"
         yield Question(title, where, "", _filled(one["expr"], values))
     chosen = {v["name"]: v["current"]["value"] for v in variables}

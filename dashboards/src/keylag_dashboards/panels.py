@@ -14,6 +14,7 @@ from grafana_foundation_sdk.builders import (
 )
 from grafana_foundation_sdk.models import common as looks
 from grafana_foundation_sdk.models import dashboard as models
+from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from keylag_dashboards.blocks import TITLES
@@ -82,10 +83,11 @@ def _colored(made: Made) -> Made:
 
 
 def _heatmap(panel: Panel) -> Made:
-    color = heatmap.HeatmapColorOptions().scheme("Oranges").steps(64)
+    color = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME)
+    color = color.scheme("Oranges").steps(64)
     axis = heatmap.YAxisConfig().unit(panel.unit)
     made = heatmap.Panel().calculate(calculate=False).color(color).y_axis(axis)
-    return made.unit(panel.unit).cell_gap(1).show_legend().exemplars_color("purple")
+    return made.unit(panel.unit).cell_gap(1).show_legend().show_tooltip()
 
 
 def _stat(panel: Panel) -> Made:
@@ -95,7 +97,7 @@ def _stat(panel: Panel) -> Made:
 
 def _table(panel: Panel) -> Made:
     """Return a table: a row for each set of labels, a column for each query."""
-    made = table.Panel().unit(panel.unit)
+    made = table.Panel().unit(panel.unit).show_header(show_header=True)
     merged = models.DataTransformerConfig("merge", options={})
     hidden = {"excludeByName": dict.fromkeys(HIDDEN, True)}
     tidy = models.DataTransformerConfig("organize", options=hidden)

@@ -28,8 +28,8 @@ def provisioned(board: Board) -> dict[str, Any]:
     made = made.with_variable(_data_source())
     for name in board.variables:
         made = made.with_variable(_variable(name, VARIABLES[name]))
-    for mark in board.annotations:
-        made = made.annotation(_annotation(mark, board.queries))
+    marks = [_annotation(mark, board.queries) for mark in board.annotations]
+    made = made.annotations(marks)
     numbers = count(1)
     for row in board.rows:
         made = made.with_row(_row(row, next(numbers)))

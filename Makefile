@@ -31,7 +31,7 @@ setup-tests:
 lint: setup ## Check style, format and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy keylag/src collectors/src exporters/src \
+	@.venv/bin/mypy keylag/src collectors/src exporters/src dashboards/src \
 	  bench/inside bench/keylag_bench bench/overhead.py
 
 # The suites wait as much as they work, so three run side by side, the longest first.

@@ -42,7 +42,7 @@ for word in "$@"; do
 done
 
 # Our own packages, installed so that the checkout is what runs.
-packages=(keylag collectors exporters)
+packages=(keylag collectors exporters dashboards)
 
 say() { printf '%s\n' "$*"; }
 

@@ -4,16 +4,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from traffic import Sent, send_all
 
 from keylag.demo import CLOUD
 from keylag.stack import Stack, StackOptions
 from keylag.tools import Tools
+
+RUN = "tests"
+"""What Keystone's metrics say that they are for, as in a run of an experiment."""
 
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Real servers with a small cloud and the cache in memcached."""
     folder: Path = tmp_path_factory.mktemp("stack")
-    options = StackOptions(cache="memcache_pool")
+    environment = {"OTEL_RESOURCE_ATTRIBUTES": f"keylag.run={RUN}"}
+    options = StackOptions(cache="memcache_pool", environment=environment)
     with Stack(folder, Tools.load(), options, prepared=CLOUD) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def sent(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Sent:
+    """Token calls of all kinds, and what everybody saw of them."""
+    return send_all(stack, RUN, tmp_path_factory.mktemp("load"))

@@ -1,81 +1,15 @@
 """What JMeter sent is what Prometheus has, from every worker."""
 
 import re
-from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 import requests
-from rich.console import Console
+from traffic import REQUESTS, TOKENS, Sent, ask
 
-from keylag import sql_sides
-from keylag.jtl import read
-from keylag.plans import find
-from keylag.sending import send
-from keylag.sql_sides import BySide
 from keylag.stack import Stack
 from keylag.state import CHECKOUT
-from keylag.target import of_stack
 
 pytestmark = pytest.mark.stack
-
-PLANS = {
-    "token-issue": {},
-    "token-validate": {},
-    "token-mixed": {
-        "issue_percent": "40",
-        "validate_percent": "30",
-        "revoke_percent": "30",
-    },
-}
-SHORT = {"threads": "4", "loops": "5", "ramp_seconds": "0"}
-TOKENS = '{http_route="/v3/auth/tokens"}'
-REQUESTS = f"http_server_request_duration_seconds_count{TOKENS}"
-
-
-@dataclass(frozen=True)
-class Sent:
-    """Token calls by method, as each of three counted them."""
-
-    jmeter: Counter[str]
-    prometheus: Counter[str]
-    sql: BySide
-
-
-def ask(stack: Stack, query: str) -> dict[tuple[str, ...], float]:
-    """Return the values of a query by the values of their labels."""
-    url = f"{stack.url('prometheus')}/api/v1/query"
-    answer = requests.get(url, params={"query": query}, timeout=10).json()
-    return {
-        tuple(series["metric"].values()): float(series["value"][1])
-        for series in answer["data"]["result"]
-    }
-
-
-def requests_by_method(stack: Stack) -> Counter[str]:
-    """Return how many token calls Prometheus knows of."""
-    query = f"sum by (http_request_method) ({REQUESTS})"
-    return Counter({key[0]: round(n) for key, n in ask(stack, query).items()})
-
-
-@pytest.fixture(scope="module")
-def sent(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Sent:
-    """Send all three plans, and ask everybody what they saw of it."""
-    out: Path = tmp_path_factory.mktemp("load")
-    sides_before, before = sql_sides.settled(stack), requests_by_method(stack)
-    written: Counter[str] = Counter()
-    for name, shares in PLANS.items():
-        chosen = {**SHORT, **shares}
-        result = send(
-            find(name), of_stack(stack), chosen, out / name, Console(quiet=True)
-        )
-        samples, notes = read(result.samples)
-        assert notes == []
-        assert all(sample.success for sample in samples)
-        written.update(s.label.removeprefix("setup ").split()[0] for s in samples)
-    sides = sql_sides.since(sql_sides.settled(stack), sides_before)
-    return Sent(written, requests_by_method(stack) - before, sides)
 
 
 def test_prometheus_counts_what_jmeter_sent(sent: Sent) -> None:

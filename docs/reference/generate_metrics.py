@@ -5,11 +5,9 @@
 A test compares the result with the committed page.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from keylag_otel import instruments
-from keylag_otel.instruments import Instrument
+from keylag_dashboards.metrics import instruments_by_kind, prometheus_name
 from keylag_otel.model import OPERATIONS, PHASES
 
 PAGE = Path(__file__).with_name("metrics.md")
@@ -23,35 +21,12 @@ All attributes come from closed sets: series do not grow with users or tokens.
 The Prometheus name is what the Collector's Prometheus exporter makes of it.
 """
 
-#: Suffix that the Prometheus exporter adds for a unit.
-UNITS = {"s": "_seconds", "By": "_bytes"}
-
-
-def prometheus_name(instrument: Instrument, kind: str) -> str:
-    """Return the name in Prometheus; counters end in `_total`."""
-    name = instrument.name.replace(".", "_")
-    suffix = UNITS.get(instrument.unit, "")
-    return f"{name}{suffix}{'_total' if kind == 'counter' else ''}"
-
-
-def rows() -> Iterator[tuple[Instrument, str]]:
-    """Yield every metric with its kind."""
-    yield instruments.REQUEST_DURATION, "histogram"
-    yield instruments.PHASE_TIME, "counter"
-    for kind, table in (
-        ("counter", instruments.COUNTERS),
-        ("counter", instruments.TALLIES),
-        ("gauge", instruments.GAUGES),
-    ):
-        for instrument in table.values():
-            yield instrument, kind
-
 
 def page() -> str:
     """Return the page."""
     lines = [INTRODUCTION, "| metric | Prometheus | kind | unit | what | attributes |"]
     lines.append("|---|---|---|---|---|---|")
-    for instrument, kind in rows():
+    for instrument, kind in instruments_by_kind():
         attributes = ", ".join(f"`{name}`" for name in instrument.attributes)
         lines.append(
             f"| `{instrument.name}` | `{prometheus_name(instrument, kind)}` | {kind} "

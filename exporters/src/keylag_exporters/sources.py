@@ -15,6 +15,7 @@ SOURCES = {
     "proxysql": "keylag_exporters.proxysql",
     "revocations": "keylag_exporters.revocations",
     "memcached": "keylag_exporters.memcached",
+    "uwsgi": "keylag_exporters.uwsgi",
 }
 ALL_PORT = 9720
 

@@ -9,6 +9,7 @@ import click
 
 from keylag.digest import DigestError
 from keylag.launch import StackError
+from keylag.services import SERVICES
 from keylag.stack import Stack
 from keylag.state import default_stack_folder
 from keylag.tools import ToolError
@@ -16,7 +17,11 @@ from keylag.tools import ToolError
 Function = Callable[..., Any]
 
 # What to look up, and the name it is shown by.
-PAGES = (("Keystone", "keystone", "/v3"), ("Prometheus", "prometheus", ""))
+PAGES = (
+    ("Keystone", "keystone", "/v3"),
+    ("Prometheus", "prometheus", ""),
+    ("Grafana", "grafana", "/dashboards?tag=keylag"),
+)
 
 
 def stack_folder_option(function: Function) -> Function:
@@ -42,5 +47,10 @@ def explained() -> Iterator[None]:
 
 def addresses(stack: Stack) -> list[str]:
     """Return lines with the addresses of a running stack and its credentials."""
-    lines = [f"{name:<12} {stack.url(port)}{path}" for name, port, path in PAGES]
+    started = {port for service in SERVICES for port in service.ports}
+    lines = [
+        f"{name:<12} {stack.url(port)}{path}"
+        for name, port, path in PAGES
+        if port in started
+    ]
     return [*lines, f"{'Credentials':<12} source {stack.folder / 'openrc'}"]

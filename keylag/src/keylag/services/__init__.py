@@ -5,6 +5,7 @@ from typing import Final
 
 from keylag.services import (
     exporters,
+    grafana,
     keystone,
     mariadb,
     memcached,
@@ -25,6 +26,7 @@ SERVICES: tuple[Service, ...] = (
     proxysql.SERVICE,
     keystone.SERVICE,
     exporters.SERVICE,
+    *((grafana.SERVICE,) if grafana.is_there() else ()),
 )
 """All that there are."""
 

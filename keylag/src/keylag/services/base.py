@@ -18,7 +18,10 @@ ANSWER_SECONDS = 2.0
 """How long a health check waits for an answer."""
 SOCKET_PATH_LIMIT = 107
 """Bytes that the kernel allows for the path of a Unix socket."""
-OWN_PREFIXES = ("OS_", "OTEL_", "KEYLAG_", "PYTHON", "UWSGI_", "MYSQL_", "MARIADB_")
+OWN_PREFIXES = (
+    *("OS_", "OTEL_", "KEYLAG_", "PYTHON"),
+    *("UWSGI_", "MYSQL_", "MARIADB_", "GF_"),
+)
 """Variables of the caller's shell that would change what our servers do."""
 
 Ports = Mapping[str, int]

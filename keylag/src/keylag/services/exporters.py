@@ -1,9 +1,10 @@
-"""The exporters: what the database, the proxy, the cache and one table know."""
+"""The exporters: what the database, the proxy, the cache, uWSGI and one table know."""
 
 import sys
 from pathlib import Path
 
 from keylag.services.base import Ports, Service, Site, answers_http, nothing
+from keylag.services.keystone import stats_socket
 from keylag.services.mariadb import slow_log
 from keylag.services.proxysql import READER
 from keylag.state import write_private
@@ -21,6 +22,9 @@ interval = 5
 
 [memcached]
 address = "{memcached}"
+
+[uwsgi]
+address = "{uwsgi}"
 """
 PROXYSQL_CONFIG = """
 [proxysql]
@@ -44,6 +48,7 @@ def _prepare(site: Site) -> None:
         slow_log=slow_log(site.folder),
         mariadb=site.ports["mariadb"],
         memcached=site.address("memcached"),
+        uwsgi=stats_socket(site),
     )
     if "proxysql" in site.options.extras:
         port = site.ports["proxysql-admin"]

@@ -26,6 +26,11 @@ TELEMETRY = {
 """The standard variables of OpenTelemetry, and our own switches."""
 
 
+def stats_socket(site: Site) -> Path:
+    """Return where uWSGI tells how its workers are."""
+    return site.run / "keystone-stats.sock"
+
+
 def _keys(site: Site) -> Path:
     return site.data / "keystone"
 
@@ -96,6 +101,7 @@ def _command(site: Site) -> list[str | Path]:
     return [
         site.tools.keystone / "bin" / "uwsgi",
         f"--ini={CONFIG_FOLDER / 'uwsgi.ini'}",
+        f"--stats={stats_socket(site)}",
     ]
 
 

@@ -5,9 +5,10 @@ import shutil
 from pathlib import Path
 
 from keylag.services.base import Ports, Service, Site, answers_http, nothing
-from keylag.state import DEPLOY
+from keylag.state import CHECKOUT, DEPLOY
 
 CONFIG = DEPLOY / "prometheus" / "prometheus.yml"
+RULES = CHECKOUT / "dashboards" / "generated" / "rules"
 TARGETS = {
     "otlp": "otel-collector-metrics",
     "otel-collector": "otel-collector-self",
@@ -22,10 +23,11 @@ def _folder(site: Site) -> Path:
 
 
 def _prepare(site: Site) -> None:
-    """Copy the configuration: it looks for targets beside itself."""
+    """Copy the configuration: it looks for targets and rules beside itself."""
     targets = _folder(site) / "targets"
     targets.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(CONFIG, _folder(site) / CONFIG.name)
+    shutil.copytree(RULES, _folder(site) / "rules", dirs_exist_ok=True)
     for job, port in TARGETS.items():
         listed = json.dumps([{"targets": [site.address(port)]}])
         (targets / f"{job}.json").write_text(listed)

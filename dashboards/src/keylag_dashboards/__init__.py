@@ -1,0 +1,1 @@
+"""Grafana dashboards, recording rules and alerts, generated from tables."""

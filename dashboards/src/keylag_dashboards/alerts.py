@@ -1,0 +1,154 @@
+"""The alerts: each has a heading in docs/runbook.md and a test of its own."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from keylag_dashboards.config import OBJECTIVE_SECONDS, OBJECTIVE_SHARE
+
+ALLOWED: Final = round(1 - OBJECTIVE_SHARE, 6)
+"""The share of calls that may be late: the objective's budget."""
+STALL_SECONDS: Final = 0.02
+"""A round trip to a cache that takes longer on average is a stall."""
+HIT_RATIO: Final = 0.5
+POOL_WAITS: Final = 0.05
+"""Check-outs that may have to wait for a connection."""
+HASHING: Final = 0.5
+"""Share of all workers' time that hashing may take."""
+CHECK_SECONDS: Final = 0.05
+"""What the revocation events may add to each check."""
+
+Severity = Literal["page", "ticket"]
+"""Whether somebody is woken, or it can wait for the morning."""
+
+_NOT_IN_TIME: Final = "keylag:token_calls_not_in_time:ratio_rate"
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One alert: what fires it, for how long, and what it tells."""
+
+    name: str
+    severity: Severity
+    wait: str
+    query: str
+    summary: str
+    description: str
+
+
+def _burns(times: float, long: str, short: str) -> str:
+    """Return a query that finds the budget burning this many times too fast.
+
+    Two windows, as in chapter 5 of The Site Reliability Workbook: the long one
+    says that it matters, the short one that it goes on.
+    """
+    limit = f"> {round(times * ALLOWED, 6)}"
+    return f"{_NOT_IN_TIME}{long} {limit} and {_NOT_IN_TIME}{short} {limit}"
+
+
+def _burn_alert(
+    name: str, severity: Severity, times: float, long: str, short: str
+) -> Alert:
+    return Alert(
+        name,
+        severity,
+        "2m",
+        _burns(times, long, short),
+        "Token calls of {{ $labels.job }} are slow or fail.",
+        f"{{{{ $value | humanizePercentage }}}} of the token calls took over"
+        f" {OBJECTIVE_SECONDS} s or failed in the last {long}; {ALLOWED:.0%} may.",
+    )
+
+
+ALERTS: Final[tuple[Alert, ...]] = (
+    _burn_alert("KeylagTokenLatencyBurnsFast", "page", 14.4, "1h", "5m"),
+    _burn_alert("KeylagTokenLatencyBurnsSlowly", "ticket", 6.0, "6h", "30m"),
+    Alert(
+        "KeylagCacheStalls",
+        "page",
+        "5m",
+        f"""sum by (job) (rate(keystone_request_phase_time_seconds_total{{
+                keystone_phase="cache"}}[5m]))
+            / sum by (job) (rate(keystone_request_cache_calls_total[5m]))
+            > {STALL_SECONDS}""",
+        "The cache backend of {{ $labels.job }} stalls.",
+        "A round trip takes {{ $value | humanizeDuration }} on average.",
+    ),
+    Alert(
+        "KeylagCacheErrors",
+        "page",
+        "5m",
+        """sum by (job, error_type) (rate(keystone_cache_errors_total[5m])) > 0""",
+        "The cache backend of {{ $labels.job }} fails: {{ $labels.error_type }}.",
+        '{{ $value | printf "%.2f" }} calls to it fail each second.',
+    ),
+    Alert(
+        "KeylagCacheHitRatioCollapsed",
+        "ticket",
+        "15m",
+        f"""(sum by (job) (rate(keystone_cache_memoized_calls_total{{
+                keystone_cache_result="hit"}}[5m]))
+            / sum by (job) (rate(keystone_cache_memoized_calls_total[5m])))
+            < {HIT_RATIO} unless on (job) keystone_configuration_info{{
+                keystone_cache_backend=~"dogpile.cache.null|disabled"}}""",
+        "The cache of {{ $labels.job }} hardly helps.",
+        "Only {{ $value | humanizePercentage }} of the look-ups find something.",
+    ),
+    Alert(
+        "KeylagRevocationGrowth",
+        "ticket",
+        "15m",
+        f"""max by (instance) (keylag_revocations_predicted_check_seconds{{
+            token_age="whole"}}) > {CHECK_SECONDS}""",
+        "Revocation events slow down every token check.",
+        "They add {{ $value | humanizeDuration }} to each check of a token.",
+    ),
+    Alert(
+        "KeylagSqlPoolExhausted",
+        "page",
+        "5m",
+        f"""sum by (job) (rate(keystone_sql_pool_waits_total[5m]))
+            / sum by (job) (rate(keystone_sql_pool_checkouts_total[5m]))
+            > {POOL_WAITS}""",
+        "Calls of {{ $labels.job }} wait for a database connection.",
+        "{{ $value | humanizePercentage }} of the check-outs found the pool empty.",
+    ),
+    Alert(
+        "KeylagProxySqlPoolExhausted",
+        "page",
+        "5m",
+        """sum by (instance) (rate(keylag_proxysql_pool_timeouts_total[5m])) > 0""",
+        "ProxySQL has no backend connection left.",
+        '{{ $value | printf "%.2f" }} statements a second wait for one in vain.',
+    ),
+    Alert(
+        "KeylagHashingSaturated",
+        "page",
+        "10m",
+        f"""sum by (job) (rate(keystone_request_phase_time_seconds_total{{
+                keystone_phase="password_hash"}}[5m]))
+            / on (job) count by (job) (
+                count by (job, instance) (keystone_configuration_info))
+            > {HASHING}""",
+        "Password hashing keeps the workers of {{ $labels.job }} busy.",
+        "{{ $value | humanizePercentage }} of all workers' time is hashing.",
+    ),
+    Alert(
+        "KeylagKeystoneSilent",
+        "ticket",
+        "5m",
+        """group by (job) (keystone_configuration_info offset 15m)
+            unless on (job) group by (job) (keystone_configuration_info)""",
+        "Keystone {{ $labels.job }} sends no metrics any more.",
+        "Its workers sent metrics 15 minutes ago and send none now.",
+    ),
+    Alert(
+        "KeylagExporterBlind",
+        "ticket",
+        "5m",
+        """keylag_exporter_source_success == 0
+            or keylag_exporter_source_success offset 15m
+            unless on (job, instance, source) keylag_exporter_source_success == 1""",
+        "The exporter {{ $labels.instance }} does not see {{ $labels.source }}.",
+        "Panels and alerts on {{ $labels.source }} show nothing new.",
+    ),
+)

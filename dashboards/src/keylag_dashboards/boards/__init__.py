@@ -1,0 +1,22 @@
+"""The dashboards: panels and where they stand, one file for each."""
+
+from typing import Final
+
+from keylag_dashboards.boards import (
+    cache,
+    experiment,
+    revocation,
+    sql,
+    tokens,
+    workers,
+)
+from keylag_dashboards.model import Board
+
+BOARDS: Final[tuple[Board, ...]] = (
+    tokens.BOARD,
+    sql.BOARD,
+    cache.BOARD,
+    revocation.BOARD,
+    workers.BOARD,
+    experiment.BOARD,
+)

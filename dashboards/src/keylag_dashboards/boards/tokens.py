@@ -1,0 +1,162 @@
+"""Token calls: the one page for "auth is slow"."""
+
+from typing import Final
+
+from keylag_dashboards.blocks import TITLES
+from keylag_dashboards.config import OBJECTIVE_SECONDS, OBJECTIVE_SHARE
+from keylag_dashboards.model import Board, Panel, Row
+from keylag_dashboards.queries.tokens import AGES, QUERIES
+
+STACK: Final = {title: f"block_{block}" for block, title in TITLES.items()}
+_BEFORE: Final = tuple(age for age in AGES if age != "now")
+
+
+def _split(title: str, name: str, look: str) -> Panel:
+    """Return a table of the stack, split by a label."""
+    return Panel(
+        f"By {title}",
+        f"{look} Columns after `wall` are a call's mean and add up to it.",
+        "s",
+        "table",
+        {
+            "calls per second": f"by_{name}_rate",
+            "wall": f"by_{name}_wall",
+            **{title: f"by_{name}_{block}" for block, title in TITLES.items()},
+        },
+        width=24,
+        units={"calls per second": "reqps"},
+    )
+
+
+OVERVIEW: Final = Row(
+    "All token calls",
+    (
+        Panel(
+            "Calls per second",
+            "A jump in GET: services validate more, or cache validations less.",
+            "reqps",
+            "lines",
+            {"{{http_request_method}}": "rate"},
+            width=8,
+        ),
+        Panel(
+            "Mean time of a call",
+            "Which of the calls became slow; the sections below say why.",
+            "s",
+            "lines",
+            {"{{http_request_method}}": "mean"},
+            width=8,
+        ),
+        Panel(
+            "Calls not in time",
+            f"Share of calls over {OBJECTIVE_SECONDS} s or answered 5xx, in 5 minutes;"
+            f" the objective allows {1 - OBJECTIVE_SHARE:.0%}.",
+            "percentunit",
+            "lines",
+            {"{{job}}": "slow"},
+            width=8,
+        ),
+        Panel(
+            "Refused and failed calls",
+            "4xx is the callers' doing, 5xx Keystone's; a 401 may cost a hash too.",
+            "reqps",
+            "lines",
+            {"{{http_request_method}} {{http_response_status_code}}": "refused"},
+            empty="no call was refused",
+        ),
+        Panel(
+            "Authentications refused",
+            "Which method, and why: a service with an old password fails for ever.",
+            "reqps",
+            "lines",
+            {"{{keystone_auth_method}} {{error_type}}": "failures"},
+            empty="no authentication was refused",
+        ),
+        Panel(
+            "SQL statements per call",
+            "Each is a round trip; more after an upgrade or with a cold cache.",
+            "short",
+            "lines",
+            {"{{http_request_method}}": "statements"},
+            leads_to=("sql",),
+        ),
+        Panel(
+            "Cache calls per call",
+            "Each is a round trip; none at all is a cache without a backend.",
+            "short",
+            "lines",
+            {"{{http_request_method}}": "cache_calls"},
+            leads_to=("cache",),
+        ),
+    ),
+)
+
+BY_METHOD: Final = Row(
+    "$method /v3/auth/tokens",
+    (
+        Panel(
+            "Time per call, by block",
+            "The stack adds up to the wall time: the widest block is where to begin.",
+            "s",
+            "stacked",
+            STACK,
+            leads_to=("sql", "cache", "revocation", "workers"),
+        ),
+        Panel(
+            "Share of a call's time",
+            "A block whose share grows while the others keep theirs is the cause.",
+            "s",
+            "share",
+            STACK,
+        ),
+        Panel(
+            "Latency",
+            "A p99 far above p50 is few slow calls: a cold cache, a stall.",
+            "s",
+            "lines",
+            {"p50": "p50", "p95": "p95", "p99": "p99"},
+        ),
+        Panel(
+            "Latency, all calls",
+            "Two bands are two kinds of calls, such as cached and uncached ones.",
+            "s",
+            "heatmap",
+            {"{{le}}": "heat"},
+        ),
+        _split(
+            "authentication method",
+            "auth_method",
+            "Passwords and secrets pay for a hash, a token does not.",
+        ),
+        _split("status", "status", "Refused calls may cost as much as granted ones."),
+        _split("worker", "worker", "One slow worker is a sick host or a cold cache."),
+        Panel(
+            "Mean time, now and before",
+            "The same hour of another day tells load from change.",
+            "s",
+            "lines",
+            {age: f"wall {age}" for age in AGES},
+            empty="the data do not reach so far back yet",
+            empty_only=_BEFORE,
+        ),
+        Panel(
+            "Blocks, now and before",
+            "The row that differs most is what changed.",
+            "s",
+            "table",
+            {age: f"blocks {age}" for age in AGES},
+            empty="the data do not reach so far back yet",
+            empty_only=_BEFORE,
+        ),
+    ),
+    repeat="method",
+)
+
+BOARD: Final = Board(
+    name="tokens",
+    title="Keylag / Token calls",
+    purpose="Auth is slow: which calls, since when, and where their time goes.",
+    queries=QUERIES,
+    variables=("job", "instance", "method"),
+    rows=(OVERVIEW, BY_METHOD),
+)

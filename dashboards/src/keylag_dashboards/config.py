@@ -1,0 +1,64 @@
+"""What all dashboards and rules share: words of queries, objective, looks."""
+
+from collections.abc import Mapping
+from typing import Final
+
+TAG: Final = "keylag"
+UID_PREFIX: Final = "keylag-"
+TIME_RANGE: Final = ("now-1h", "now")
+REFRESH: Final = "30s"
+DATASOURCE: Final = "${datasource}"
+IMPORT_INPUT: Final = "DS_PROMETHEUS"
+"""The name by which Grafana's Import page asks for the data source."""
+OLDEST_GRAFANA: Final = "10.1.0"
+"""The Grafana whose schema the dashboards have; newer ones migrate it by themselves."""
+
+ROUTE: Final = "/v3/auth/tokens"
+OBJECTIVE_SECONDS: Final = 1
+"""A token call that takes longer than this is slow; a bucket's bound."""
+OBJECTIVE_SHARE: Final = 0.99
+"""How many of the token calls are to be answered in time and without a 5xx."""
+
+_KEYSTONE: Final = 'job=~"$job", instance=~"$instance"'
+_TOKENS: Final = f'{_KEYSTONE}, http_route="{ROUTE}", http_request_method=~"$method"'
+WORDS: Final[Mapping[str, str]] = {
+    "KEYSTONE": _KEYSTONE,
+    "TOKENS": _TOKENS,
+    "ARMS": f'{_TOKENS}, keylag_run=~"$run"',
+    "ARM_WORKERS": f'{_KEYSTONE}, keylag_run=~"$run"',
+    "RECORDED": 'job=~"$job", http_request_method=~"$method"',
+    "EXPORTER": 'instance=~"$exporter"',
+    "TOKENS_LOG": f'instance=~"$exporter", route=~"$method {ROUTE}"',
+    "MEMCACHED": 'instance=~"$memcached"',
+    "RATE": "$__rate_interval",
+    "ALL_TOKENS": f'http_route="{ROUTE}"',
+    "IN_TIME": f'http_route="{ROUTE}", le=~"{OBJECTIVE_SECONDS}(\\\\.0)?"',
+}
+"""What a query writes in capitals, and the matchers or the range it stands for.
+
+The last two are for rules, which know no variables.
+"""
+
+COLORS: Final[Mapping[str, str]] = {
+    "sql": "blue",
+    "cache": "green",
+    "revocation": "red",
+    "password_hash": "orange",
+    "token_crypto": "purple",
+    "orm": "light-blue",
+    "other": "gray",
+}
+"""The blocks of the headline stack have the same colour everywhere."""
+
+SOURCES: Final[Mapping[str, str]] = {
+    "keylag_slow_log_": "`keylag-exporter slow-log`, beside the database",
+    "keylag_proxysql_": "`keylag-exporter proxysql`, beside ProxySQL",
+    "keylag_revocations_": "`keylag-exporter revocations`, beside the database",
+    "keylag_uwsgi_": "`keylag-exporter uwsgi`, beside Keystone",
+    "keylag_exporter_": "`keylag-exporter`",
+    "memcached_": "`keylag-exporter memcached` or the official memcached_exporter",
+    "keylag:": "the recording rules of dashboards/generated/rules",
+    "keystone_": "`keylag-otel`, inside Keystone",
+    "http_server_": "`keylag-otel`, inside Keystone",
+}
+"""How the name of a metric begins, and who sends it: shown where there is no data."""

@@ -1,0 +1,46 @@
+"""The names of all metrics, as Prometheus has them, from where they are declared."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from keylag_exporters import collector, sources
+from keylag_otel import instruments
+from keylag_otel.instruments import Instrument
+
+UNIT_SUFFIXES: Final = {"s": "_seconds", "By": "_bytes"}
+"""What the Collector's Prometheus exporter adds to a name for its unit."""
+HISTOGRAM_SERIES: Final = ("_bucket", "_count", "_sum")
+
+
+def instruments_by_kind() -> Iterator[tuple[Instrument, str]]:
+    """Yield every metric of keylag-otel with its kind."""
+    yield instruments.REQUEST_DURATION, "histogram"
+    yield instruments.PHASE_TIME, "counter"
+    for kind, table in (
+        ("counter", instruments.COUNTERS),
+        ("counter", instruments.TALLIES),
+        ("gauge", instruments.GAUGES),
+    ):
+        for instrument in table.values():
+            yield instrument, kind
+
+
+def prometheus_name(instrument: Instrument, kind: str) -> str:
+    """Return the name in Prometheus; counters end in `_total`."""
+    name = instrument.name.replace(".", "_")
+    suffix = UNIT_SUFFIXES.get(instrument.unit, "")
+    return f"{name}{suffix}{'_total' if kind == 'counter' else ''}"
+
+
+def declared() -> frozenset[str]:
+    """Return the name of every series that collectors and exporters may send."""
+    exported = (metric for kind in sources.kinds() for metric in kind.metrics)
+    families = [
+        *((prometheus_name(one, kind), kind) for one, kind in instruments_by_kind()),
+        *((one.name, one.kind) for one in (*exported, *collector.METRICS)),
+    ]
+    return frozenset(
+        name + suffix
+        for name, kind in families
+        for suffix in (HISTOGRAM_SERIES if kind == "histogram" else ("",))
+    )

@@ -1,0 +1,66 @@
+"""What a dashboard is made of; `render` makes Grafana's JSON of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["lines", "stacked", "share", "heatmap", "stat", "table"]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel: a title, what to look for, a unit of Grafana's, and queries."""
+
+    title: str
+    look: str
+    unit: str
+    kind: Kind
+    queries: Mapping[str, str]
+    """Legend, or heading of a table's column, to the name of the query."""
+    width: int = 12
+    """Of the 24 columns of a page."""
+    units: Mapping[str, str] | None = None
+    """Units of single columns of a table, by heading."""
+    empty: str = ""
+    """Why it has no data on a healthy stack, if that is so; shown to the reader."""
+    empty_only: tuple[str, ...] = ()
+    """The legends that this is about; all, if none is named."""
+    leads_to: tuple[str, ...] = ()
+    """Names of the dashboards that take a question further."""
+
+    def may_be_empty(self, legend: str) -> bool:
+        """Tell whether a query of this panel may have no data on a healthy stack."""
+        return bool(self.empty) and legend in (self.empty_only or self.queries)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Panels with a heading, repeated for each value of a variable if one is given."""
+
+    title: str
+    panels: tuple[Panel, ...]
+    repeat: str = ""
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """Marks on the time axis: a name, a query and a colour."""
+
+    name: str
+    query: str
+    color: str
+
+
+@dataclass(frozen=True)
+class Board:
+    """One dashboard: its name makes the uid and the file's name."""
+
+    name: str
+    title: str
+    purpose: str
+    queries: Mapping[str, str]
+    """By name, with words in capitals: see `promql`."""
+    variables: tuple[str, ...]
+    """Names in `variables.VARIABLES`."""
+    rows: tuple[Row, ...]
+    annotations: tuple[Annotation, ...] = ()

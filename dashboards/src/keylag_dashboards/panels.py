@@ -1,0 +1,132 @@
+"""The kinds of panels: each takes a panel and returns a builder with its looks."""
+
+from collections.abc import Callable, Iterator, Mapping
+from string import ascii_uppercase
+from typing import Any, Final
+
+from grafana_foundation_sdk.builders import (
+    common,
+    heatmap,
+    prometheus,
+    stat,
+    table,
+    timeseries,
+)
+from grafana_foundation_sdk.models import common as looks
+from grafana_foundation_sdk.models import dashboard as models
+from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+from keylag_dashboards.blocks import TITLES
+from keylag_dashboards.config import COLORS
+from keylag_dashboards.model import Kind, Panel
+
+Made = Any
+"""A builder of the SDK; each kind of panel has a class of its own, and no base."""
+
+HEIGHT: Final = 8
+LETTERS: Final = ascii_uppercase
+HIDDEN: Final = ("Time", "__name__")
+
+
+def over_time(query: str, legend: str) -> prometheus.Dataquery:
+    """Return a query over the time that is shown; its exemplars lead to traces."""
+    made = prometheus.Dataquery().expr(query).legend_format(legend).range()
+    return made.exemplar(exemplar="_bucket" in query)
+
+
+def _for_heat(query: str, legend: str) -> prometheus.Dataquery:
+    return over_time(query, legend).format(PromQueryFormat.HEATMAP)
+
+
+def _for_rows(query: str, legend: str) -> prometheus.Dataquery:
+    made = prometheus.Dataquery().expr(query).legend_format(legend).instant()
+    return made.format(PromQueryFormat.TABLE)
+
+
+TARGETS: Final[Mapping[Kind, Callable[[str, str], prometheus.Dataquery]]] = {
+    "heatmap": _for_heat,
+    "table": _for_rows,
+    "stat": lambda query, legend: over_time(query, legend).exemplar(exemplar=False),
+}
+"""How a kind asks, where it is not over time."""
+
+
+def _lines(panel: Panel) -> Made:
+    legend = common.VizLegendOptions().show_legend(show_legend=True)
+    legend = legend.display_mode(looks.LegendDisplayMode.TABLE).calcs(["mean", "max"])
+    legend = legend.placement(looks.LegendPlacement.RIGHT)
+    tooltip = common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI)
+    made = timeseries.Panel().unit(panel.unit).min(0).legend(legend).tooltip(tooltip)
+    made = made.fill_opacity(10).show_points(looks.VisibilityMode.NEVER)
+    return _colored(made)
+
+
+def _stacked(panel: Panel) -> Made:
+    stacking = common.StackingConfig().mode(looks.StackingMode.NORMAL)
+    return _lines(panel).stacking(stacking).fill_opacity(60).line_width(0)
+
+
+def _share(panel: Panel) -> Made:
+    stacking = common.StackingConfig().mode(looks.StackingMode.PERCENT)
+    return _stacked(panel).stacking(stacking)
+
+
+def _colored(made: Made) -> Made:
+    """Give each block of the headline stack its own colour, wherever it is shown."""
+    for block, color in COLORS.items():
+        fixed = models.DynamicConfigValue(
+            "color", {"mode": "fixed", "fixedColor": color}
+        )
+        made = made.override_by_name(TITLES[block], [fixed])
+    return made
+
+
+def _heatmap(panel: Panel) -> Made:
+    color = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME)
+    color = color.scheme("Oranges").steps(64)
+    axis = heatmap.YAxisConfig().unit(panel.unit)
+    made = heatmap.Panel().calculate(calculate=False).color(color).y_axis(axis)
+    return made.unit(panel.unit).cell_gap(1).show_legend().show_tooltip()
+
+
+def _stat(panel: Panel) -> Made:
+    reduce = common.ReduceDataOptions().calcs(["lastNotNull"]).values(values=False)
+    return stat.Panel().unit(panel.unit).reduce_options(reduce)
+
+
+def _table(panel: Panel) -> Made:
+    """Return a table: a row for each set of labels, a column for each query."""
+    made = table.Panel().unit(panel.unit).show_header(show_header=True)
+    merged = models.DataTransformerConfig("merge", options={})
+    hidden = {"excludeByName": dict.fromkeys(HIDDEN, True)}
+    tidy = models.DataTransformerConfig("organize", options=hidden)
+    made = made.with_transformation(merged).with_transformation(tidy)
+    for heading, value in _columns(panel):
+        made = made.override_by_name(value, list(_column(panel, heading)))
+    return made
+
+
+def _columns(panel: Panel) -> Iterator[tuple[str, str]]:
+    """Yield the headings and what Grafana calls the columns."""
+    if len(panel.queries) == 1:
+        yield next(iter(panel.queries)), "Value"
+        return
+    for letter, heading in zip(LETTERS, panel.queries, strict=False):
+        yield heading, f"Value #{letter}"
+
+
+def _column(panel: Panel, heading: str) -> Iterator[models.DynamicConfigValue]:
+    yield models.DynamicConfigValue("displayName", heading)
+    if panel.units and heading in panel.units:
+        yield models.DynamicConfigValue("unit", panel.units[heading])
+
+
+KINDS: Final[Mapping[Kind, Callable[[Panel], Made]]] = {
+    "lines": _lines,
+    "stacked": _stacked,
+    "share": _share,
+    "heatmap": _heatmap,
+    "stat": _stat,
+    "table": _table,
+}

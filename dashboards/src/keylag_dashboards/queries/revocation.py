@@ -1,0 +1,50 @@
+"""Revocation: what a check costs, what it fetches, and the table behind it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+PARTS: Final[Mapping[str, str]] = {
+    "SQL": 'keystone_phase=~"sql|sql_pool|orm"',
+    "cache": 'keystone_phase="cache"',
+    "matching": 'keystone_phase="revocation_match"',
+    "other": 'keystone_phase!~"sql|sql_pool|orm|cache|revocation_match"',
+}
+"""What a check is made of."""
+_CALLS: Final = """sum(
+    rate(http_server_request_duration_seconds_count{TOKENS}[RATE]))"""
+_CHECKS: Final = """keystone_cache_memoized_calls_total{
+    KEYSTONE, keystone_cache_function=~".*check_revocation.*\""""
+
+QUERIES: Final[Mapping[str, str]] = {
+    **{
+        f"check {part}": f"""sum(rate(keystone_request_phase_time_seconds_total{{
+            TOKENS, keystone_operation="check_revocation",
+            {matchers}}}[RATE])) / {_CALLS}"""
+        for part, matchers in PARTS.items()
+    },
+    "checks": f"""sum by (keystone_cache_result) (
+        rate({_CHECKS}}}[RATE]))""",
+    "fetched": """sum by (keystone_revocation_kind) (
+        rate(keystone_revocation_events_fetched_total{KEYSTONE}[RATE]))""",
+    "written": """sum by (keystone_revocation_kind) (
+        rate(keystone_revocation_events_written_total{KEYSTONE}[RATE]))""",
+    "server": """sum by (operation) (rate(
+        keylag_slow_log_statement_duration_seconds_sum{
+            EXPORTER, table_class="revocation_event"}[RATE]))""",
+    "live": "sum by (kind) (keylag_revocations_live_events{EXPORTER})",
+    "expired": "sum(keylag_revocations_expired_events{EXPORTER})",
+    "limit": "max(keylag_revocations_count_limit{EXPORTER})",
+    "growth": "sum(rate(keylag_revocations_inserted_total{EXPORTER}[RATE]))",
+    "oldest": "max(keylag_revocations_oldest_event_age_seconds{EXPORTER})",
+    "per_check": "max by (token_age) (keylag_revocations_events_per_check{EXPORTER})",
+    "predicted": """max by (token_age) (
+        keylag_revocations_predicted_check_seconds{EXPORTER})""",
+    "indexes": """min by (columns, since) (
+        keylag_revocations_index_present{EXPORTER})""",
+    "deleted": """sum by (http_response_status_code) (increase(
+        http_server_request_duration_seconds_count{KEYSTONE,
+            http_route="/v3/auth/tokens",
+            http_request_method="DELETE"}[RATE])) > 0""",
+    "flushed": """sum by (keystone_cache_region) (
+        increase(keystone_cache_invalidations_total{KEYSTONE}[RATE])) > 0""",
+}

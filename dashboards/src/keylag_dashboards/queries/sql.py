@@ -1,0 +1,114 @@
+"""SQL: from inside Keystone, from inside the database, and from ProxySQL."""
+
+from collections.abc import Mapping
+from typing import Final
+
+_CALLS: Final = """sum(
+    rate(http_server_request_duration_seconds_count{TOKENS}[RATE]))"""
+_CLIENT: Final = """sum(rate(keystone_request_phase_time_seconds_total{
+    TOKENS, keystone_phase="sql"}[RATE]))"""
+_SERVER: Final = """sum(rate(
+    keylag_slow_log_statement_duration_seconds_sum{TOKENS_LOG}[RATE]))"""
+_STATEMENTS: Final = """sum(
+    rate(keystone_request_sql_statements_total{TOKENS}[RATE]))"""
+
+
+def _log(counter: str, by: str = "table_class") -> str:
+    return f"""sum by ({by}) (
+        rate(keylag_slow_log_{counter}{{EXPORTER}}[RATE]))"""
+
+
+def _top(counter: str) -> str:
+    """Return the fifteen classes with most time, with a counter of theirs."""
+    text = (
+        "max by (id, table_class, fingerprint) (keylag_slow_log_class_info{EXPORTER})"
+    )
+    by = "id, table_class"
+    return f"""{_log(counter, by)} * on ({by}) group_right () {text}
+        and on ({by}) topk(15, {_log("query_time_seconds_total", by)})"""
+
+
+def _digest(counter: str) -> str:
+    """Return ProxySQL's fifteen digests with most time, with a counter of theirs."""
+    time = """sum by (digest) (
+        rate(keylag_proxysql_digest_time_seconds_total{EXPORTER}[RATE]))"""
+    return f"""sum by (digest) (
+        rate(keylag_proxysql_digest_{counter}{{EXPORTER}}[RATE]))
+        * on (digest) group_right ()
+        max by (digest, digest_text) (keylag_proxysql_digest_info{{EXPORTER}})
+        and on (digest) topk(15, {time})"""
+
+
+QUERIES: Final[Mapping[str, str]] = {
+    "client": f"{_CLIENT} / {_CALLS}",
+    "server": f"{_SERVER} / {_CALLS}",
+    "between": f"({_CLIENT} - {_SERVER}) / {_STATEMENTS}",
+    "round_trips": """sum by (http_request_method) (
+        rate(keystone_request_sql_statements_total{TOKENS}[RATE]))
+        / sum by (http_request_method) (
+        rate(http_server_request_duration_seconds_count{TOKENS}[RATE]))""",
+    "operation_client": f"""sum by (operation) (label_replace(
+        rate(keystone_request_phase_time_seconds_total{{
+            TOKENS, keystone_phase="sql"}}[RATE]),
+        "operation", "$1", "keystone_operation", "(.*)"))
+        / on () group_left () {_CALLS}""",
+    "operation_server": f"""sum by (operation) (rate(
+        keylag_slow_log_statement_duration_seconds_sum{{TOKENS_LOG}}[RATE]))
+        / on () group_left () {_CALLS}""",
+    "operation_logged": f"""sum by (operation) (rate(
+        keylag_slow_log_statement_duration_seconds_count{{
+            TOKENS_LOG}}[RATE]))
+        / on () group_left () {_CALLS}""",
+    "class_sent": """sum by (table_class) (label_replace(
+        rate(keystone_sql_statements_total{KEYSTONE}[RATE]),
+        "table_class", "$1", "keystone_sql_table_class", "(.*)"))""",
+    "class_rows": """sum by (table_class) (label_replace(
+        rate(keystone_sql_rows_total{KEYSTONE}[RATE]),
+        "table_class", "$1", "keystone_sql_table_class", "(.*)"))""",
+    "class_logged": _log("statement_duration_seconds_count"),
+    "class_server": _log("statement_duration_seconds_sum"),
+    "class_p95": """histogram_quantile(0.95, sum by (table_class, le) (rate(
+        keylag_slow_log_statement_duration_seconds_bucket{EXPORTER}[RATE])))""",
+    "pool_wait": f"""sum(rate(keystone_request_phase_time_seconds_total{{
+        TOKENS, keystone_phase="sql_pool"}}[RATE])) / {_CALLS}""",
+    "checkouts": "sum(rate(keystone_sql_pool_checkouts_total{KEYSTONE}[RATE]))",
+    "connects": "sum(rate(keystone_sql_connects_total{KEYSTONE}[RATE]))",
+    "waits": "sum(rate(keystone_sql_pool_waits_total{KEYSTONE}[RATE]))",
+    "errors": """sum by (keystone_sql_table_class, error_type) (
+        rate(keystone_sql_errors_total{KEYSTONE}[RATE]))""",
+    "retries": "sum(rate(keystone_sql_retries_total{KEYSTONE}[RATE]))",
+    "top_time": _top("query_time_seconds_total"),
+    "top_calls": _top("calls_total"),
+    "top_examined": _top("rows_examined_total"),
+    "top_sent": _top("rows_sent_total"),
+    "examined": f"{_log('rows_examined_total')} / {_log('rows_sent_total')}",
+    "lock_time": _log("lock_time_seconds_total"),
+    "full_scans": _log("full_scans_total"),
+    "temporary": _log("temporary_tables_total"),
+    "log_behind": "keylag_slow_log_behind_bytes{EXPORTER}",
+    "proxy_calls": """sum by (hostgroup) (
+        rate(keylag_proxysql_calls_total{EXPORTER}[RATE]))""",
+    "proxy_p95": """histogram_quantile(0.95, sum by (command, le) (rate(
+        keylag_proxysql_command_duration_seconds_bucket{EXPORTER}[RATE])))""",
+    "proxy_hits": """
+        sum(rate(keylag_proxysql_query_cache_hits_total{EXPORTER}[RATE]))
+        / sum(rate(keylag_proxysql_query_cache_lookups_total{EXPORTER}[RATE]))""",
+    "proxy_used": """sum by (hostgroup, server) (
+        keylag_proxysql_pool_used_connections{EXPORTER})""",
+    "proxy_free": """sum by (hostgroup, server) (
+        keylag_proxysql_pool_free_connections{EXPORTER})""",
+    "proxy_pool": """sum by (outcome) (
+        rate(keylag_proxysql_pool_requests_total{EXPORTER}[RATE]))""",
+    "proxy_timeouts": """sum(
+        rate(keylag_proxysql_pool_timeouts_total{EXPORTER}[RATE]))""",
+    "proxy_delayed": """sum(rate(
+        keylag_proxysql_pool_delayed_connections_total{EXPORTER}[RATE]))""",
+    "digest_time": _digest("time_seconds_total"),
+    "digest_calls": _digest("calls_total"),
+    "digest_rows": _digest("rows_sent_total"),
+    "multiplexing": """
+        sum(rate(keylag_proxysql_calls_total{
+            EXPORTER, hostgroup!="cache"}[RATE]))
+        / sum(keylag_proxysql_pool_used_connections{EXPORTER}
+            + keylag_proxysql_pool_free_connections{EXPORTER})""",
+}

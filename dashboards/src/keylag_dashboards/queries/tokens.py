@@ -1,0 +1,90 @@
+"""Token calls: rate, errors, latency, and the stack that adds up to it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from keylag_dashboards.blocks import MATCHERS
+
+AGES: Final[Mapping[str, str]] = {
+    "now": "",
+    "an hour ago": " offset 1h",
+    "a day ago": " offset 1d",
+    "a week ago": " offset 1w",
+}
+SPLITS: Final[Mapping[str, str]] = {
+    "auth_method": "keystone_auth_method",
+    "status": "http_response_status_code",
+    "worker": "instance",
+}
+"""What the stack is split by, and the label that has it."""
+
+_COUNT: Final = "http_server_request_duration_seconds_count"
+_SUM: Final = "http_server_request_duration_seconds_sum"
+_PHASES: Final = "keystone_request_phase_time_seconds_total"
+
+
+def _per_call(metric: str, by: str) -> str:
+    """Return a metric's growth per token call, by a label."""
+    return f"""sum by ({by}) (rate({metric}{{TOKENS}}[RATE]))
+        / sum by ({by}) (rate({_COUNT}{{TOKENS}}[RATE]))"""
+
+
+def _block(matchers: str, by: str = "") -> str:
+    """Return a block's time per call; a block that nothing ran in took no time."""
+    grouped = f"sum by ({by})" if by else "sum"
+    calls = f"{grouped} (rate({_COUNT}{{TOKENS}}[RATE]))"
+    spent = f"{grouped} (rate({_PHASES}{{TOKENS, {matchers}}}[RATE]))"
+    return f"({spent} or 0 * {calls}) / {calls}"
+
+
+def _quantile(share: float) -> str:
+    return f"""histogram_quantile({share}, sum by (le) (
+        rate(http_server_request_duration_seconds_bucket{{TOKENS}}[RATE])))"""
+
+
+def _blocks(prefix: str, by: str = "") -> dict[str, str]:
+    return {f"{prefix}_{name}": _block(m, by) for name, m in MATCHERS.items()}
+
+
+def _splits() -> dict[str, str]:
+    found = {}
+    for name, label in SPLITS.items():
+        found[f"by_{name}_rate"] = f"sum by ({label}) (rate({_COUNT}{{TOKENS}}[RATE]))"
+        found[f"by_{name}_wall"] = _per_call(_SUM, label)
+        found |= _blocks(f"by_{name}", label)
+    return found
+
+
+QUERIES: Final[Mapping[str, str]] = {
+    "rate": f"sum by (http_request_method) (rate({_COUNT}{{TOKENS}}[RATE]))",
+    "refused": f"""sum by (http_request_method, http_response_status_code) (
+        rate({_COUNT}{{TOKENS, http_response_status_code=~"[45].."}}[RATE]))""",
+    "failures": """sum by (keystone_auth_method, error_type) (
+        rate(keystone_auth_failures_total{KEYSTONE}[RATE]))""",
+    "mean": _per_call(_SUM, "http_request_method"),
+    "slow": """keylag:token_calls_not_in_time:ratio_rate5m{job=~"$job"}""",
+    "statements": _per_call(
+        "keystone_request_sql_statements_total", "http_request_method"
+    ),
+    "cache_calls": _per_call(
+        "keystone_request_cache_calls_total", "http_request_method"
+    ),
+    "p50": _quantile(0.5),
+    "p95": _quantile(0.95),
+    "p99": _quantile(0.99),
+    "heat": """sum by (le) (
+        increase(http_server_request_duration_seconds_bucket{TOKENS}[RATE]))""",
+    **_blocks("block"),
+    **_splits(),
+    **{
+        f"wall {age}": f"""sum(keylag:token_block_seconds:rate5m{{RECORDED}}{offset})
+            / sum(keylag:token_calls:rate5m{{RECORDED}}{offset})"""
+        for age, offset in AGES.items()
+    },
+    **{
+        f"blocks {age}": f"""
+            sum by (block) (keylag:token_block_seconds:rate5m{{RECORDED}}{offset})
+            / on () group_left () sum(keylag:token_calls:rate5m{{RECORDED}}{offset})"""
+        for age, offset in AGES.items()
+    },
+}

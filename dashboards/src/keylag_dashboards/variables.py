@@ -1,0 +1,59 @@
+"""The variables that dashboards choose from: each asks Prometheus for a label."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from keylag_dashboards.config import ROUTE
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A choice of values of a label; all of them unless `first` names some."""
+
+    label: str
+    description: str
+    query: str
+    first: tuple[str, ...] = ()
+    every: str = ".+"
+    """What `All` stands for."""
+
+
+_REQUESTS: Final = "http_server_request_duration_seconds_count"
+_OF_JOB: Final = f'{_REQUESTS}{{job=~"$job"}}'
+_TOKENS: Final = f'{_REQUESTS}{{job=~"$job", http_route="{ROUTE}"}}'
+
+VARIABLES: Final[Mapping[str, Variable]] = {
+    "job": Variable(
+        "Job",
+        "Keystone's service name (OTEL_SERVICE_NAME)",
+        f"label_values({_REQUESTS}, job)",
+    ),
+    "instance": Variable(
+        "Instance",
+        "Keystone's workers, as host/number",
+        f"label_values({_OF_JOB}, instance)",
+    ),
+    "method": Variable(
+        "Method",
+        "POST issues a token, GET validates one, DELETE revokes one",
+        f"label_values({_TOKENS}, http_request_method)",
+        first=("POST", "GET"),
+    ),
+    "exporter": Variable(
+        "Exporter",
+        "Where keylag-exporter is scraped",
+        "label_values(keylag_exporter_source_up, instance)",
+    ),
+    "memcached": Variable(
+        "memcached",
+        "Where memcached's exporter is scraped",
+        "label_values(memcached_up, instance)",
+    ),
+    "run": Variable(
+        "Run",
+        "The arms of an experiment: the resource attribute keylag.run",
+        f"label_values({_TOKENS}, keylag_run)",
+        every=".*",
+    ),
+}

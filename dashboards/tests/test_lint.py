@@ -1,0 +1,193 @@
+"""The rules of Grafana's own dashboard linter, and some of ours.
+
+A rule that is not followed to the letter says so at its test, and in `.lint`.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from keylag_dashboards import render
+from keylag_dashboards.boards import BOARDS
+from keylag_dashboards.metrics import declared
+from keylag_dashboards.model import Board, Panel
+from keylag_dashboards.promql import expand, metric_names
+from keylag_dashboards.rules import recorded
+from keylag_dashboards.variables import VARIABLES
+
+ALL = pytest.mark.parametrize("board", BOARDS, ids=[board.name for board in BOARDS])
+UNITS = {"s", "short", "reqps", "ops", "percentunit", "bytes", "Bps"}
+"""Those of Grafana's units that are used here."""
+ANNOTATED = re.compile(r"(?P<metric>[\w:]+)\{(?P<matchers>[^}]*)\}")
+RANGE = re.compile(r"(\w+)\([^()]*\{[^{}]*\}\[([^\]]+)\]")
+KNOWN = declared() | {one.name for one in recorded()}
+
+
+def panels(board: Board) -> list[Panel]:
+    """Return all panels of a board."""
+    return [panel for row in board.rows for panel in row.panels]
+
+
+def queries(board: Board) -> dict[str, str]:
+    """Return all queries of a board as Prometheus gets them."""
+    return {name: expand(query) for name, query in board.queries.items()}
+
+
+def rendered(board: Board) -> Iterator[dict[str, Any]]:
+    """Yield the panels of a board as Grafana gets them."""
+    made = render.provisioned(board)["panels"]
+    return (panel for panel in made if panel["type"] != "row")
+
+
+@ALL
+def test_every_metric_is_declared(board) -> None:
+    """A name that nobody sends would be a panel without data for ever."""
+    unknown = {
+        name: metric_names(query) - KNOWN for name, query in queries(board).items()
+    }
+
+    assert {name: metrics for name, metrics in unknown.items() if metrics} == {}
+    assert all(metric_names(query) for query in queries(board).values())
+
+
+@ALL
+def test_every_query_is_shown(board) -> None:
+    """Tables hold no query that no panel asks, and panels none that is not there."""
+    asked = {name for panel in panels(board) for name in panel.queries.values()}
+    asked |= {annotation.query for annotation in board.annotations}
+
+    assert asked == set(board.queries)
+
+
+@ALL
+def test_panels_have_title_description_and_unit(board) -> None:
+    """panel-title-description, panel-units and panel-no-targets, for all types."""
+    for panel in rendered(board):
+        assert panel["title"]
+        assert panel["description"].endswith(".")
+        assert panel["fieldConfig"]["defaults"]["unit"] in UNITS
+        assert panel["targets"]
+
+
+@ALL
+def test_titles_are_unique(board) -> None:
+    """A panel can be named in a talk."""
+    titles = [panel.title for panel in panels(board)]
+
+    assert len(titles) == len(set(titles))
+
+
+@ALL
+def test_panels_explain_themselves_without_data(board) -> None:
+    """Who sends a panel's metrics stands where its data would be."""
+    for panel in rendered(board):
+        assert "`" in panel["fieldConfig"]["defaults"]["noValue"] or (
+            "recording rules" in panel["fieldConfig"]["defaults"]["noValue"]
+        )
+
+
+@ALL
+def test_what_may_be_empty_says_why(board) -> None:
+    """The reason stands in the panel's description, and names legends that exist."""
+    for panel, made in zip(panels(board), rendered(board), strict=True):
+        assert ("Empty when healthy: " in made["description"]) == bool(panel.empty)
+        assert set(panel.empty_only) <= set(panel.queries)
+
+
+@ALL
+def test_rates_are_over_grafanas_interval(board) -> None:
+    """target-rate-interval: the window follows the zoom and the scrape interval."""
+    for query in queries(board).values():
+        bare = re.sub(r'"[^"]*"', "", query)
+        found = RANGE.findall(bare)
+        assert len(found) == bare.count("["), query
+        for function, window in found:
+            wanted = "$__rate_interval" if function == "rate" else "$__r"
+            assert window.startswith(wanted), query
+
+
+@ALL
+def test_counters_are_seen_as_rates(board) -> None:
+    """target-counter-agg: a counter by itself only tells when the process began."""
+    for query in queries(board).values():
+        for found in ANNOTATED.finditer(query):
+            if found["metric"].endswith("_total"):
+                before, after = query[: found.start()], query[found.end() :]
+                assert before.rstrip().endswith(("rate(", "increase("))
+                assert after.startswith("[")
+
+
+@ALL
+def test_every_series_is_chosen_by_variables(board) -> None:
+    """target-job and target-instance, with a difference.
+
+    What Keystone sends is chosen by $job and $instance.  An exporter is another
+    job, so its metrics are chosen by a variable for its own address; what is
+    recorded has lost the instance.
+    """
+    for query in queries(board).values():
+        for metric, matchers in ANNOTATED.findall(query):
+            wanted = {
+                "keylag": ('instance=~"$exporter"',),
+                "memcached": ('instance=~"$memcached"',),
+                "keylag:token": ('job=~"$job"',),
+            }.get(metric.partition("_")[0], ('job=~"$job"', 'instance=~"$instance"'))
+            assert all(matcher in matchers for matcher in wanted), query
+
+
+@ALL
+def test_variables_are_as_the_linter_wants_them(board) -> None:
+    """template-datasource, template-job, template-instance, on-time-change-reload.
+
+    $run differs: outside experiments the label is not there, so all is `.*`.
+    """
+    source, *variables = render.provisioned(board)["templating"]["list"]
+
+    assert (source["name"], source["type"], source["query"]) == (
+        "datasource",
+        "datasource",
+        "prometheus",
+    )
+    assert [one["name"] for one in variables][:2] == ["job", "instance"]
+    for one in variables:
+        assert one["multi"]
+        assert one["includeAll"]
+        assert one["allValue"] == (".*" if one["name"] == "run" else ".+")
+        assert one["refresh"] == 2
+
+
+@ALL
+def test_every_variable_is_used_and_every_used_one_is_there(board) -> None:
+    """A choice that changes nothing misleads; one that is missing finds nothing."""
+    text = " ".join(queries(board).values())
+    asked = " ".join(VARIABLES[name].query for name in board.variables)
+    used = set(re.findall(r"\$(\w+)", text + asked)) - {
+        "1",
+        "__rate_interval",
+        "__range",
+    }
+
+    assert used == set(board.variables)
+
+
+@ALL
+def test_dashboards_are_not_edited_in_place(board) -> None:
+    """uneditable-dashboard: changes belong into the tables, or into a copy."""
+    made = render.provisioned(board)
+
+    assert not made["editable"]
+    assert made["graphTooltip"] == 1
+    assert made["schemaVersion"] == 36
+
+
+@ALL
+def test_panels_fill_their_rows(board) -> None:
+    """Every line of panels is 24 columns wide, so that no gap looks like a loss."""
+    for row in board.rows:
+        width = 0
+        for panel in row.panels:
+            width = width % 24 + panel.width
+            assert width <= 24, panel.title
+        assert width == 24, row.title

@@ -1,0 +1,48 @@
+"""Words in capitals, names of metrics, and blocks as matchers."""
+
+import re
+
+import pytest
+
+from keylag_dashboards.blocks import MATCHERS, TITLES
+from keylag_dashboards.promql import expand, metric_names
+from keylag_otel.model import BLOCK_OF_CELL, BLOCKS, CELLS
+
+
+def test_words_in_capitals_stand_for_matchers_and_ranges() -> None:
+    """What is filled in is a query that Grafana takes."""
+    query = expand('rate(x_total{MEMCACHED, a="b"}\n    [RATE])')
+
+    assert query == 'rate(x_total{instance=~"$memcached", a="b"} [$__rate_interval])'
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("up", {"up"}),
+        ('sum by (job, le) (rate(a_bucket{le="1"}[5m])) / b:c', {"a_bucket", "b:c"}),
+        ("a * on (x) group_left (y) b offset 1d > 0.5", {"a", "b"}),
+        ("a unless on () b and topk(15, c) or vector(0)", {"a", "b", "c"}),
+        ('label_replace(a{x="}"}, "new", "$1", "old", "(.*)")', {"a"}),
+    ],
+)
+def test_names_of_metrics(query: str, names: set[str]) -> None:
+    """Functions, labels, strings and numbers are no metrics."""
+    assert metric_names(query) == names
+
+
+def test_blocks_divide_the_cells_as_the_model_does() -> None:
+    """Each cell is chosen by the matchers of its own block and by no others."""
+    pattern = re.compile(r'keystone_operation!~"(.*)", keystone_phase=~"(.*)"')
+    for cell, (phase, operation) in CELLS.items():
+        choosing = []
+        for block, matchers in MATCHERS.items():
+            others, phases = pattern.fullmatch(matchers).groups()
+            if re.fullmatch(phases, phase) and not re.fullmatch(others, operation):
+                choosing.append(block)
+        assert choosing == [BLOCK_OF_CELL[cell]]
+
+
+def test_every_block_has_a_title() -> None:
+    """The stack has all blocks, in the model's order."""
+    assert tuple(TITLES) == BLOCKS

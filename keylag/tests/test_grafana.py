@@ -1,0 +1,65 @@
+"""Grafana's service: where it finds its pages, its settings and the dashboards."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from keylag.services import SERVICES, grafana
+from keylag.services.base import Secrets, Site, StackOptions
+
+SITE = Site(
+    folder=Path("/stack"),
+    tools=None,
+    options=StackOptions(),
+    ports={"grafana": 3000, "prometheus": 9090},
+    secrets=Secrets("admin's", "database's"),
+)
+ENVIRONMENT = grafana.SERVICE.environment(SITE)
+
+
+@pytest.mark.parametrize("unpacked", [True, False], ids=["unpacked", "package"])
+def test_pages_are_beside_the_program_or_where_packages_put_them(
+    tmp_path: Path, *, unpacked: bool
+) -> None:
+    """An unpacked archive has them beside it, also when it is linked to."""
+    program = tmp_path / "grafana-11" / "bin" / "grafana"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    if unpacked:
+        defaults = tmp_path / "grafana-11" / "conf" / "defaults.ini"
+        defaults.parent.mkdir()
+        defaults.touch()
+    link = tmp_path / "grafana"
+    link.symlink_to(program)
+
+    wanted = program.parents[1] if unpacked else grafana.PACKAGED_HOME
+    assert grafana.home(link) == wanted
+
+
+def test_provisioning_gets_all_that_it_asks_the_environment_for() -> None:
+    """Grafana puts nothing where a variable is missing, and says so to nobody."""
+    files = list(Path(ENVIRONMENT["GF_PATHS_PROVISIONING"]).rglob("*.yaml"))
+    asked = {
+        name
+        for file in files
+        for name in re.findall(r"\$(\w+)", file.read_text(encoding="utf-8"))
+    }
+
+    assert {file.parent.name for file in files} == {"dashboards", "datasources"}
+    assert asked == {name for name in ENVIRONMENT if name.startswith("KEYLAG_")}
+
+
+def test_the_dashboards_are_those_that_are_generated() -> None:
+    """Six of them, each with the uid that links use."""
+    files = Path(ENVIRONMENT["KEYLAG_DASHBOARDS"]).glob("*.json")
+    uids = {json.loads(file.read_text(encoding="utf-8"))["uid"] for file in files}
+
+    names = ("tokens", "sql", "cache", "revocation", "workers", "experiment")
+    assert uids == {f"keylag-{name}" for name in names}
+
+
+def test_it_is_started_where_it_is_installed() -> None:
+    """A stack without Grafana is whole, and says nothing of it."""
+    assert (grafana.SERVICE in SERVICES) == grafana.is_there()

@@ -1,0 +1,46 @@
+"""Every query of every dashboard finds data in a healthy stack."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from traffic import Sent
+
+from keylag.stack import Stack
+from keylag_dashboards.boards import BOARDS
+from keylag_dashboards.check import GENERATED, questions, samples
+from keylag_dashboards.model import Board
+
+pytestmark = pytest.mark.stack
+
+
+def excused(board: Board) -> Iterator[tuple[str, str]]:
+    """Yield panel and legend of each query that says why it may be empty."""
+    for row in board.rows:
+        for panel in row.panels:
+            for legend in filter(panel.may_be_empty, panel.queries):
+                yield panel.title, legend
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=[board.name for board in BOARDS])
+def test_every_query_finds_data(stack: Stack, sent: Sent, board: Board) -> None:
+    """Panels, variables and annotations, as Grafana asks, after all kinds of calls."""
+    file: Path = GENERATED / f"{board.name}.json"
+    found = {
+        (one.where, one.legend, one.repeated): samples(
+            stack.url("prometheus"), one.query
+        )
+        for one in questions(json.loads(file.read_text(encoding="utf-8")))
+    }
+
+    empty = {key for key, count in found.items() if count == 0}
+    excuses = set(excused(board))
+    assert {key for key in empty if key[:2] not in excuses} == set()
+    assert len(found) > len(excuses)
+
+
+def test_a_query_that_cannot_be_parsed_is_an_error(stack: Stack) -> None:
+    """What finds nothing because it is wrong is not taken for a quiet system."""
+    with pytest.raises(ValueError, match="sum by"):
+        samples(stack.url("prometheus"), "sum by (job (up)")

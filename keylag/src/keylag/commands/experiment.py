@@ -15,13 +15,13 @@ from rich.markdown import Markdown
 from keylag.commands.common import explained
 from keylag.commands.load import INTERRUPTED
 from keylag.experiment import environment, journal, plan, report
+from keylag.experiment.arms import PLANS
 from keylag.experiment.journal import Folder, Journal
 from keylag.experiment.progress import say_block
 from keylag.experiment.run import Run
 from keylag.experiment.stacks import Stacks
 from keylag.state import CHECKOUT, locked, state_folder
 
-PLANS = CHECKOUT / "experiments"
 OUT = CHECKOUT / "out" / "experiments"
 SEEDS = 2**31
 

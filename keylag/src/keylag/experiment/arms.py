@@ -20,9 +20,12 @@ from keylag.record import load_secrets
 from keylag.services import keystone, mariadb, memcached, redis
 from keylag.services.base import HOST, Service, StackOptions
 from keylag.stack import Stack
+from keylag.state import CHECKOUT
 
 SERVICES: Final = (mariadb.SERVICE, memcached.SERVICE, keystone.SERVICE)
 REDIS_TOO: Final = (redis.SERVICE, *SERVICES)
+PLANS: Final = CHECKOUT / "experiments"
+"""Where plans lie, and WSGI modules of their own that an arm may name."""
 QUIET_DATABASE: Final = {"slow_query_log": "0"}
 """The usual stack logs every statement, which an experiment need not pay for."""
 EVENTS: Final = """\
@@ -46,6 +49,7 @@ def options_of(arm: Arm, hash_seed: int) -> StackOptions:
         module=arm.module,
         environment={
             "KEYLAG_SQL_COMMENT": "false",
+            "PYTHONPATH": str(PLANS),
             "PYTHONHASHSEED": str(hash_seed),
             **as_variables(arm.keystone),
             **arm.environment,

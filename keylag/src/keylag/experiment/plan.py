@@ -57,6 +57,7 @@ class Arm(_Strict):
     mariadb: Mapping[str, Scalar] = {}
     """Variables of the database server."""
     module: str = "keylag_otel.wsgi:application"
+    """The WSGI application; it may lie beside the plans."""
     environment: Mapping[str, str] = {}
     """More variables for Keystone's workers."""
     users: Annotated[int, Field(ge=1, le=100_000)] = 100

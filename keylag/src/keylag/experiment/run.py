@@ -20,6 +20,7 @@ FAILED_IN_A_ROW: Final = 3
 """Turns of one arm without a good request, after which the run gives up."""
 CLEAR: Final = "the answer is clear"
 TIME_OVER: Final = "the time is over"
+COULD_NOT_GO_ON: Final = "it could not go on"
 BLOCKS_DONE: Final = "all blocks are done"
 
 
@@ -89,7 +90,8 @@ class Run:
         except KeyboardInterrupt:
             self.journal.ended = INTERRUPTED
         except (StackError, ToolError, OSError) as error:
-            self.journal.ended = f"it could not go on: {error}"
+            self.journal.events.append(str(error))
+            self.journal.ended = COULD_NOT_GO_ON
         finally:
             self.journal.seconds = self.clock() - begun
             self.executor.stop()

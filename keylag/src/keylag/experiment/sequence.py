@@ -17,7 +17,7 @@ inference", Operations Research 2022).  By Ville's inequality the martingale
 
 passes 1/alpha with probability alpha at most; the interval is what it does not rule
 out.  A block's value is a difference of means or quantiles of many requests, which
-is close to normal; `experiments/simulate.py` shows what is left of the error.
+is close to normal; `bench/simulate.py` shows what is left of the error.
 """
 
 import math

@@ -17,12 +17,20 @@ from keylag.experiment.run import Sent
 from keylag.experiment.samples import rows_of
 from keylag.experiment.schedule import Turn
 from keylag.sending import send
-from keylag.stack import Stack
+from keylag.stack import Stack, StackError
 from keylag.tools import Tools
 
 FIRST_HASH_SEED: Final = 1
 CLOCK_STEP_SECONDS: Final = 0.5
 """Start times of a turn over which the clock was moved by more are worth nothing."""
+
+
+def _up(stack: Stack) -> None:
+    """Start a stack; once more if it fails, as on a machine that was asleep."""
+    try:
+        stack.up()
+    except StackError:
+        stack.up()
 
 
 class Stacks:
@@ -50,7 +58,7 @@ class Stacks:
             shutil.rmtree(stack.folder, ignore_errors=True)
             self._stacks[name] = stack
             with self._console.status(f"Starting {name}"):
-                stack.up()
+                _up(stack)
                 revoke(stack, arm)
 
     def renew(self, hash_seed: int) -> None:
@@ -59,10 +67,10 @@ class Stacks:
         def one(stack: Stack) -> None:
             more = {**stack.options.environment, "PYTHONHASHSEED": str(hash_seed)}
             options = replace(stack.options, environment=more)
-            if stack.is_up():
+            try:
                 stack.restart("keystone", options=options)
-            else:
-                stack.up()  # something died; its data is still there
+            except StackError:
+                stack.up()  # all of it afresh; its data is still there
 
         with ThreadPoolExecutor(len(self._stacks)) as pool:
             list(pool.map(one, self._stacks.values()))

@@ -4,14 +4,16 @@
 
 Simulates whole experiments, each from its own seed: requests of 60 ms in the median
 with a long tail, in whole milliseconds as JMeter counts them; a machine whose speed
-drifts from block to block; and an effect of each start of a Keystone.  They are
-judged by the code that judges real ones, after every block.
+drifts from block to block; and an effect of each start of a Keystone, which is what
+a quiet machine and a restless one differ in.  They are judged by the code that judges
+real ones, after every block.
 """
 
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from random import Random
 
 import click
@@ -22,15 +24,15 @@ from keylag.experiment.sequence import interval
 from keylag.experiment.verdicts import CANNOT_TELL, verdict
 
 MEDIAN_SECONDS = 0.060
-SPREAD = 0.25
+SPREAD = 0.15
 """Of one request, as the deviation of its logarithm."""
 DRIFT = 0.02
 """What a block's machine is faster or slower than the one before."""
-START = 0.01
-"""What one start of a Keystone is faster or slower than another."""
-REQUESTS = 120
-BLOCKS = 18
-"""What 10 minutes on two cores have: turns of 8 s, 2 s of warm-up, fresh starts."""
+STARTS = {"quiet": 0.003, "usual": 0.01, "restless": 0.03}
+"""What one start of a Keystone is faster or slower than another, by machine."""
+REQUESTS = 240
+BLOCKS = 17
+"""What 10 minutes on two cores have: turns of 10 s, 2 s of warm-up, fresh starts."""
 SMALLEST = 0.02
 
 
@@ -50,39 +52,40 @@ CASES = (
 )
 
 
-def turn_median(choice: Random, truth: float) -> float:
+def turn_median(choice: Random, truth: float, start: float) -> float:
     """Return the median of one turn's requests."""
-    here = truth * math.exp(choice.gauss(0, START))
+    here = truth * math.exp(choice.gauss(0, start))
     values = [
         round(here * choice.lognormvariate(0, SPREAD), 3) for _ in range(REQUESTS)
     ]
     return grouped_quantile(values, 0.5)
 
 
-def blocks(choice: Random, case: Case) -> Iterator[list[float]]:
+def blocks(choice: Random, case: Case, start: float) -> Iterator[list[float]]:
     """Give each block's difference from the base, an arm each; in shares of it."""
     machine = 1.0
     for _ in range(BLOCKS):
         machine *= math.exp(choice.gauss(0, DRIFT))
-        base = turn_median(choice, machine * MEDIAN_SECONDS)
+        here = machine * MEDIAN_SECONDS
+        base = turn_median(choice, here, start)
         yield [
-            turn_median(choice, machine * MEDIAN_SECONDS * (1 + slower)) / base - 1
+            turn_median(choice, here * (1 + slower), start) / base - 1
             for slower in case.slower
         ]
 
 
-def experiment(seed: int, case: Case) -> tuple[str, int]:
-    """Return the first arm's, or any wrong arm's, verdict and after how many blocks."""
+def experiment(seed: int, case: Case, start: float) -> str:
+    """Return the verdict it ends with; of several arms, one that claims something."""
     seen: list[list[float]] = [[] for _ in case.slower]
     judged = [CANNOT_TELL] * len(case.slower)
-    for number, differences in enumerate(blocks(Random(seed), case), start=1):
+    for differences in blocks(Random(seed), case, start):
         for values, difference in zip(seen, differences, strict=True):
             values.append(difference)
         alpha = ALPHA / len(case.slower)
         judged = [verdict(interval(values, alpha), SMALLEST) for values in seen]
         if CANNOT_TELL not in judged:
-            return max(judged, key=is_difference), number
-    return max(judged, key=is_difference), BLOCKS
+            break
+    return max(judged, key=is_difference)
 
 
 def is_difference(judged: str) -> bool:
@@ -90,9 +93,9 @@ def is_difference(judged: str) -> bool:
     return judged.endswith("er")
 
 
-def shares(case: Case, experiments: int) -> dict[str, float]:
+def shares(case: Case, start: float, experiments: int) -> dict[str, float]:
     """Return how many of the experiments had each verdict, as shares."""
-    counted = Counter(experiment(seed, case)[0] for seed in range(experiments))
+    counted = Counter(experiment(seed, case, start) for seed in range(experiments))
     return {judged: number / experiments for judged, number in counted.items()}
 
 
@@ -100,10 +103,10 @@ def shares(case: Case, experiments: int) -> dict[str, float]:
 @click.option("--experiments", default=500, show_default=True, help="Of each case.")
 def command(experiments: int) -> None:
     """Simulate experiments and print how they end."""
-    for case in CASES:
-        found = shares(case, experiments)
+    for case, (machine, start) in product(CASES, STARTS.items()):
+        found = shares(case, start, experiments)
         said = ", ".join(f"{name} {share:.1%}" for name, share in sorted(found.items()))
-        click.echo(f"{case.name}: {said}")
+        click.echo(f"{case.name}, {machine} machine: {said}")
 
 
 if __name__ == "__main__":

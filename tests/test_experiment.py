@@ -6,13 +6,15 @@ import pymysql
 import pytest
 from rich.console import Console
 
-from keylag.experiment import report
+from keylag.experiment import known, report
 from keylag.experiment.journal import INTERRUPTED, Folder, Journal
+from keylag.experiment.plan import PlanError, read
 from keylag.experiment.run import Run, Sent
 from keylag.experiment.schedule import Turn
 from keylag.experiment.stacks import Stacks
 from keylag.record import load_secrets
 from keylag.stack import Stack
+from keylag.tools import Tools
 
 pytestmark = pytest.mark.stack
 
@@ -61,6 +63,17 @@ def ask(stack: Stack) -> tuple[int, int]:
     with connection, connection.cursor() as cursor:
         cursor.execute(ASKED)
         return cursor.fetchone()
+
+
+def test_an_option_that_keystone_lacks_is_refused(tmp_path: Path) -> None:
+    """Keystone itself is asked; it would pass over the option without a word."""
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN + "keystone.identity.password_hash_round = 10\n")
+
+    with pytest.raises(PlanError, match=r":17: .*no such option in \[identity\]"):
+        known.check(read(path), path, Tools.load().keystone)
+    path.write_text(PLAN + "keystone.identity.password_hash_rounds = 10\n")
+    known.check(read(path), path, Tools.load().keystone)
 
 
 def test_two_arms_of_one_plan(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from keylag.experiment.measures import figures, grouped_quantile
 from keylag.experiment.samples import Row
-from keylag.experiment.sequence import Interval, around, interval, reach
+from keylag.experiment.sequence import MIXTURE, Interval, around, interval, reach
 from keylag.experiment.verdicts import (
     CANNOT_TELL,
     FASTER,
@@ -23,8 +23,9 @@ def martingale(values: list[float]) -> float:
     """Return Rouder's Bayes factor for a normal effect, from the values themselves."""
     n = len(values)
     t = math.fsum(values) / n / (stdev(values) / math.sqrt(n))
-    top, bottom = 1 + t**2 / (n - 1), 1 + t**2 / ((n - 1) * (1 + n))
-    return math.sqrt(1 / (1 + n)) * (top / bottom) ** (n / 2)
+    scale = 1 + n * MIXTURE**2
+    top, bottom = 1 + t**2 / (n - 1), 1 + t**2 / ((n - 1) * scale)
+    return math.sqrt(1 / scale) * (top / bottom) ** (n / 2)
 
 
 def test_the_ends_are_where_the_martingale_reaches_one_in_alpha() -> None:
@@ -57,9 +58,9 @@ def test_looking_after_every_block_keeps_the_stated_rate() -> None:
 
 
 def test_few_values_say_nothing() -> None:
-    """Four blocks have no finite interval at 95 %, five have."""
-    assert math.isinf(reach(4, 0.05))
-    assert math.isfinite(reach(5, 0.05))
+    """Three blocks have no finite interval at 95 %, four have."""
+    assert math.isinf(reach(3, 0.05))
+    assert math.isfinite(reach(4, 0.05))
     assert interval([1.0], 0.05) == Interval(-math.inf, 1.0, math.inf)
 
 

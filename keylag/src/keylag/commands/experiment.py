@@ -14,13 +14,14 @@ from rich.markdown import Markdown
 
 from keylag.commands.common import explained
 from keylag.commands.load import INTERRUPTED
-from keylag.experiment import environment, journal, plan, report
+from keylag.experiment import environment, journal, known, plan, report
 from keylag.experiment.arms import PLANS
 from keylag.experiment.journal import Folder, Journal
 from keylag.experiment.progress import say_block
 from keylag.experiment.run import Run
 from keylag.experiment.stacks import Stacks
 from keylag.state import CHECKOUT, locked, state_folder
+from keylag.tools import Tools
 
 OUT = CHECKOUT / "out" / "experiments"
 SEEDS = 2**31
@@ -56,6 +57,7 @@ def run(file: Path, out: Path | None, seed: int | None) -> None:
     """
     with explained(), _explained():
         asked = plan.read(file)
+        known.check(asked, file, Tools.load().keystone)
         folder = Folder(out or OUT / f"{file.stem}-{time.strftime('%Y%m%d-%H%M%S')}")
         begun = Journal(
             seed=secrets.randbelow(SEEDS) if seed is None else seed,

@@ -18,7 +18,7 @@ from keylag.experiment.lines import Place, line_of
 from keylag.services.keystone import CACHE_BACKENDS
 
 FEWEST_BLOCKS: Final = 5
-"""With fewer no interval is finite."""
+"""With fewer an interval is infinite, or so wide that it tells nothing."""
 OURS: Final = ("loops", "duration_seconds", "host", "port", "protocol", "users_file")
 """Properties of a load plan that an experiment sets by itself."""
 GIVEN_AS: Final = {

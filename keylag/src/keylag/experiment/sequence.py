@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Final
 
-MIXTURE: Final = 1.0
-"""Effects of about one spread between blocks are found soonest."""
+MIXTURE: Final = 1.5
+"""Effects of one to two spreads between blocks are found soonest."""
 
 FEWEST: Final = 2
-"""Values that have a spread; an interval is finite from five on."""
+"""Values that have a spread; at 95 % an interval is finite from four on."""
 
 
 @dataclass(frozen=True, slots=True)

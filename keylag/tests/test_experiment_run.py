@@ -284,6 +284,7 @@ def test_the_reports_of_a_run(make_run: MakeRun) -> None:
     assert "src=" not in page
     assert "href=" not in page
     assert page.count("<polyline") == 6
+    assert "SQL -10.00" in page
     assert "| median |" in (under_way.folder.path / "report.md").read_text()
 
 

@@ -6,8 +6,9 @@ from typing import Final
 from keylag.experiment.analysis import Comparison, Difference, Tally
 from keylag.experiment.measures import OUTSIDE
 from keylag.experiment.sequence import Interval
-from keylag.experiment.verdicts import CANNOT_TELL, NO_DIFFERENCE
+from keylag.experiment.verdicts import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER
 from keylag.phases import BLOCK_NAMES
+from keylag.server_timing import COUNTS
 
 PART_NAMES: Final = {**BLOCK_NAMES, OUTSIDE: "outside Keystone"}
 MEASURE_NAMES: Final = {
@@ -18,7 +19,14 @@ MEASURE_NAMES: Final = {
     "sql_statements": "SQL statements",
     "cache_calls": "cache calls",
 }
+COUNTED: Final = {FASTER: "fewer", SLOWER: "more"}
 MINUTE: Final = 60
+
+
+def judged(found: Difference) -> str:
+    """Return the verdict; of a count, which is more or fewer and never faster."""
+    said = COUNTED if found.name in COUNTS else {}
+    return said.get(found.verdict, found.verdict)
 
 
 def milliseconds(found: Interval) -> str:
@@ -65,9 +73,11 @@ def because(one: Comparison) -> str:
     clear = [part for part in one.parts.values() if _is_clear(part)]
     clear.sort(key=lambda part: -abs(part.absolute.mid))
     parts = [f"{PART_NAMES[p.name]} {p.absolute.mid * 1000:+.2f}" for p in clear]
-    said = ", ".join(parts) or "none that can be told from noise"
+    start = f"Mean {milliseconds(mean.absolute)}"
+    if not parts:
+        return f"{start}; no part can be told from noise."
     rest = "" if len(clear) == len(one.parts) else "; the rest is within noise"
-    return f"Mean {milliseconds(mean.absolute)}, of which, in ms: {said}{rest}."
+    return f"{start}, of which, in ms: {', '.join(parts)}{rest}."
 
 
 def _is_clear(part: Difference) -> bool:

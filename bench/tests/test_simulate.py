@@ -2,7 +2,7 @@
 
 from simulate import CASES, STARTS, is_difference, shares
 
-FEW = 60
+FEW = 40
 CASE = {case.name: case for case in CASES}
 
 

@@ -67,6 +67,7 @@ def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
         ("processes = 4", "processes = 0", ":15: arms.plain.processes: Input should"),
         ('"redis"', '"rediss"', ":19: arms.other.cache: there are null"),
         ("[arms.other]", "[arms.other", "line 18"),
+        ("[arms.other]", '[arms."../x"]', ":18: arms.../x.[key]: String should"),
         (
             "token.allow_expired_window",
             "cache.backend",

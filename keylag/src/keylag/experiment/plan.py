@@ -30,6 +30,8 @@ GIVEN_AS: Final = {
 """Options of keystone.conf that the stack sets, and the setting that means them."""
 
 Scalar = str | int | float | bool
+ArmName = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
+"""It names a folder."""
 Sections = Mapping[str, Mapping[str, Scalar]]
 """keystone.conf: options by section."""
 
@@ -110,7 +112,7 @@ class Plan(_Strict):
     load: Load
     design: Design = Design()
     decision: Decision
-    arms: Annotated[dict[str, Arm], Field(min_length=2)]
+    arms: Annotated[dict[ArmName, Arm], Field(min_length=2)]
 
     @property
     def others(self) -> list[str]:

@@ -11,6 +11,7 @@ requests more than one in a hundred failed gets no verdict, because those that w
 well are then not what was asked about.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -77,21 +78,16 @@ class Comparison:
 
 def tallies(rows: Iterable[Row]) -> dict[str, Tally]:
     """Count each arm's requests, warm-up left out."""
-    codes: dict[str, list[str]] = {}
-    good: dict[str, int] = {}
+    groups: dict[str, list[Row]] = {}
     for row in rows:
-        if row.warm_up:
-            continue
-        failed = codes.setdefault(row.arm, [])
-        good[row.arm] = good.get(row.arm, 0) + row.success
-        if not row.success:
-            failed.append(row.code)
-    return {
-        arm: Tally(
-            good[arm] + len(failed), len(failed), {c: failed.count(c) for c in failed}
-        )
-        for arm, failed in codes.items()
-    }
+        if not row.warm_up:
+            groups.setdefault(row.arm, []).append(row)
+    return {arm: _tally(group) for arm, group in groups.items()}
+
+
+def _tally(rows: Sequence[Row]) -> Tally:
+    codes = Counter(row.code for row in rows if not row.success)
+    return Tally(len(rows), codes.total(), dict(codes))
 
 
 def methods(rows: Iterable[Row]) -> list[str]:

@@ -32,7 +32,7 @@ lint: setup ## Check style, format and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy keylag/src collectors/src exporters/src dashboards/src \
-	  bench/inside bench/keylag_bench bench/overhead.py
+	  bench/inside bench/keylag_bench bench/overhead.py bench/simulate.py
 
 # The suites wait as much as they work, so three run side by side, the longest first.
 test: setup-tests ## Run every check and every test

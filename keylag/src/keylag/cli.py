@@ -4,7 +4,7 @@ from importlib import import_module
 
 import click
 
-COMMANDS = ("setup", "up", "status", "load", "digest", "demo", "down")
+COMMANDS = ("setup", "up", "status", "load", "digest", "experiment", "demo", "down")
 """Each is a module of keylag.commands, in the order that help shows them."""
 
 

@@ -65,7 +65,7 @@ def users_file(stack: Stack) -> Path:
     return stack.folder / "data" / USERS_FILE
 
 
-def fill(stack: Stack) -> None:
+def fill(stack: Stack, users: int = USERS) -> None:
     """Fill a stack's Keystone and write the users file; once, on an empty one."""
     identity: Any = connect(stack.admin()).identity
     _endpoints(identity)
@@ -73,7 +73,8 @@ def fill(stack: Stack) -> None:
     projects = _projects(identity, domains)
     roles = _roles(identity)
     groups = _groups(identity, projects, roles)
-    _write_users(users_file(stack), _users(identity, projects, groups, roles))
+    made = _users(identity, users, projects, groups, roles)
+    _write_users(users_file(stack), made)
 
 
 def connect(admin: Admin) -> Connection:
@@ -183,6 +184,7 @@ def _groups(
 
 def _users(
     identity: Any,
+    number_of_users: int,
     projects: list[tuple[Any, Any]],
     groups: dict[str, list[Any]],
     roles: dict[str, Any],
@@ -192,7 +194,7 @@ def _users(
     tasks: list[Callable[[], User]] = [
         _user_task(identity, number, place, groups, roles.get(role or ""))
         for number, place, role in zip(
-            range(USERS), cycle(projects), direct, strict=False
+            range(number_of_users), cycle(projects), direct, strict=False
         )
     ]
     with ThreadPoolExecutor(_PARALLEL) as pool:

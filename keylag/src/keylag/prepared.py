@@ -27,7 +27,7 @@ DEPENDS_ON = (
     CODE / "mariadb.py",
 )
 """Files that decide what the data folder of a bare stack holds."""
-KEPT = 4
+KEPT = 8
 """Copies kept, the most recently used ones; one takes about 50 MB."""
 KEY_FILE = "key"
 NOT_COPIED = shutil.ignore_patterns("ibtmp1", "*.pid", "*.sock")

@@ -10,7 +10,7 @@ from keylag.commands.common import addresses, explained, stack_folder_option
 from keylag.demo import CLOUD
 from keylag.record import Record
 from keylag.services import EXTRAS
-from keylag.services.keystone import CACHE_BACKENDS
+from keylag.services.keystone import USUAL_BACKENDS
 from keylag.stack import Stack, StackOptions
 from keylag.tools import Tools
 
@@ -21,7 +21,7 @@ NO_EXTRAS = "none"
 @click.command("up")
 @click.option(
     "--cache",
-    type=click.Choice(list(CACHE_BACKENDS)),
+    type=click.Choice(list(USUAL_BACKENDS)),
     help="Keystone's [cache] backend.  [default: as last time; at first null, "
     "which is Keystone's own default]",
 )

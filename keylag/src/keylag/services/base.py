@@ -30,17 +30,21 @@ Ports = Mapping[str, int]
 
 @dataclass(frozen=True)
 class StackOptions:
-    """What may differ from one start of Keystone to the next."""
+    """What may differ from one start of Keystone, or its database, to the next."""
 
     cache: str = "null"
-    """`null` or `memcache_pool`: a key of keystone.CACHE_BACKENDS."""
+    """A key of keystone.CACHE_BACKENDS."""
     processes: int = 2
+    threads: int = 1
+    """Of each process."""
     module: str = "keylag_otel.wsgi:application"
     """The WSGI application; `keystone.wsgi.api:application` is Keystone bare."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """More variables for Keystone's workers; these win over ours."""
     extras: tuple[str, ...] = ()
     """Services beside the usual ones: keys of services.EXTRAS."""
+    mariadb: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the database server; these win over deploy/mariadb/keylag.cnf."""
 
 
 @dataclass(frozen=True)

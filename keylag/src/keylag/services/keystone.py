@@ -9,11 +9,15 @@ from keylag.state import DEPLOY
 
 CONFIG_FOLDER = DEPLOY / "keystone"
 REGION = "RegionOne"
-CACHE_BACKENDS = {
+USUAL_BACKENDS = {
     "null": "dogpile.cache.null",
     "memcache_pool": "oslo_cache.memcache_pool",
+    "memcached": "dogpile.cache.memcached",
+    "pymemcache": "dogpile.cache.pymemcache",
 }
 """What `--cache` may be, and the backend it stands for."""
+CACHE_BACKENDS = {**USUAL_BACKENDS, "redis": "dogpile.cache.redis"}
+"""And those that ask a server which the usual stack does not have."""
 TELEMETRY = {
     "KEYLAG_SERVER_TIMING": "true",
     "KEYLAG_SQL_COMMENT": "true",
@@ -45,17 +49,32 @@ def _configuration(site: Site) -> dict[str, str]:
         "OS_CREDENTIAL__KEY_REPOSITORY": str(_keys(site) / "credential-keys"),
         "OS_CACHE__BACKEND": CACHE_BACKENDS[site.options.cache],
         "OS_CACHE__MEMCACHE_SERVERS": site.address("memcached"),
+        **_redis(site),
     }
+
+
+def _redis(site: Site) -> dict[str, str]:
+    if "redis" not in site.ports:
+        return {}
+    return {"OS_CACHE__REDIS_SERVER": site.address("redis")}
+
+
+def _export(site: Site) -> dict[str, str]:
+    """Return where metrics go; nowhere in a stack without a collector."""
+    if "otlp" not in site.ports:
+        return {"OTEL_METRICS_EXPORTER": "none"}
+    return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{site.address('otlp')}"}
 
 
 def _environment(site: Site) -> dict[str, str]:
     return {
         **_configuration(site),
         **TELEMETRY,
-        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{site.address('otlp')}",
+        **_export(site),
         "KEYLAG_KEYSTONE_LISTEN": site.address("keystone"),
         "KEYLAG_KEYSTONE_MODULE": site.options.module,
         "KEYLAG_KEYSTONE_PROCESSES": str(site.options.processes),
+        "KEYLAG_KEYSTONE_THREADS": str(site.options.threads),
         "KEYLAG_KEYSTONE_VENV": str(site.tools.keystone),
         **site.options.environment,
     }

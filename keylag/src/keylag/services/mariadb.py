@@ -78,6 +78,7 @@ def _command(site: Site) -> list[str | Path]:
         f"--port={site.ports['mariadb']}",
         f"--init-file={site.data / 'create.sql'}",
         f"--slow-query-log-file={slow_log(site.folder)}",
+        *(f"--{name}={value}" for name, value in site.options.mariadb.items()),
         *_as_user(),
     ]
 

@@ -1,0 +1,130 @@
+"""`keylag experiment`: compare Keystones, and say how sure one can be."""
+
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.markdown import Markdown
+
+from keylag.commands.common import explained
+from keylag.commands.load import INTERRUPTED
+from keylag.experiment import environment, journal, known, plan, report
+from keylag.experiment.arms import PLANS
+from keylag.experiment.journal import Folder, Journal
+from keylag.experiment.progress import say_block
+from keylag.experiment.run import Run
+from keylag.experiment.stacks import Stacks
+from keylag.state import CHECKOUT, locked, state_folder
+from keylag.tools import Tools
+
+OUT = CHECKOUT / "out" / "experiments"
+SEEDS = 2**31
+
+a_run = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.group("experiment")
+def command() -> None:
+    r"""Compare Keystones: which is faster, by how much, how sure, and why.
+
+    \b
+    Example:
+      keylag experiment run experiments/cache-backends.toml
+    """
+
+
+@command.command("run")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where samples and reports are left.  [default: out/experiments/PLAN-TIME]",
+)
+@click.option("--seed", type=click.IntRange(0), help="Of the order.  [default: any]")
+def run(file: Path, out: Path | None, seed: int | None) -> None:
+    r"""Run a plan.
+
+    Each arm is a Keystone with a database and a cache of its own, started afresh
+    for every block; in a block each arm has its turn, in random order. The run
+    ends when the answer is clear, or the plan's time is over. Ctrl-C ends it
+    early; `keylag experiment resume` goes on.
+    """
+    with explained(), _explained():
+        asked = plan.read(file)
+        known.check(asked, file, Tools.load().keystone)
+        folder = Folder(out or OUT / f"{file.stem}-{time.strftime('%Y%m%d-%H%M%S')}")
+        begun = Journal(
+            seed=secrets.randbelow(SEEDS) if seed is None else seed,
+            environment=environment.record(asked),
+        )
+        folder.create(file, begun)
+        _go(folder)
+
+
+@command.command("resume")
+@click.argument("folder", type=a_run)
+def resume(folder: Path) -> None:
+    """Go on with a run that was interrupted, or whose time was over.
+
+    The order is that of the same seed, as if it had never stopped. To give a run
+    more time, change `minutes` or `blocks` in its plan.toml.
+    """
+    with explained(), _explained():
+        _go(Folder(folder))
+
+
+@command.command("compare")
+@click.argument("first", type=a_run)
+@click.argument("second", type=a_run)
+def compare(first: Path, second: Path) -> None:
+    """Compare the arms of two runs.
+
+    They were measured at different times, so what the machine did meanwhile is in
+    the difference too: weaker evidence than one run with both.
+    """
+    with _explained():
+        text = report.markdown_of_two(Folder(first), Folder(second))
+    Console().print(Markdown(text))
+
+
+@command.command("list")
+def list_() -> None:
+    """List the plans that there are, and the runs."""
+    for path in sorted(PLANS.glob("*.toml")):
+        with _explained():
+            click.echo(f"{path.relative_to(CHECKOUT)}: {plan.read(path).question}")
+    for path in sorted(OUT.glob("*/run.json")):
+        found = Folder(path.parent).load()
+        click.echo(f"{path.parent}: {found.turns} turns, {found.ended}")
+
+
+def _go(folder: Folder) -> None:
+    """Run what is left of a run, and write what it says, however it ends."""
+    # Ended by another program is ended as by Ctrl-C: nothing is left running.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    console = Console()
+    asked = folder.plan()
+    # Two at a time would measure each other.
+    with locked(state_folder() / "experiment.lock"):
+        stacks = Stacks(asked, state_folder() / "experiment", console)
+        Run(asked, folder, stacks, lambda so_far: say_block(so_far, console)).go()
+    report.write(folder)
+    console.print(Markdown((folder.path / "report.md").read_text(encoding="utf-8")))
+    console.print(f"{folder.path / 'report.html'}", highlight=False, soft_wrap=True)
+    if folder.load().ended == journal.INTERRUPTED:
+        sys.exit(INTERRUPTED)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Show our own errors as their text, without a traceback."""
+    try:
+        yield
+    except (plan.PlanError, journal.FolderError) as error:
+        raise click.ClickException(str(error)) from error

@@ -1,0 +1,75 @@
+"""From the requests of one turn to its figures.
+
+JMeter counts whole milliseconds from the clock at both ends of a request, so a
+latency of x ms stands for something within half a millisecond of x on either side.
+A quantile is therefore taken as of grouped data: requests of one value are spread
+evenly over its millisecond.  Plain quantiles would jump by one millisecond at a
+time and never show 2 % of 5 ms.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+from typing import Final
+
+from keylag.experiment.samples import Row
+from keylag.phases import BLOCKS
+from keylag.server_timing import COUNTS
+
+RESOLUTION_SECONDS: Final = 0.001
+FEWEST_REQUESTS: Final = 5
+"""A turn with fewer answered as asked says nothing."""
+OUTSIDE: Final = "outside"
+"""The client's time less Keystone's: waiting for a worker, network, the client."""
+PARTS: Final = (*BLOCKS, OUTSIDE)
+"""What the client's mean is the sum of."""
+
+
+def grouped_quantile(values: Sequence[float], share: float) -> float:
+    """Return a quantile of seconds that were counted in whole milliseconds."""
+    whole = Counter(round(value / RESOLUTION_SECONDS) for value in values)
+    wanted = share * len(values)
+    below = 0
+    for value, number in sorted(whole.items()):
+        if below + number >= wanted:
+            return (value - 0.5 + (wanted - below) / number) * RESOLUTION_SECONDS
+        below += number
+    message = "no values"
+    raise ValueError(message)
+
+
+def throughput(rows: Sequence[Row]) -> float:
+    """Return requests per second, from the first start to the last end."""
+    first = min(row.start_seconds for row in rows)
+    last = max(row.start_seconds + row.latency_seconds for row in rows)
+    return len(rows) / (last - first)
+
+
+MEASURES: Final[Mapping[str, Callable[[Sequence[Row]], float]]] = {
+    "p50": lambda rows: grouped_quantile([row.latency_seconds for row in rows], 0.50),
+    "p95": lambda rows: grouped_quantile([row.latency_seconds for row in rows], 0.95),
+    "mean": lambda rows: fmean(row.latency_seconds for row in rows),
+    "throughput": throughput,
+}
+"""What a plan may decide by: seconds at the client, and requests per second."""
+
+MORE_IS_BETTER: Final = ("throughput",)
+
+
+def figures(rows: Sequence[Row]) -> dict[str, float] | None:
+    """Return a turn's measures, parts and counts; None if too few went well.
+
+    The parts add up to the mean; without Keystone's own measurement there are none.
+    """
+    if len(rows) < FEWEST_REQUESTS:
+        return None
+    found = {name: measure(rows) for name, measure in MEASURES.items()}
+    if all(row.measured for row in rows):
+        found |= _means(rows, (*BLOCKS, *COUNTS))
+        found[OUTSIDE] = found["mean"] - math.fsum(found[name] for name in BLOCKS)
+    return found
+
+
+def _means(rows: Sequence[Row], names: Sequence[str]) -> dict[str, float]:
+    return {name: fmean(row.measured.get(name, 0.0) for row in rows) for name in names}

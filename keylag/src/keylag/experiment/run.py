@@ -1,0 +1,148 @@
+"""The run: turn after turn, until the answer is clear or the time is over."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Final, Protocol
+
+from keylag.experiment.analysis import Comparison, compare
+from keylag.experiment.journal import INTERRUPTED, RUNNING, Folder, Journal
+from keylag.experiment.plan import Plan
+from keylag.experiment.samples import Row
+from keylag.experiment.schedule import Turn, turns
+from keylag.experiment.verdicts import CANNOT_TELL
+from keylag.launch import StackError
+from keylag.tools import ToolError
+
+FAILED_IN_A_ROW: Final = 3
+"""Turns of one arm without a good request, after which the run gives up."""
+CLEAR: Final = "the answer is clear"
+TIME_OVER: Final = "the time is over"
+COULD_NOT_GO_ON: Final = "it could not go on"
+BLOCKS_DONE: Final = "all blocks are done"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a turn brought; `notes` say what went wrong in it."""
+
+    rows: list[Row]
+    notes: Sequence[str] = ()
+
+
+class Executor(Protocol):
+    """Runs turns; the real one has stacks, a test's computes its answers."""
+
+    def start(self) -> None:
+        """Start all arms from their prepared states; StackError if one does not."""
+
+    def renew(self, hash_seed: int) -> None:
+        """Give all arms a fresh Keystone for the next block; StackError as above."""
+
+    def send(self, turn: Turn, out: Path) -> Sent:
+        """Load one arm; `out` is a folder for JMeter's files."""
+
+    def stop(self) -> None:
+        """Stop all arms."""
+
+
+@dataclass
+class Run:
+    """One run under way, new or gone on with."""
+
+    plan: Plan
+    folder: Folder
+    executor: Executor
+    report: "Callable[[Run], None]"
+    """Told after each block."""
+    clock: Callable[[], float] = time.monotonic
+    journal: Journal = field(init=False)
+    rows: list[Row] = field(init=False)
+    _failed: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.journal = self.folder.load()
+        self.folder.cut(self.journal)
+        self.rows = self.folder.rows()
+
+    @property
+    def blocks(self) -> int:
+        """Whole blocks so far."""
+        return self.journal.turns // len(self.plan.arms)
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """What the whole blocks say about what the plan decides by."""
+        whole = [row for row in self.rows if row.block < self.blocks]
+        decision = self.plan.decision
+        found = compare(whole, self.plan.base, self.plan.others, decision)
+        return [one for one in found if one.method == decision.method]
+
+    def go(self) -> None:
+        """Run to an end; whatever that is, it is written down and the arms stopped."""
+        begun = self.clock() - self.journal.seconds
+        self.journal.ended = RUNNING
+        try:
+            self.executor.start()
+            self.journal.ended = self._turns(begun)
+        except KeyboardInterrupt:
+            self.journal.ended = INTERRUPTED
+        except (StackError, ToolError, OSError) as error:
+            self.journal.events.append(str(error))
+            self.journal.ended = COULD_NOT_GO_ON
+        finally:
+            self.journal.seconds = self.clock() - begun
+            self.executor.stop()
+            self.folder.save(self.journal)
+
+    def _turns(self, begun: float) -> str:
+        """Run turns and return why there are no more."""
+        last = self.plan.design.blocks * len(self.plan.arms)
+        order = islice(turns(self.plan.order, self.journal.seed), last)
+        fresh: int | None = None
+        for turn in islice(order, self.journal.turns, None):
+            if turn.block != fresh:
+                if turn.position == 0 and (reason := self._over()):
+                    return reason
+                self.executor.renew(turn.hash_seed)
+                fresh = turn.block
+            if reason := self._turn(turn, begun):
+                return reason
+        return self._over() or BLOCKS_DONE
+
+    def _turn(self, turn: Turn, begun: float) -> str | None:
+        sent = self.executor.send(turn, self.folder.path / "turn")
+        self.journal.note(turn, sent.notes)
+        self.journal.seconds = self.clock() - begun
+        self.folder.add(self.journal, sent.rows)
+        self.rows += sent.rows
+        if turn.position == len(self.plan.arms) - 1:
+            self.report(self)
+        return self._given_up(turn, sent)
+
+    def _given_up(self, turn: Turn, sent: Sent) -> str | None:
+        good = any(row.success for row in sent.rows)
+        self._failed[turn.arm] = 0 if good else self._failed.get(turn.arm, 0) + 1
+        if self._failed[turn.arm] < FAILED_IN_A_ROW:
+            return None
+        return f"{turn.arm} answered nothing as asked {FAILED_IN_A_ROW} times in a row"
+
+    def _over(self) -> str | None:
+        """Say why no other block should begin; None if one should."""
+        if not self.blocks:
+            return None
+        if self.is_clear():
+            return CLEAR
+        block = self.journal.seconds / self.blocks
+        left = self.plan.design.minutes * 60 - self.journal.seconds
+        return TIME_OVER if left < block else None
+
+    def is_clear(self) -> bool:
+        """Tell whether every arm has its verdict."""
+        measure = self.plan.decision.measure
+        found = [one.measures.get(measure) for one in self.comparisons]
+        return len(found) == len(self.plan.others) and all(
+            one is not None and one.verdict != CANNOT_TELL for one in found
+        )

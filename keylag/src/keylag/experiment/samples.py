@@ -1,0 +1,107 @@
+"""`samples.csv`: one row a request, in the order of the turns."""
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Final
+
+from keylag.breakdown import call_of
+from keylag.experiment.schedule import Turn
+from keylag.jtl import Sample
+from keylag.phases import BLOCKS
+from keylag.server_timing import COUNTS
+
+MEASURED: Final = ("total", *BLOCKS, *COUNTS)
+"""Columns that the answer's Server-Timing fills: seconds, then counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One request of the load; `measured` is empty if Keystone did not say."""
+
+    block: int
+    position: int
+    arm: str
+    start_seconds: float
+    method: str
+    code: str
+    success: bool
+    warm_up: bool
+    """Sent while the arm warmed up: in the file, but in no figure."""
+    latency_seconds: float
+    """At the client, until the last byte of the answer."""
+    measured: dict[str, float]
+
+
+OWN: Final = tuple(field.name for field in fields(Row) if field.name != "measured")
+COLUMNS: Final = (*OWN, *MEASURED)
+
+
+def rows_of(turn: Turn, samples: Iterable[Sample], warm_up_seconds: float) -> list[Row]:
+    """Return the rows of a turn; what JMeter sent to prepare the load is left out."""
+    load = [sample for sample in samples if not sample.is_setup]
+    begin = min((sample.start_seconds for sample in load), default=0.0)
+    measured_from = begin + warm_up_seconds
+    return [_row(turn, one, one.start_seconds < measured_from) for one in load]
+
+
+def _row(turn: Turn, sample: Sample, warm_up: bool) -> Row:  # noqa: FBT001
+    return Row(
+        block=turn.block,
+        position=turn.position,
+        arm=turn.arm,
+        start_seconds=sample.start_seconds,
+        method=call_of(sample.label)[0],
+        code=sample.code,
+        success=sample.success,
+        warm_up=warm_up,
+        latency_seconds=sample.elapsed_seconds,
+        measured=_measured(sample),
+    )
+
+
+def _measured(sample: Sample) -> dict[str, float]:
+    timing = sample.timing
+    if timing is None:
+        return {}
+    return {"total": timing.total_seconds, **timing.blocks, **timing.counts}
+
+
+def append(path: Path, rows: Iterable[Row]) -> None:
+    """Add rows to the file, with a header if it is new; on the disk on return."""
+    new = not path.exists()
+    with path.open("a", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        if new:
+            writer.writerow(COLUMNS)
+        writer.writerows(map(_cells, rows))
+
+
+def _cells(row: Row) -> list[object]:
+    own = [getattr(row, name) for name in OWN]
+    return [*map(_text, own), *(_text(row.measured.get(name, "")) for name in MEASURED)]
+
+
+def _text(value: object) -> object:
+    if isinstance(value, bool):
+        return int(value)
+    return f"{value:.14g}" if isinstance(value, float) else value
+
+
+def read(path: Path) -> Iterator[Row]:
+    """Read the file; half a last line, of a run that was killed, is passed over."""
+    with path.open(newline="", encoding="utf-8") as stream:
+        for cells in csv.DictReader(line for line in stream if line.endswith("\n")):
+            yield Row(
+                block=int(cells["block"]),
+                position=int(cells["position"]),
+                arm=cells["arm"],
+                start_seconds=float(cells["start_seconds"]),
+                method=cells["method"],
+                code=cells["code"],
+                success=cells["success"] == "1",
+                warm_up=cells["warm_up"] == "1",
+                latency_seconds=float(cells["latency_seconds"]),
+                measured={n: float(cells[n]) for n in MEASURED if cells[n]},
+            )

@@ -54,7 +54,7 @@ test-exporters:
 	@$(SCRATCH) && .venv/bin/python -m pytest -p no:cacheprovider exporters/tests
 
 test-keylag:
-	@$(SCRATCH) && .venv/bin/python -m pytest
+	@$(SCRATCH) && .venv/bin/python -m pytest -m "not matrix"
 
 QUICKLY := $(filter-out 0,$(QUICK))
 
@@ -66,8 +66,9 @@ bench: ## Measure what Keylag costs, some 25 minutes (QUICK=1 only tries it)
 	  $(if $(QUICKLY),--seconds 5)
 	@$(SCRATCH) && .venv/bin/python bench/overhead.py $(if $(QUICKLY),--quick)
 
-test-matrix: setup-tests ## Run the collectors' tests with each release and each server
+test-matrix: setup-tests ## Run what is too long for test: each release, each server, an experiment
 	@$(SCRATCH) && .venv/bin/python -m keylag.tools.matrix $(RELEASES)
+	@$(SCRATCH) && .venv/bin/python -m pytest -m matrix
 
 test-keystone: setup-tests ## Run Keystone's own tests with and without Keylag (MODULES=...)
 	@$(SCRATCH) && .venv/bin/python -m keylag.tools.keystone_own $(MODULES)

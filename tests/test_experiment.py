@@ -76,6 +76,7 @@ def test_an_option_that_keystone_lacks_is_refused(tmp_path: Path) -> None:
     known.check(read(path), path, Tools.load().keystone)
 
 
+@pytest.mark.matrix
 def test_two_arms_of_one_plan(tmp_path: Path) -> None:
     """Each arm is what the plan says, and its samples tell what Keystone did."""
     (tmp_path / "plan.toml").write_text(PLAN)

@@ -238,6 +238,17 @@ def test_a_broken_state_file_is_no_reason_to_stop(
     made.close()
 
 
+def test_the_state_of_a_version_with_other_buckets_is_left():
+    saved = digest_with({"one": 2}).as_dict()
+    saved["buckets"] = [0.5, 1.0]
+    digest = Digest()
+
+    with pytest.raises(ValueError, match="other buckets"):
+        digest.restore(saved)
+
+    assert digest.classes == {}
+
+
 def digest_with(times):
     digest = Digest()
     for name, count in times.items():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from keylag_exporters.slow_log import comment, events
 from keylag_exporters.slow_log.classes import (
+    BUCKETS,
     Group,
     Key,
     StatementClass,
@@ -170,6 +171,7 @@ class Digest:
             [name, list(tag), t.as_dict()] for (name, tag), t in self.groups.items()
         ]
         return {
+            "buckets": list(BUCKETS),
             "classes": [one.as_dict() for one in self.classes.values()],
             "groups": groups,
             "total": self.total.as_dict(),
@@ -178,7 +180,13 @@ class Digest:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on counting from what `as_dict` returned."""
+        """Go on counting from what `as_dict` returned.
+
+        Raises ValueError or KeyError, and changes nothing, if another version did.
+        """
+        if saved["buckets"] != list(BUCKETS):
+            message = "its histograms have other buckets"
+            raise ValueError(message)
         classes = map(StatementClass.from_dict, saved["classes"])
         self.classes = {one.key: one for one in classes}
         for name, tag, totals in saved["groups"]:

@@ -67,14 +67,18 @@ def users_file(stack: Stack) -> Path:
 
 def fill(stack: Stack, users: int = USERS) -> None:
     """Fill a stack's Keystone and write the users file; once, on an empty one."""
-    identity: Any = connect(stack.admin()).identity
+    populate(stack.admin(), users_file(stack), users)
+
+
+def populate(admin: Admin, file: Path, users: int = USERS) -> None:
+    """Fill any empty Keystone, and write its users to a file that this makes."""
+    identity: Any = connect(admin).identity
     _endpoints(identity)
     domains = [identity.create_domain(name=name) for name in DOMAINS]
     projects = _projects(identity, domains)
     roles = _roles(identity)
     groups = _groups(identity, projects, roles)
-    made = _users(identity, users, projects, groups, roles)
-    _write_users(users_file(stack), made)
+    _write_users(file, _users(identity, users, projects, groups, roles))
 
 
 def connect(admin: Admin) -> Connection:

@@ -22,7 +22,9 @@ CODE = Path(__file__).parent / "services"
 DEPENDS_ON = (
     CHECKOUT / "locks" / "keystone.txt",
     DEPLOY / "keystone" / "keystone.conf",
-    DEPLOY / "mariadb" / "keylag.cnf",
+    DEPLOY / "keystone" / "setup.sh",
+    DEPLOY / "mysql" / "accounts.sql",
+    DEPLOY / "mysql" / "keylag.cnf",
     CODE / "keystone.py",
     CODE / "mariadb.py",
 )

@@ -44,7 +44,7 @@ class StackOptions:
     extras: tuple[str, ...] = ()
     """Services beside the usual ones: keys of services.EXTRAS."""
     mariadb: Mapping[str, str] = field(default_factory=dict)
-    """Variables of the database server; these win over deploy/mariadb/keylag.cnf."""
+    """Variables of the database server; these win over deploy/mysql/keylag.cnf."""
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,6 @@ USUAL_BACKENDS = {
 """What `--cache` may be, and the backend it stands for."""
 CACHE_BACKENDS = {**USUAL_BACKENDS, "redis": "dogpile.cache.redis"}
 """And those that ask a server which the usual stack does not have."""
-TELEMETRY = {
-    "KEYLAG_SERVER_TIMING": "true",
-    "KEYLAG_SQL_COMMENT": "true",
-    "OTEL_SERVICE_NAME": "keystone",
-    "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
-    "OTEL_METRIC_EXPORT_INTERVAL": "1000",
-    "OTEL_TRACES_EXPORTER": "none",
-    "OTEL_LOGS_EXPORTER": "none",
-}
-"""The standard variables of OpenTelemetry, and our own switches."""
 
 
 def stats_socket(site: Site) -> Path:
@@ -66,10 +56,16 @@ def _export(site: Site) -> dict[str, str]:
     return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{site.address('otlp')}"}
 
 
+def _telemetry() -> dict[str, str]:
+    """Return the switches of telemetry, OpenTelemetry's and ours, that stacks share."""
+    lines = (CONFIG_FOLDER / "telemetry.env").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+
+
 def _environment(site: Site) -> dict[str, str]:
     return {
         **_configuration(site),
-        **TELEMETRY,
+        **_telemetry(),
         **_export(site),
         "KEYLAG_KEYSTONE_LISTEN": site.address("keystone"),
         "KEYLAG_KEYSTONE_MODULE": site.options.module,
@@ -85,35 +81,13 @@ def _prepare(site: Site) -> None:
     done = _keys(site) / "bootstrapped"
     if done.exists():
         return
-    # Numbers do for a user without a name; both are required.
-    owner = (f"--keystone-user={os.geteuid()}", f"--keystone-group={os.getegid()}")
-    for kind in ("fernet", "credential"):
-        folder = _keys(site) / f"{kind}-keys"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _manage(site, f"{kind}_setup", *owner)
-    _manage(site, "db_sync")
-    # The port differs from stack to stack and the data is copied, so the endpoint
-    # holds a name that Keystone replaces by its own public_endpoint.
-    endpoint = "$(public_endpoint)s/v3"
-    _manage(
-        site,
-        "bootstrap",
-        *("--bootstrap-region-id", REGION),
-        *("--bootstrap-public-url", endpoint, "--bootstrap-internal-url", endpoint),
-        *("--bootstrap-admin-url", endpoint),
-        env={"OS_BOOTSTRAP_PASSWORD": site.secrets.admin},
-    )
+    environment = {
+        **_configuration(site),
+        "OS_BOOTSTRAP_PASSWORD": site.secrets.admin,
+        "PATH": f"{site.tools.keystone / 'bin'}:{os.environ.get('PATH', os.defpath)}",
+    }
+    site.once("keystone", ["sh", CONFIG_FOLDER / "setup.sh"], environment)
     done.touch()
-
-
-def _manage(site: Site, *arguments: str, env: dict[str, str] | None = None) -> None:
-    program = site.tools.keystone / "bin" / "keystone-manage"
-    config = f"--config-dir={CONFIG_FOLDER}"
-    site.once(
-        "keystone",
-        [program, config, *arguments],
-        {**_configuration(site), **(env or {})},
-    )
 
 
 def _command(site: Site) -> list[str | Path]:

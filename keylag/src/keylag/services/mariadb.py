@@ -1,31 +1,16 @@
 """MariaDB: Keystone's database."""
 
 import os
-from dataclasses import asdict
 from pathlib import Path
+from string import Template
 
-from keylag.services.base import Ports, Service, Site, nothing, talks
+from keylag.services.base import HOST, Ports, Service, Site, nothing, talks
 from keylag.state import DEPLOY, write_private
 
-CONFIG = DEPLOY / "mariadb" / "keylag.cnf"
+CONFIG = DEPLOY / "mysql" / "keylag.cnf"
+ACCOUNTS = DEPLOY / "mysql" / "accounts.sql"
 PROTOCOL_VERSION = 10
 """The byte after the packet header of a server's greeting."""
-CREATE = """\
-CREATE DATABASE IF NOT EXISTS keystone;
-CREATE USER IF NOT EXISTS 'keystone'@'127.0.0.1' IDENTIFIED BY '{database}';
-GRANT ALL ON keystone.* TO 'keystone'@'127.0.0.1';
-CREATE USER IF NOT EXISTS 'proxysql'@'127.0.0.1' IDENTIFIED BY '{proxysql}';
-CREATE USER IF NOT EXISTS 'keylag'@'127.0.0.1' IDENTIFIED BY '{exporters}' \
-WITH MAX_USER_CONNECTIONS 2;
-BEGIN NOT ATOMIC IF EXISTS (SELECT 1 FROM information_schema.tables \
-WHERE table_schema = 'keystone' AND table_name = 'revocation_event') \
-THEN GRANT SELECT ON keystone.revocation_event TO 'keylag'@'127.0.0.1'; END IF; END;
-"""
-"""Each statement is one line, as MariaDB wants it in an init file.
-
-`proxysql` may connect and no more: ProxySQL asks by it whether the server lives.
-`keylag` is the exporter's account: it may read one table, once that is there.
-"""
 
 
 def folder(site: Site) -> Path:
@@ -63,8 +48,13 @@ def _prepare(site: Site) -> None:
         ]
         site.once("mariadb", command, {})
     # Read at each start; once the account exists it changes nothing.
-    create = CREATE.format(**asdict(site.secrets))
-    write_private(site.data / "create.sql", create)
+    accounts = Template(ACCOUNTS.read_text()).substitute(
+        KEYLAG_ACCOUNTS_HOST=HOST,
+        KEYLAG_DATABASE_PASSWORD=site.secrets.database,
+        KEYLAG_PROXYSQL_PASSWORD=site.secrets.proxysql,
+        KEYLAG_EXPORTERS_PASSWORD=site.secrets.exporters,
+    )
+    write_private(site.data / "create.sql", accounts)
 
 
 def _command(site: Site) -> list[str | Path]:

@@ -1,0 +1,28 @@
+"""Fill the Keystone of the containers with the small cloud, at their first start.
+
+python -m keylag.containers http://keystone:5000/v3 /secrets/admin /cloud/users.csv
+"""
+
+from pathlib import Path
+
+import click
+
+from keylag import cloud
+from keylag.record import Admin
+
+
+@click.command()
+@click.argument("url")
+@click.argument("password", type=click.Path(exists=True, path_type=Path))
+@click.argument("users", type=click.Path(path_type=Path))
+def main(url: str, password: Path, users: Path) -> None:
+    """Fill the Keystone at URL and write its users, unless that has been done.
+
+    PASSWORD is the file with the administrator's, USERS the CSV to write.
+    """
+    if not users.exists():
+        cloud.populate(Admin(url, password.read_text().strip()), users)
+
+
+if __name__ == "__main__":
+    main()

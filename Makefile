@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests demo test test-collectors test-oldest \
-  test-exporters test-keylag test-matrix test-keystone bench lint up down clean
+  test-exporters test-keylag test-stack test-matrix test-keystone bench lint up down clean
 
 STATE := $(abspath $(or $(KEYLAG_STATE),.keylag))
 KEYLAG := .venv/bin/keylag
@@ -38,7 +38,7 @@ lint: setup ## Check style, format and types
 test: setup-tests ## Run every check and every test
 	@echo "Testing the collectors, the exporters and the whole, three at a time"
 	@$(MAKE) -j3 --output-sync=line \
-	  test-collectors test-keylag test-oldest test-exporters lint
+	  test-collectors test-stack test-keylag test-oldest test-exporters lint
 
 # The collectors run where only Keystone's libraries are, so that an import of
 # anything else is found out.
@@ -54,7 +54,12 @@ test-exporters:
 	@$(SCRATCH) && .venv/bin/python -m pytest -p no:cacheprovider exporters/tests
 
 test-keylag:
-	@$(SCRATCH) && .venv/bin/python -m pytest -m "not matrix"
+	@$(SCRATCH) && .venv/bin/python -m pytest -p no:cacheprovider \
+	  keylag/tests bench/tests dashboards/tests
+
+# What crosses folders, on a stack of real servers.
+test-stack:
+	@$(SCRATCH) && .venv/bin/python -m pytest -p no:cacheprovider -m "not matrix" tests
 
 QUICKLY := $(filter-out 0,$(QUICK))
 

@@ -131,7 +131,7 @@ def stop(found: Sequence[Marked], grace: float = GRACE_SECONDS) -> None:
     _, left = psutil.wait_procs(everyone, timeout=grace)
     for process in left:
         _quietly(process.kill)
-    psutil.wait_procs(left, timeout=grace)
+    psutil.wait_procs(left, timeout=GRACE_SECONDS)
 
 
 def _quietly(act: Callable[[], None]) -> None:

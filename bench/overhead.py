@@ -111,7 +111,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     *,
     quick: bool,
 ) -> None:
-    r"""Measure what instrumentation costs a Keystone.
+    """Measure what instrumentation costs a Keystone.
 
     Runs bare Keystone beside Keylag, OpenTelemetry's own instrumentations and
     OSProfiler, in random blocks of the same calls, and prints by how much CPU and
@@ -122,7 +122,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       make bench
       make bench QUICK=1
       .venv/bin/python bench/overhead.py --workload get_cache_off --arms keylag
-    """
+    """  # noqa: D301 - click reads a backspace
     plan = Plan(
         workloads=[WORKLOADS[name] for name in workloads or WORKLOADS],
         arms=[arm for arm in ARMS if arm == BASE or not arms or arm in arms],

@@ -38,7 +38,7 @@ from keylag.tools import Tools
     help="What is printed at the end.",
 )
 def command(out: Path, form: str, *, keep: bool) -> None:
-    r"""Measure real token calls and show where their time goes.
+    """Measure real token calls and show where their time goes.
 
     Starts a Keystone of its own on MariaDB with a small cloud in it, sends 100
     logins and 100 token validations with JMeter, first with Keystone's default
@@ -49,7 +49,7 @@ def command(out: Path, form: str, *, keep: bool) -> None:
     Examples:
       keylag demo
       keylag demo --keep     then look at Prometheus yourself
-    """
+    """  # noqa: D301 - click reads a backspace
     progress = Console(stderr=form == "json")
     folder = state_folder() / "demo"
     options = demo.options_of(next(iter(demo.RUNS)))

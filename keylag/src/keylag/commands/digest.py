@@ -67,7 +67,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     form: str,
     folder: Path,
 ) -> None:
-    r"""Show what pt-query-digest says of a window of the slow log.
+    """Show what pt-query-digest says of a window of the slow log.
 
     FILE is any slow log, packed with gzip or not, or - for standard input; without
     it, the log of the stack that `keylag up` started. A TIME is a moment in UTC,
@@ -79,7 +79,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       keylag digest --since 10m
       keylag digest /var/lib/mysql/slow.log --since 2026-11-21T05:54 \
           --until 2026-11-21T05:55:30+01:00 --out slow-minute.txt
-    """
+    """  # noqa: D301 - click reads a backspace
     if since is not None and until is not None and since >= until:
         message = "--since is not before --until, so nothing is between them."
         raise click.UsageError(message)

@@ -22,7 +22,7 @@ from keylag.teardown import stop_below, stop_stack
     help="Only the stack of this folder.  [default: those of `up` and `demo --keep`]",
 )
 def command(folder: Path | None, *, everything: bool) -> None:
-    r"""Stop the stack; its data and logs stay.
+    """Stop the stack; its data and logs stay.
 
     Finds the processes by a mark in their environment, so it also works after
     a crash, and never stops a process that is not the stack's. To start afresh,
@@ -31,7 +31,7 @@ def command(folder: Path | None, *, everything: bool) -> None:
     \b
     Example:
       keylag down
-    """
+    """  # noqa: D301 - click reads a backspace
     stopped = (
         {folder: stop_stack(folder)}
         if folder

@@ -31,12 +31,12 @@ a_run = click.Path(exists=True, file_okay=False, path_type=Path)
 
 @click.group("experiment")
 def command() -> None:
-    r"""Compare Keystones: which is faster, by how much, how sure, and why.
+    """Compare Keystones: which is faster, by how much, how sure, and why.
 
     \b
     Example:
       keylag experiment run experiments/cache-backends.toml
-    """
+    """  # noqa: D301 - click reads a backspace
 
 
 @command.command("run")

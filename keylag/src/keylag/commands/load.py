@@ -63,7 +63,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     form: str,
     folder: Path,
 ) -> None:
-    r"""Send a load and show where the time of its calls went.
+    """Send a load and show where the time of its calls went.
 
     PLAN is token-issue, token-validate, token-mixed, or the path of a .jmx
     file. The load goes to the stack that `keylag up` started, or to the
@@ -87,7 +87,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     The properties of a plan are in jmeter-plans/README.md; a wrong name lists
     the right ones. Keystone has to run with keylag_otel and
     KEYLAG_SERVER_TIMING=true for more than the client's latency.
-    """
+    """  # noqa: D301 - click reads a backspace
     with explained(), _explained():
         plan = plans.find(plan_name)
         chosen = properties(settings)

@@ -28,7 +28,7 @@ from keylag.tools.install import Installer, Report
     help="Make what `make test` or `make bench` needs, too.",
 )
 def command(extras: tuple[str, ...]) -> None:
-    r"""Find or make the programs that the stack and the load need.
+    """Find or make the programs that the stack and the load need.
 
     Run `make setup` the first time: it also installs the Debian packages and
     this command itself. What is set up already is left alone, so running it
@@ -37,7 +37,7 @@ def command(extras: tuple[str, ...]) -> None:
     \b
     Example:
       keylag setup
-    """
+    """  # noqa: D301 - click reads a backspace
     tools = [*TOOLS, *(tool for name in extras for tool in EXTRA_TOOLS[name])]
     console = Console()
     started = time.monotonic()

@@ -31,14 +31,14 @@ NOT_ALL_HEALTHY = 1
 )
 @stack_folder_option
 def command(output: str, folder: Path) -> None:
-    r"""Show each process of the stack, its ports and whether it answers.
+    """Show each process of the stack, its ports and whether it answers.
 
     Ends with code 0 if every service answers, else with 1.
 
     \b
     Example:
       keylag status --output json
-    """
+    """  # noqa: D301 - click reads a backspace
     statuses = stack_status(folder)
     if output == "json":
         click.echo(json.dumps([as_dict(status) for status in statuses], indent=2))

@@ -42,7 +42,7 @@ NO_EXTRAS = "none"
 def command(
     cache: str | None, processes: int | None, extras: tuple[str, ...], folder: Path
 ) -> None:
-    r"""Start a Keystone of your own, with everything around it.
+    """Start a Keystone of your own, with everything around it.
 
     Starts MariaDB, memcached, the OpenTelemetry Collector, Prometheus and
     Keystone with a small cloud in it, on free ports of 127.0.0.1, and prints
@@ -60,7 +60,7 @@ def command(
     \b
       keylag up --with proxysql
       keylag up --with none     the usual servers again
-    """
+    """  # noqa: D301 - click reads a backspace
     console = Console()
     before = Record.load(folder).options
     options = wanted(before, cache, processes, extras)

@@ -34,10 +34,10 @@ lint: setup ## Check style, format and types
 	@.venv/bin/mypy keylag/src collectors/src exporters/src dashboards/src \
 	  bench/inside bench/keylag_bench bench/overhead.py bench/simulate.py
 
-# The suites wait as much as they work, so three run side by side, the longest first.
+# The suites wait as much as they work, so four run side by side, the longest first.
 test: setup-tests ## Run every check and every test
-	@echo "Testing the collectors, the exporters and the whole, three at a time"
-	@$(MAKE) -j3 --output-sync=line \
+	@echo "Testing the collectors, the exporters and the whole, four at a time"
+	@$(MAKE) -j4 --output-sync=line \
 	  test-collectors test-stack test-keylag test-oldest test-exporters lint
 
 # The collectors run where only Keystone's libraries are, so that an import of

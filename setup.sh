@@ -19,13 +19,13 @@ needs=(
   "command -v prometheus|prometheus"
   "command -v java|default-jre-headless"
   "command -v mvn|maven"
+  "command -v gcc|gcc"
+  "python3 -c 'import os, sysconfig as s; os.stat(s.get_path(\"include\") + \"/Python.h\")'|python3-dev"
 )
 
 # What only tests and benchmarks run: asked for by --with tests, --with bench.
 declare -A more_needs=(
   [tests]="
-    command -v gcc|gcc
-    test -e /usr/include/python3.11/Python.h|python3-dev
     command -v redis-server|redis-server
     command -v pt-query-digest|percona-toolkit
     command -v slapd|slapd
@@ -100,7 +100,8 @@ make_uv() {
 
 make_workshop() {
   local uv=$state/tools/uv/bin/uv target=.venv stamp package
-  stamp=$(digest locks/workshop.txt "${packages[@]/%//pyproject.toml}")-$python-$PWD
+  stamp=$(digest locks/workshop.txt "${packages[@]/%//pyproject.toml}" \
+    collectors/setup.py collectors/src/keylag_otel/_watch.c)-$python-$PWD
   is_current "$target" "$stamp" && return
   say "Installing the keylag command and what tests it, into $PWD/$target"
   rm -rf "$target.new"

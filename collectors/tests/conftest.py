@@ -11,38 +11,25 @@ from typing import Any
 import planted
 import pytest
 import servers
+from fake_time import FakeTime
 from keystone_site import Processes, Site, prepare, write_configuration
 
-from keylag_otel import clock, wrappers
-from keylag_otel.clock import Clock, active
-
-
-class FakeTime:
-    """Time that passes only when a test says so; nanoseconds."""
-
-    def __init__(self) -> None:
-        self.value = 1_000
-
-    def __call__(self) -> int:
-        return self.value
-
-    def passes(self, nanoseconds: int) -> None:
-        self.value += nanoseconds
+from keylag_otel.clock import Clock, active, read_with, start
 
 
 @pytest.fixture
-def time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+def time() -> Iterator[FakeTime]:
     fake = FakeTime()
-    monkeypatch.setattr(clock, "now", fake)
-    monkeypatch.setattr(wrappers, "now", fake)
-    return fake
+    read_with(fake)
+    yield fake
+    read_with(None)
 
 
 @pytest.fixture
 def running(time: FakeTime) -> Clock:
     """The clock of a request that is being worked on."""
     del time
-    started = Clock()
+    started = start()
     started.at = 0
     active.set(started)
     yield started

@@ -90,7 +90,7 @@ def booked(clock: Clock, status: int) -> Booked:
         status,
         clock.route,
         clock.auth_method,
-        {CELLS[cell]: spent / _NS_PER_SECOND for cell, spent in clock.cells.items()},
+        {CELLS[cell]: spent / _NS_PER_SECOND for cell, spent in clock.spent().items()},
         dict(zip(COUNTS, clock.counts)),
         {tally._keys[number]: count for number, count in clock.tallies.items()},
     )

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from keylag_otel import clock, wrappers
+from keylag_otel.clock import read_with
 
 _NS_PER_SECOND = 1e9
 Cell = tuple[str, str]
@@ -139,7 +139,7 @@ def _plant_statement(text: str, delay: Delay) -> None:
 
 def measure(place: Place, call: Callable[..., Any]) -> Row:
     """Make the call with and without the delay in turn, and compare them."""
-    clock.now = wrappers.now = _own_time
+    read_with(_own_time)
     delay = plant(place)
     call()
     without, with_it, planted = [], [], []

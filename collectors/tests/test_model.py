@@ -1,6 +1,6 @@
 """The model: cells, names and blocks."""
 
-from keylag_otel.clock import Clock
+from keylag_otel.clock import start
 from keylag_otel.model import (
     BLOCK_OF_CELL,
     BLOCKS,
@@ -21,7 +21,7 @@ def test_every_pair_is_a_cell_of_its_own() -> None:
 
 
 def test_a_new_clock_runs_the_web_framework() -> None:
-    assert CELLS[Clock().at] == ("wsgi", "other")
+    assert CELLS[start().at] == ("wsgi", "other")
 
 
 def test_every_cell_belongs_to_one_headline_block() -> None:

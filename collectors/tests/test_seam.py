@@ -9,9 +9,14 @@ import pytest
 
 from keylag_otel.clock import Clock
 from keylag_otel.seam import Seam, bind_all
-from keylag_otel.wrappers import counted
+from keylag_otel.wrappers import noted
 
-COUNT = (counted("cache_calls"),)
+
+def _count(clock: Clock, args: object, kwargs: object) -> None:
+    clock.counts[1] += 1
+
+
+COUNT = (noted(_count),)
 
 
 @pytest.fixture

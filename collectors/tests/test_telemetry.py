@@ -6,11 +6,12 @@ import os
 from typing import Any
 
 import pytest
+from fake_time import FakeTime
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from keylag_otel import provider, telemetry
-from keylag_otel.clock import Clock
+from keylag_otel.clock import Clock, read_with, start
 from keylag_otel.ledger import LEDGER, route_template
 from keylag_otel.model import cell_of
 
@@ -40,12 +41,17 @@ def read(reader: InMemoryMetricReader) -> dict[str, Any]:
 
 
 def finished(**cells: int) -> Clock:
-    clock = Clock()
+    time = FakeTime()
+    read_with(time)
+    clock = start()
     clock.route = "/v3/users/<string:user_id>"
     clock.auth_method = "password"
     clock.counts = [6, 17]
     for name, nanoseconds in cells.items():
-        clock.cells[cell_of(*name.split("__"))] += nanoseconds
+        clock.turn(cell_of(*name.split("__")))
+        time.passes(nanoseconds)
+    clock.book()
+    read_with(None)
     return clock
 
 

@@ -2,20 +2,66 @@
 
 from __future__ import annotations
 
+import gc
+import inspect
+import sys
 import threading
+import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from fake_time import FakeTime
 
-from keylag_otel.clock import Clock, active
+from keylag_otel import ledger, pure, wrappers
 from keylag_otel.model import CELLS
-from keylag_otel.wrappers import counted, noted, timed, timed_context, timed_iterator
+from keylag_otel.wrappers import (
+    noted,
+    noted_failure,
+    noted_result,
+    timed,
+    timed_context,
+)
+
+try:
+    from keylag_otel import _watch
+except ImportError:
+    _watch = None
+
+NEEDS_C = pytest.mark.skipif(_watch is None, reason="the C part was not compiled")
 
 
-def booked(clock: Clock) -> dict[tuple[str, str], int]:
-    """Nanoseconds by (phase, operation), without the empty cells."""
+@pytest.fixture(params=[pure, pytest.param(_watch, marks=NEEDS_C)], ids=["python", "c"])
+def half(request, monkeypatch) -> Any:
+    """The Python and the C of a watched call, in turn."""
+    monkeypatch.setattr(wrappers, "watch", request.param.watch)
+    monkeypatch.setattr(wrappers, "current", request.param.active.get)
+    request.param.tell_faults(wrappers.fault)
+    return request.param
+
+
+@pytest.fixture
+def time(half) -> Iterator[FakeTime]:
+    fake = FakeTime()
+    half.read_with(fake)
+    yield fake
+    half.read_with(None)
+
+
+@pytest.fixture
+def running(half, time) -> Iterator[Any]:
+    """The clock of a request that is being worked on."""
+    del time
+    clock = half.Clock("GET", 0, 2)
+    half.active.set(clock)
+    yield clock
+    half.active.set(None)
+
+
+def booked(clock: Any) -> dict[tuple[str, str], int]:
+    """Nanoseconds by (phase, operation)."""
     clock.book()
-    return {CELLS[cell]: spent for cell, spent in clock.cells.items() if spent}
+    return {CELLS[cell]: spent for cell, spent in clock.spent().items()}
 
 
 def test_time_inside_a_nested_call_belongs_to_that_call_alone(running, time) -> None:
@@ -97,22 +143,42 @@ def test_even_a_killed_request_adds_up(running, time) -> None:
 
 
 def test_arguments_results_and_names_are_untouched(running) -> None:
-    def original(*args: Any, **kwargs: Any) -> Any:
+    def original(one: Any, *args: Any, two: Any = 2, **kwargs: Any) -> Any:
         """Say what it was given."""
-        return args, kwargs
+        return one, args, two, kwargs
 
     original.invalidate = "kept"
 
-    watched = timed("cache")(counted("cache_calls")(original))
+    watched = timed("cache")(noted(lambda *_: None)(original))
 
-    assert watched(1, b=2) == ((1,), {"b": 2})
+    assert watched(1) == (1, (), 2, {})
+    assert watched(1, 5, two=3, b=2) == (1, (5,), 3, {"b": 2})
     assert watched.__name__ == "original"
+    assert watched.__doc__ == "Say what it was given."
     assert watched.invalidate == "kept"
+    assert inspect.signature(watched) == inspect.signature(original)
+    assert inspect.unwrap(watched) is original
 
 
-def test_a_thread_of_a_request_books_nothing_of_its_own(running, time) -> None:
+def test_a_watched_method_is_a_method(running, time) -> None:
+    class Host:
+        def method(self, more: str = "") -> str:
+            time.passes(3)
+            return type(self).__name__ + more
+
+    Host.method = timed("sql")(Host.method)
+
+    assert Host().method() == "Host"
+    assert Host().method(more="!") == "Host!"
+    assert Host.method(Host(), "?") == "Host?"
+    bound = Host().method
+    assert bound("...") == "Host..."
+    assert booked(running) == {("sql", "other"): 12}
+
+
+def test_a_thread_of_a_request_books_nothing_of_its_own(half, running) -> None:
     seen = []
-    call = timed("sql")(lambda: seen.append(active.get()))
+    call = timed("sql")(lambda: seen.append(half.active.get()))
     thread = threading.Thread(target=call)
     thread.start()
     thread.join()
@@ -121,28 +187,12 @@ def test_a_thread_of_a_request_books_nothing_of_its_own(running, time) -> None:
     assert booked(running) == {}
 
 
-def test_outside_a_request_a_watched_call_just_runs() -> None:
-    assert timed("sql")(lambda: 42)() == 42
-    assert counted("sql_statements")(lambda: 42)() == 42
+def test_outside_a_request_a_watched_call_just_runs(half) -> None:
+    said = []
+    watched = noted(lambda *_: said.append("noted"))(timed("sql")(lambda: 42))
 
-
-def test_an_iterator_left_half_read_leaves_no_clock_behind(running, time) -> None:
-    def rows() -> Any:
-        for row in range(3):
-            time.passes(10)
-            yield row
-
-    iterator = timed_iterator("orm", rows())
-    next(iterator)
-    time.passes(1)
-    next(iterator)
-    del iterator
-
-    assert booked(running) == {("orm", "other"): 20, ("other", "other"): 1}
-
-
-def test_an_iterator_ends_as_it_would_unwatched(running) -> None:
-    assert list(timed_iterator("orm", iter([1, 2]))) == [1, 2]
+    assert watched() == 42
+    assert said == []
 
 
 class Body:
@@ -174,19 +224,103 @@ def test_the_body_of_a_context_runs_in_its_phase_and_no_longer(running, time) ->
     assert booked(running) == {("cache", "roles"): 5, ("other", "roles"): 50}
 
 
-def test_calls_are_counted_even_when_they_fail(running) -> None:
-    def fail() -> None:
-        raise OSError
+def test_a_body_left_when_its_request_is_over_books_nothing(half, running) -> None:
+    context = timed_context("orm")(Body)()
+    context.__enter__()
+    other = half.Clock("GET", 3, 2)
+    half.active.set(other)
 
-    with pytest.raises(OSError):  # noqa: PT011 - the type is the point
-        counted("sql_statements")(fail)()
+    context.__exit__(None, None, None)
 
-    assert running.counts == [1, 0]
+    assert other.at == 3
+    half.active.set(running)
 
 
-def test_a_note_that_fails_changes_nothing(running) -> None:
+def test_a_note_reads_arguments_result_and_failure(running) -> None:
+    seen: list[Any] = []
+
+    def fail(one: int, *, two: int) -> None:
+        message = f"{one} {two}"
+        raise KeyError(message)
+
+    def work(one: int, *, two: int) -> int:
+        return one + two
+
+    before = noted(lambda clock, args, kwargs: seen.append((clock, args, kwargs)))
+    after = noted_result(lambda _, args, result: seen.append((args, result)))
+    failed = noted_failure(lambda _, error: seen.append(error))
+    with pytest.raises(KeyError) as caught:
+        before(after(failed(fail)))(1, two=2)
+    before(after(failed(work)))(1, two=2)
+
+    assert seen == [
+        (running, (1,), {"two": 2}),
+        caught.value,
+        (running, (1,), {"two": 2}),
+        ((1,), 3),
+    ]
+
+
+@pytest.mark.parametrize("maker", [noted, noted_result, noted_failure])
+def test_a_note_that_fails_changes_nothing_but_a_counter(half, running, maker) -> None:
     def note(*_: Any) -> None:
         message = "ours"
         raise RuntimeError(message)
 
-    assert noted(note)(lambda: "answer")() == "answer"
+    def work(fails: int) -> str:
+        if fails:
+            message = "the caller's own"
+            raise LookupError(message)
+        return "answer"
+
+    before = _faults()
+    watched = maker(note)(work)
+
+    assert watched(0) == "answer"
+    with pytest.raises(LookupError, match="the caller's own"):
+        watched(1)
+    assert _faults() - before == (2 if maker is noted else 1)
+
+
+def _faults() -> int:
+    return sum(count for count, _ in ledger.LEDGER.tallied("faults"))
+
+
+def test_calls_inside_calls_do_not_run_out_of_stack_sooner(running) -> None:
+    def down(depth: int) -> int:
+        return down_watched(depth - 1) if depth else 0
+
+    down_watched = timed("sql")(timed("orm")(down))
+
+    assert down_watched(sys.getrecursionlimit() // 5) == 0
+    with pytest.raises(RecursionError):
+        down_watched(10**6)
+    assert running.at == 0
+
+
+def test_what_was_watched_is_given_back(half, running) -> None:
+    class Thing:
+        pass
+
+    def make() -> Any:
+        thing = Thing()
+        watched = timed("sql")(lambda: thing)
+        thing.itself = watched
+        watched()
+        return weakref.ref(thing)
+
+    kept = make()
+    gc.collect()
+
+    assert kept() is None
+
+
+def test_counts_add_up_and_survive_what_is_no_number(running) -> None:
+    running.tally(7)
+    running.tally(7, 5)
+    running.counts[1] += 2
+    with pytest.raises(TypeError):
+        running.tally(7, "many")
+
+    assert running.tallies == {7: 6}
+    assert running.counts == [0, 2]

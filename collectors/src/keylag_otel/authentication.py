@@ -50,7 +50,7 @@ def note_failure(clock: Clock, error: Exception) -> None:
     """Count a refusal by the class of Keystone's exception."""
     reason = _reason(error.__context__) if _is_vague(error) else None
     reason = reason or _reason(error) or "other"
-    clock.tallies[tally("auth_failures", clock.auth_method or "other", reason)] += 1
+    clock.tally(tally("auth_failures", clock.auth_method or "other", reason))
 
 
 def _is_vague(error: BaseException) -> bool:
@@ -87,4 +87,4 @@ def note_hash(clock: Clock, args: tuple[Any, ...], hashed: Any) -> None:
 
 def _count_hash(clock: Clock, hashed: Any, action: str) -> None:
     if isinstance(hashed, str):
-        clock.tallies[tally("password_hashes", *algorithm_of(hashed), action)] += 1
+        clock.tally(tally("password_hashes", *algorithm_of(hashed), action))

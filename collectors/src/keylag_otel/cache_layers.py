@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any, Callable
 
-from keylag_otel.clock import COUNTS, current
+from keylag_otel.clock import COUNTS, Clock, current, looked_up, watch
 from keylag_otel.tally import tally
 from keylag_otel.wrappers import Call, fault
 
@@ -48,8 +48,8 @@ class Layer:
         self.sent = tally("cache_bytes", region, "transmit")
 
 
-#: Given a request's tallies, the layer, the call's arguments and its answer.
-Note = Callable[[Any, Layer, "tuple[Any, ...]", Any], None]
+#: Given a request's clock, the layer, the call's arguments and its answer.
+Note = Callable[[Clock, Layer, "tuple[Any, ...]", Any], None]
 
 
 def give_layer(instance: Any, region: str, layer: str) -> None:
@@ -91,12 +91,12 @@ def _watched(call: Call, operation: str) -> Call:
             answer = call(self, *args, **kwargs)
         except Exception as error:
             kind = type(error).__name__
-            clock.tallies[tally("cache_errors", layer.region, kind)] += 1
+            clock.tally(tally("cache_errors", layer.region, kind))
             raise
         finally:
             clock.layer = None
         try:
-            _NOTES[operation](clock.tallies, layer, args, answer)
+            _NOTES[operation](clock, layer, args, answer)
         except Exception:
             fault(call)
         return answer
@@ -104,33 +104,33 @@ def _watched(call: Call, operation: str) -> Call:
     return watched
 
 
-def _note_got(tallies: Any, layer: Layer, args: tuple[Any, ...], answer: Any) -> None:
+def _note_got(clock: Clock, layer: Layer, args: tuple[Any, ...], answer: Any) -> None:
     """Count what a look-up found; several keys at once are several look-ups."""
     if isinstance(answer, list):
         for one in answer:
-            _note_got(tallies, layer, args, one)
+            _note_got(clock, layer, args, one)
     elif answer is None or type(answer).__name__ == "NoValue":
-        tallies[layer.miss] += 1
+        clock.tally(layer.miss)
     else:
-        tallies[layer.hit] += 1
+        clock.tally(layer.hit)
         if type(answer) is bytes:
-            tallies[layer.received] += len(answer)
+            clock.tally(layer.received, len(answer))
 
 
-def _note_set(tallies: Any, layer: Layer, args: tuple[Any, ...], answer: Any) -> None:
+def _note_set(clock: Clock, layer: Layer, args: tuple[Any, ...], answer: Any) -> None:
     """Count a value that was stored, and its bytes if it was serialised by then."""
     del answer
-    tallies[layer.set] += 1
+    clock.tally(layer.set)
     if args and isinstance(args[-1], bytes):
-        tallies[layer.sent] += len(args[-1])
+        clock.tally(layer.sent, len(args[-1]))
 
 
 def _note_deleted(
-    tallies: Any, layer: Layer, args: tuple[Any, ...], answer: Any
+    clock: Clock, layer: Layer, args: tuple[Any, ...], answer: Any
 ) -> None:
     """Count a deletion."""
     del args, answer
-    tallies[layer.delete] += 1
+    clock.tally(layer.delete)
 
 
 _NOTES: dict[str, Note] = {"get": _note_got, "set": _note_set, "delete": _note_deleted}
@@ -140,25 +140,13 @@ def watch_local(look_up: Call) -> Call:
     """Count the look-ups in the request-local layer."""
     from dogpile.cache.api import NO_VALUE  # noqa: PLC0415 - only inside Keystone
 
-    @wraps(look_up)
-    def watched(self: Any, key: Any) -> Any:
-        value = look_up(self, key)
-        clock = current()
-        if clock is not None:
-            try:
-                layer = self._keylag_layer
-                clock.tallies[layer.miss if value is NO_VALUE else layer.hit] += 1
-            except Exception:
-                fault(look_up)
-        return value
-
-    return watched
+    return watch(look_up, after=looked_up(NO_VALUE))
 
 
 def _count_bytes(clock: Any, direction: str, size: int) -> None:
     """Count serialised bytes for the layer that is being asked, if one is."""
     if clock.layer is not None:
-        clock.tallies[getattr(clock.layer, direction)] += size
+        clock.tally(getattr(clock.layer, direction), size)
 
 
 def note_received(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -191,4 +179,4 @@ def note_dead(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     """Count a server that python-memcached gives up for a while."""
     del args, kwargs
     region = _UNKNOWN if clock.layer is None else clock.layer.region
-    clock.tallies[tally("cache_errors", region, "server_dead")] += 1
+    clock.tally(tally("cache_errors", region, "server_dead"))

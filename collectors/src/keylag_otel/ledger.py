@@ -78,7 +78,7 @@ class Ledger:
             if row is None:
                 row = self._rows[key] = Row(_attributes(*key))
             cells = row.cells
-            for cell, nanoseconds in clock.cells.items():
+            for cell, nanoseconds in clock.spent().items():
                 cells[cell] += nanoseconds
             for index, count in enumerate(clock.counts):
                 row.counts[index] += count

@@ -45,6 +45,9 @@ OPERATIONS = (
 PHASE_BITS = 4
 PHASE_MASK = (1 << PHASE_BITS) - 1
 
+#: Every cell is below this.
+CELL_LIMIT = 256
+
 #: The headline blocks, in the order in which they are shown.
 BLOCKS = (
     "sql",

@@ -7,7 +7,7 @@ from functools import partial, wraps
 from typing import Any, Callable
 
 from keylag_otel import environment, sql_comment, telemetry
-from keylag_otel.clock import Clock, active
+from keylag_otel.clock import active, start
 from keylag_otel.ledger import LEDGER
 from keylag_otel.server_timing import server_timing
 from keylag_otel.wrappers import Call, fault
@@ -101,7 +101,7 @@ class _Request:
         self._start_response = start_response
         self._status = 500  # what a server answers when nothing was started
         self._timing = timing
-        self.clock = Clock(environ.get("REQUEST_METHOD", ""))
+        self.clock = start(environ.get("REQUEST_METHOD", ""))
         self._finished = False
 
     def start_response(

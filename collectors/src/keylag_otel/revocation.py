@@ -35,10 +35,10 @@ def note_fetched(clock: Any, args: tuple[Any, ...], events: Any) -> None:
     """Count the events that the database returned for a token."""
     del args
     for kind, count in Counter(map(kind_of, events)).items():
-        clock.tallies[tally("revocation_events_fetched", kind)] += count
+        clock.tally(tally("revocation_events_fetched", kind), count)
 
 
 def note_written(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Count an event that is written."""
     event = args[1] if len(args) > 1 else kwargs["event"]
-    clock.tallies[tally("revocation_events_written", kind_of(event))] += 1
+    clock.tally(tally("revocation_events_written", kind_of(event)))

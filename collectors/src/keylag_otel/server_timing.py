@@ -19,7 +19,7 @@ def _entry(name: str, nanoseconds: int) -> str:
 def server_timing(clock: Clock) -> str:
     """Return the header's value for what the clock has booked so far."""
     blocks = dict.fromkeys(BLOCKS, 0)
-    for cell, nanoseconds in clock.cells.items():
+    for cell, nanoseconds in clock.spent().items():
         blocks[BLOCK_OF_CELL[cell]] += nanoseconds
     return ", ".join(
         [
@@ -28,7 +28,7 @@ def server_timing(clock: Clock) -> str:
             *(f"{name};desc={count}" for name, count in zip(COUNTS, clock.counts)),
             *(
                 _entry(".".join(CELLS[cell]), spent)
-                for cell, spent in clock.cells.items()
+                for cell, spent in clock.spent().items()
             ),
         ]
     )

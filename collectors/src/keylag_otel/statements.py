@@ -108,10 +108,10 @@ def watch_statement(call: Call) -> Call:
             raise
         try:
             executed, returned = _tallies(statement)
-            clock.tallies[executed] += 1
+            clock.tally(executed)
             rows = cursor.rowcount
             if rows > 0:
-                clock.tallies[returned] += rows
+                clock.tally(returned, rows)
         except Exception:
             fault(call)
         return result
@@ -123,7 +123,7 @@ def _count_error(call: Call, clock: Any, statement: Any, error: Exception) -> No
     try:
         number = error.args[0] if error.args else None
         kind = _ERRORS.get(number, "other") if isinstance(number, int) else "other"
-        clock.tallies[tally("sql_errors", table_class(statement), kind)] += 1
+        clock.tally(tally("sql_errors", table_class(statement), kind))
     except Exception:
         fault(call)
 
@@ -131,20 +131,20 @@ def _count_error(call: Call, clock: Any, statement: Any, error: Exception) -> No
 def note_connect(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Count a connection to the database."""
     del args, kwargs
-    clock.tallies[tally("sql_connects")] += 1
+    clock.tally(tally("sql_connects"))
 
 
 def note_checkout(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Count a connection taken from the pool, and whether it has to be waited for."""
     del kwargs
     pool = args[0]
-    clock.tallies[tally("sql_pool_checkouts")] += 1
+    clock.tally(tally("sql_pool_checkouts"))
     if not pool.checkedin() and 0 <= pool._max_overflow <= pool.overflow():  # noqa: SLF001
-        clock.tallies[tally("sql_pool_waits")] += 1
+        clock.tally(tally("sql_pool_waits"))
 
 
 def note_retry(clock: Any, args: tuple[Any, ...], retried: Any) -> None:
     """Count what oslo.db will run again."""
     del args
     if retried:
-        clock.tallies[tally("sql_retries")] += 1
+        clock.tally(tally("sql_retries"))

@@ -18,8 +18,7 @@ from keylag_otel.cache_layers import (
     watch_class,
     watch_local,
 )
-from keylag_otel.clock import Clock, current
-from keylag_otel.model import PHASE_MASK, PHASES
+from keylag_otel.clock import Clock, memoized
 from keylag_otel.seam import Seam
 from keylag_otel.tally import tally
 from keylag_otel.wrappers import (
@@ -30,8 +29,6 @@ from keylag_otel.wrappers import (
     timed,
     timed_context,
 )
-
-_CACHE = PHASES.index("cache")
 
 
 def watch_backend(configure: Call) -> Call:
@@ -79,41 +76,17 @@ def watch_memoized(cache_on_arguments: Call) -> Call:
 
         def memoize(function: Call) -> Call:
             name = f"{function.__module__}:{function.__name__}"
-            return _memoized(decorator(function), self, name)
+            # A region is named when it is configured, after its functions.
+            note = memoized(
+                self,
+                lambda: (
+                    tally("memoized_calls", self.name, name, "hit"),
+                    tally("memoized_calls", self.name, name, "miss"),
+                ),
+            )
+            return timed("cache", after=note, failed=note)(decorator(function))
 
         return memoize
-
-    return watched
-
-
-def _memoized(call: Call, region: Any, name: str) -> Call:
-    """Book a memoized function to the cache, and count which calls ran it.
-
-    With `timed` around it, it would be the dearest wrapper of a validation.
-    """
-    tallies: list[int] = []
-
-    @wraps(call)
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        clock = current()
-        if clock is None:
-            return call(*args, **kwargs)
-        clock.missed = None
-        outside = clock.at
-        clock.book()
-        clock.at = outside & ~PHASE_MASK | _CACHE
-        try:
-            result = call(*args, **kwargs)
-        finally:
-            clock.book()
-            clock.at = outside
-        if not tallies:
-            tallies.extend(
-                tally("memoized_calls", region.name, name, found)
-                for found in ("hit", "miss")
-            )
-        clock.tallies[tallies[clock.missed is region]] += 1
-        return result
 
     return watched
 
@@ -129,7 +102,7 @@ def note_invalidated(
 ) -> None:
     """Count the invalidation of a whole region."""
     del kwargs
-    clock.tallies[tally("cache_invalidations", args[0].name)] += 1
+    clock.tally(tally("cache_invalidations", args[0].name))
 
 
 SEAMS = (

@@ -5,12 +5,21 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 
 from keylag.state import CHECKOUT
 from keylag.tools.base import Build, Tool, ToolError
 
 KEYSTONE_LOCK = "locks/keystone.txt"
 BUILD_LOCK = "locks/workshop.txt"
+COLLECTORS = (
+    "collectors/pyproject.toml",
+    "collectors/setup.py",
+    "collectors/src/keylag_otel/_watch.c",
+)
+
+#: The collectors' C is compiled into the checkout, for all environments.
+_one_at_a_time = Lock()
 
 
 def uv_program(cache: Path) -> Path:
@@ -41,8 +50,9 @@ def fill(build: Build, folder: Path, lock: str, editable: tuple[str, ...] = ()) 
         "--build-constraints",
         CHECKOUT / BUILD_LOCK,
     ]
-    for package in editable:
-        build.run([*ours, "-e", CHECKOUT / package], env=env)
+    with _one_at_a_time:
+        for package in editable:
+            build.run([*ours, "-e", CHECKOUT / package], env=env)
 
 
 def base() -> str:
@@ -72,7 +82,7 @@ ADVICE = (
 KEYSTONE = Tool(
     name="keystone",
     purpose="Keystone with uWSGI and the collectors",
-    inputs=(KEYSTONE_LOCK, "collectors/pyproject.toml"),
+    inputs=(KEYSTONE_LOCK, *COLLECTORS),
     program="bin/keystone-manage",
     make=_maker(KEYSTONE_LOCK, "collectors"),
     advice=ADVICE,
@@ -84,7 +94,7 @@ def collectors_tests(name: str, lock: str, purpose: str) -> Tool:
     return Tool(
         name=name,
         purpose=purpose,
-        inputs=(lock, "collectors/pyproject.toml"),
+        inputs=(lock, *COLLECTORS),
         program="bin/pytest",
         make=_maker(lock, "collectors"),
         advice=ADVICE,
@@ -100,7 +110,7 @@ COLLECTORS_TESTS = collectors_tests(
 BENCH = Tool(
     name="bench",
     purpose="Keystone with every instrumentation that `make bench` compares",
-    inputs=("locks/bench.txt", "collectors/pyproject.toml"),
+    inputs=("locks/bench.txt", *COLLECTORS),
     program="bin/keystone-manage",
     make=_maker("locks/bench.txt", "collectors"),
     advice=ADVICE,

@@ -1,0 +1,189 @@
+"""What runs a hundred times in a request, in Python.
+
+``_watch.c`` is the same in C, and is used instead where it could be compiled:
+there a watched call costs a seventh.  What is said here holds for both, and
+both pass the same tests.
+"""
+
+from __future__ import annotations
+
+import time
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, Callable
+
+from keylag_otel.model import CELL_LIMIT
+
+Call = Callable[..., Any]
+
+
+class _Hooks:
+    """What `read_with` and `tell_faults` were given."""
+
+    now: Callable[[], int] = time.perf_counter_ns
+    fault: Callable[[Any], Any] = bool
+
+
+class Clock:
+    """Self times of one request.
+
+    ``at`` is the running cell; ``mark`` is when it was last booked.  ``counts``
+    and ``tallies``, a number each, are what is counted beside time.  ``missed`` is the
+    cache region that last had to compute a value, ``layer`` the layer of the
+    cache that is being asked.
+    """
+
+    __slots__ = (
+        "_cells",
+        "at",
+        "auth_method",
+        "counts",
+        "layer",
+        "mark",
+        "method",
+        "missed",
+        "route",
+        "tallies",
+    )
+
+    def __init__(self, method: str, at: int, counts: int) -> None:
+        self.method = method
+        self._cells = [0] * CELL_LIMIT
+        self.counts = [0] * counts
+        self.tallies: dict[int, int] = {}
+        self.missed: Any = None
+        self.layer: Any = None
+        self.route: str | None = None
+        self.auth_method: str | None = None
+        self.at = at
+        self.mark = _Hooks.now()
+
+    def turn(self, cell: int) -> int:
+        """Book the time since the last turn, and let `cell` run; return what ran."""
+        moment = _Hooks.now()
+        before = self.at
+        self._cells[before] += moment - self.mark
+        self.mark = moment
+        self.at = cell
+        return before
+
+    def book(self) -> None:
+        """Book the time since the last turn to the running cell."""
+        self.turn(self.at)
+
+    def resume(self) -> None:
+        """Leave out the time since the last turn, as spent elsewhere."""
+        self.mark = _Hooks.now()
+
+    def tally(self, number: int, count: int = 1) -> None:
+        """Add to a tally."""
+        self.tallies[number] = self.tallies.get(number, 0) + count
+
+    def spent(self) -> dict[int, int]:
+        """Return the nanoseconds of each cell that has any."""
+        return {cell: spent for cell, spent in enumerate(self._cells) if spent}
+
+    @property
+    def wall_ns(self) -> int:
+        """Nanoseconds booked so far."""
+        return sum(self._cells)
+
+
+#: The clock of the request that this thread or greenlet is working on.  A new
+#: thread starts without one, so that its time is not booked twice.
+active: ContextVar[Clock | None] = ContextVar("keylag_clock", default=None)
+
+
+def watch(  # noqa: C901, PLR0913, PLR0917 - one shape for all that is watched
+    call: Call,
+    keep: int = CELL_LIMIT - 1,
+    put: int = 0,
+    before: Callable[..., Any] | None = None,
+    after: Callable[..., Any] | None = None,
+    failed: Callable[..., Any] | None = None,
+) -> Call:
+    """Return the watched twin of a call: it does what the call does.
+
+    While it runs, the cell is ``running & keep | put``.  Each note is called with
+    the clock: ``before(clock, args, kwargs)``, ``after(clock, args, result)`` or
+    ``failed(clock, exception)``; what a note raises is counted, and nothing else.
+    Without a request there is no clock, and nothing is done.
+    """
+
+    def tell(note: Any, *read: Any) -> None:
+        try:
+            note(*read)
+        except Exception:
+            _Hooks.fault(call)
+
+    @wraps(call)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        clock = active.get()
+        if clock is None:
+            return call(*args, **kwargs)
+        if before is not None:
+            tell(before, clock, args, kwargs)
+        outside = clock.at
+        inside = outside & keep | put
+        if inside != outside:
+            clock.turn(inside)
+        try:
+            try:
+                result = call(*args, **kwargs)
+            finally:
+                if inside != outside:
+                    clock.turn(outside)
+        except Exception as error:
+            if failed is not None:
+                tell(failed, clock, error)
+            raise
+        if after is not None:
+            tell(after, clock, args, result)
+        return result
+
+    return watched
+
+
+def looked_up(no_value: Any) -> Callable[..., None]:
+    """Return a note that counts a hit or, if it found `no_value`, a miss.
+
+    It is for a method of what was given its layer.
+    """
+
+    def note(clock: Clock, args: tuple[Any, ...], value: Any) -> None:
+        layer = args[0]._keylag_layer  # noqa: SLF001
+        clock.tally(layer.miss if value is no_value else layer.hit)
+
+    return note
+
+
+def memoized(
+    region: Any, numbers: Callable[[], tuple[int, int]]
+) -> Callable[..., None]:
+    """Return a note that counts a hit, or a miss if `region` computed a value.
+
+    `numbers` is asked once, when there is something to count, for the tallies
+    of a hit and of a miss.  As the note of a failed call it only forgets.
+    """
+    known: list[int] = []
+
+    def note(clock: Clock, *came_out: Any) -> None:
+        missed = clock.missed is region
+        clock.missed = None
+        if len(came_out) == 1:
+            return
+        if not known:
+            known.extend(numbers())
+        clock.tally(known[missed])
+
+    return note
+
+
+def read_with(now: Callable[[], int] | None) -> None:
+    """Read the time, in nanoseconds, by this; or by the clock again."""
+    _Hooks.now = now or time.perf_counter_ns
+
+
+def tell_faults(fault: Callable[[Any], Any]) -> None:
+    """Call this with the call that a note failed on."""
+    _Hooks.fault = fault

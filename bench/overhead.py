@@ -23,7 +23,7 @@ from keylag_bench.tables import ARMS, BASE, WORKLOADS
 from keylag_bench.verdicts import doubts, verdicts
 
 QUICK: Final = 2
-"""Restarts and blocks of a quick run; its blocks are shorter by the square."""
+"""Restarts and blocks of a quick run."""
 INTERRUPTED: Final = 130
 
 
@@ -82,14 +82,14 @@ def measure(plan: Plan, out: Path, console: Console) -> Kept:
 @click.option(
     "--blocks",
     type=click.IntRange(1),
-    default=8,
+    default=150,
     show_default=True,
     help="Of each arm and workload in each restart.",
 )
 @click.option(
     "--requests",
     type=click.IntRange(1),
-    help="In a block.  [default: as many as take about a third of a second]",
+    help="In a block.  [default: one, or some that take about 30 ms]",
 )
 @click.option("--seed", default=1, show_default=True, help="Of the order.")
 @click.option("--quick", is_flag=True, help="See that it works; proves nothing.")
@@ -115,7 +115,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 
     Runs bare Keystone beside Keylag, OpenTelemetry's own instrumentations and
     OSProfiler, in random blocks of the same calls, and prints by how much CPU and
-    wall time grow. About twenty minutes; Ctrl-C ends it with what there is.
+    wall time grow. About half an hour; Ctrl-C ends it with what there is.
 
     \b
     Examples:

@@ -4,7 +4,7 @@
 
 Reads a JSON object a line and answers each with one, until its input ends:
 
-    {"call": "GET", "requests": 80}
+    {"call": "GET", "requests": 80, "flush": true}
     {"cpu_seconds": 0.312, "wall_seconds": 0.334, "spans": 80}
 """
 
@@ -108,21 +108,23 @@ def _environ(method: str, body: bytes) -> dict[str, Any]:
 class Meter:
     """Times calls; the CPU of all threads, from the end of the block before.
 
-    So what an exporter does while other arms run is charged too; what it still has
-    to do at the end of a block is made to happen then.
+    So what an exporter does while other arms run is charged too.
     """
 
     def __init__(self, instrumented: Instrumented) -> None:
         self._instrumented = instrumented
         self._cpu = time.process_time()
 
-    def time(self, call: Callable[[], None], requests: int) -> dict[str, float]:
+    def time(
+        self, call: Callable[[], None], requests: int, *, flush: bool
+    ) -> dict[str, float]:
         """Make the calls; returns seconds, and spans recorded since the start."""
         started = time.perf_counter()
         for _ in range(requests):
             call()
         wall = time.perf_counter() - started
-        self._instrumented.flush()
+        if flush:
+            self._instrumented.flush()
         before, self._cpu = self._cpu, time.process_time()
         return {
             "cpu_seconds": self._cpu - before,
@@ -139,7 +141,9 @@ def serve(instrumented: Instrumented, answers: TextIO) -> None:
     print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in sys.stdin:
         order = json.loads(line)
-        answer = meter.time(calls[order["call"]], order["requests"])
+        answer = meter.time(
+            calls[order["call"]], order["requests"], flush=order["flush"]
+        )
         print(json.dumps(answer), file=answers, flush=True)
 
 

@@ -104,10 +104,10 @@ class Processes:
         command = [str(self._servers.python), str(WORKER), arm.instrumentation]
         return Worker(command, environment, self._servers.log(name))
 
-    def run(self, arm: str, call: str, requests: int) -> Sample:
+    def run(self, arm: str, call: str, requests: int, *, flush: bool = False) -> Sample:
         """Make one arm call; the others wait."""
-        answer = self._workers[arm].tell({"call": call, "requests": requests})
-        return Sample(**answer)
+        order = {"call": call, "requests": requests, "flush": flush}
+        return Sample(**self._workers[arm].tell(order))
 
     def cache_calls(self) -> int:
         """Return how many calls the caches have had, from all arms."""

@@ -1,7 +1,7 @@
 """The order of a measurement: what runs when, all of it from one seed.
 
-In each restart, for each cache in random order: a fresh process per arm, one block
-of every workload that does not count, then the blocks.  A block runs every workload
+In each restart, for each cache in random order: a fresh process per arm, some calls
+of every workload that do not count, then the blocks.  A block runs every workload
 in random order, and for each workload every arm in random order.
 """
 
@@ -15,6 +15,7 @@ from keylag_bench.rows import Counted, Keep, Row, Sample
 from keylag_bench.tables import Workload
 
 COUNTED_REQUESTS = 5
+WARM_UP_REQUESTS = 20
 _HASH_SEEDS = 2**32
 
 T = TypeVar("T")
@@ -30,8 +31,8 @@ class Executor(Protocol):
         restart to restart and not from arm to arm.
         """
 
-    def run(self, arm: str, call: str, requests: int) -> Sample:
-        """Run one block."""
+    def run(self, arm: str, call: str, requests: int, *, flush: bool = False) -> Sample:
+        """Run one block; `flush` has what waits to be exported sent in it."""
 
     def cache_calls(self) -> int:
         """Return how many calls the caches have had so far."""
@@ -59,12 +60,8 @@ class Plan:
         return replace(self, workloads=workloads)
 
     def shortened(self, size: int) -> "Plan":
-        """Return a plan of `size` restarts and blocks, blocks shorter by its square."""
-        workloads = [
-            replace(workload, requests=max(1, workload.requests // size**2))
-            for workload in self.workloads
-        ]
-        return replace(self, workloads=workloads, restarts=size, blocks=size)
+        """Return a plan of `size` restarts and blocks."""
+        return replace(self, restarts=size, blocks=size)
 
     @property
     def caches(self) -> list[str]:
@@ -103,7 +100,7 @@ class Schedule:
         self, restart: int, workloads: Sequence[Workload], choice: Random
     ) -> None:
         for workload, arm in product(workloads, self.plan.arms):
-            self.executor.run(arm, workload.call, workload.requests)
+            self.executor.run(arm, workload.call, WARM_UP_REQUESTS)
             if restart == 0:
                 self.count(self._counted(workload, arm))
         for block in range(self.plan.blocks):
@@ -130,9 +127,9 @@ class Schedule:
 
     def _counted(self, workload: Workload, arm: str) -> Counted:
         """Count what a few requests make; a first one says where counting starts."""
-        before = self.executor.run(arm, workload.call, 1)
+        before = self.executor.run(arm, workload.call, 1, flush=True)
         calls = self.executor.cache_calls()
-        after = self.executor.run(arm, workload.call, COUNTED_REQUESTS)
+        after = self.executor.run(arm, workload.call, COUNTED_REQUESTS, flush=True)
         return Counted(
             workload=workload.name,
             arm=arm,

@@ -26,7 +26,9 @@ class FakeExecutor:
         self.log.append(("start", cache, tuple(sorted(arms)), hash_seed))
         self.spans = dict.fromkeys(arms, 0)
 
-    def run(self, arm: str, call: str, requests: int) -> Sample:
+    def run(
+        self, arm: str, call: str, requests: int, *, flush: bool = False
+    ) -> Sample:
         """Answer with the arm's cost times the requests."""
         if self.fail_after == len(self.blocks()):
             raise KeyboardInterrupt

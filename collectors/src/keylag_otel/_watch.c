@@ -211,17 +211,106 @@ static PyTypeObject ClockType = {
     .tp_getset = Clock_getset,
 };
 
+/* ---- Note: the two that are called most, without a call ---- */
+
+typedef struct Note Note;
+
+/* A note as told by Watched_call; of a call that failed there is no result. */
+typedef PyObject *(*Telling)(Note *, Clock *, PyObject *const *args, Py_ssize_t count,
+                             PyObject *result);
+
+struct Note {
+    PyObject_HEAD
+    Telling tell;
+    PyObject *expected, *numbers;
+};
+
+static PyTypeObject NoteType;
+static PyObject *layer_name, *hit_name, *miss_name;
+
+static PyObject *note_looked_up(Note *self, Clock *clock, PyObject *const *args,
+                                Py_ssize_t count, PyObject *result)
+{
+    PyObject *layer = PyObject_GetAttr(count ? args[0] : Py_None, layer_name);
+    if (layer == NULL)
+        return NULL;
+    PyObject *number =
+        PyObject_GetAttr(layer, result == self->expected ? miss_name : hit_name);
+    PyObject *done = number == NULL ? NULL : tally(clock, number, 1);
+    Py_XDECREF(number);
+    Py_DECREF(layer);
+    return done;
+}
+
+static PyObject *note_memoized(Note *self, Clock *clock, PyObject *const *args,
+                               Py_ssize_t count, PyObject *result)
+{
+    (void)args, (void)count;
+    int missed = clock->missed == self->expected;
+    Py_XSETREF(clock->missed, Py_NewRef(Py_None));
+    if (result == NULL)
+        Py_RETURN_NONE;
+    if (!PyTuple_Check(self->numbers)) {
+        PyObject *numbers = PyObject_CallNoArgs(self->numbers);
+        if (numbers == NULL)
+            return NULL;
+        if (!PyTuple_Check(numbers) || PyTuple_GET_SIZE(numbers) != 2) {
+            Py_DECREF(numbers);
+            PyErr_SetString(PyExc_TypeError, "the numbers of a hit and of a miss");
+            return NULL;
+        }
+        Py_SETREF(self->numbers, numbers);
+    }
+    return tally(clock, PyTuple_GET_ITEM(self->numbers, missed), 1);
+}
+
+static PyObject *new_note(Telling tell, PyObject *expected, PyObject *numbers)
+{
+    Note *self = (Note *)NoteType.tp_alloc(&NoteType, 0);
+    if (self == NULL)
+        return NULL;
+    self->tell = tell;
+    self->expected = Py_NewRef(expected);
+    self->numbers = Py_NewRef(numbers);
+    return (PyObject *)self;
+}
+
+static int Note_traverse(Note *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->expected);
+    Py_VISIT(self->numbers);
+    return 0;
+}
+
+static int Note_clear(Note *self)
+{
+    Py_CLEAR(self->expected);
+    Py_CLEAR(self->numbers);
+    return 0;
+}
+
+static void Note_dealloc(Note *self)
+{
+    PyObject_GC_UnTrack(self);
+    Note_clear(self);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyTypeObject NoteType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "keylag_otel._watch.Note",
+    .tp_basicsize = sizeof(Note),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_dealloc = (destructor)Note_dealloc,
+    .tp_traverse = (traverseproc)Note_traverse,
+    .tp_clear = (inquiry)Note_clear,
+};
+
 /* ---- Watched ---- */
 
-/* Put aside what is raised while a note runs, and tell of what the note raises. */
-static void tell(PyObject *note, Clock *clock, PyObject *second, PyObject *third,
-                 PyObject *call)
+/* What a note raises is told, and forgotten. */
+static void heard(PyObject *answer, PyObject *call)
 {
-    PyObject *answer = NULL;
-    if (second != NULL && third != NULL)
-        answer = PyObject_CallFunctionObjArgs(note, clock, second, third, NULL);
-    else if (second != NULL)
-        answer = PyObject_CallFunctionObjArgs(note, clock, second, NULL);
     if (answer == NULL && PyErr_ExceptionMatches(PyExc_Exception)) {
         PyErr_Clear();
         answer = PyObject_CallOneArg(on_fault, call);
@@ -252,18 +341,30 @@ static PyObject *dict_of(PyObject *const *values, PyObject *names)
 static void tell_before(Watched *self, Clock *clock, PyObject *const *args,
                         Py_ssize_t count, PyObject *names)
 {
-    PyObject *tuple = tuple_of(args, count), *dict = dict_of(args + count, names);
-    tell(self->before, clock, tuple, dict, self->call);
-    Py_XDECREF(tuple);
-    Py_XDECREF(dict);
+    PyObject *told[] = {(PyObject *)clock, tuple_of(args, count),
+                        dict_of(args + count, names)};
+    PyObject *answer = NULL;
+    if (told[1] != NULL && told[2] != NULL)
+        answer = PyObject_Vectorcall(self->before, told, 3, NULL);
+    heard(answer, self->call);
+    Py_XDECREF(told[1]);
+    Py_XDECREF(told[2]);
 }
 
 static void tell_after(Watched *self, Clock *clock, PyObject *const *args,
                        Py_ssize_t count, PyObject *result)
 {
-    PyObject *tuple = tuple_of(args, count);
-    tell(self->after, clock, tuple, result, self->call);
-    Py_XDECREF(tuple);
+    if (Py_IS_TYPE(self->after, &NoteType)) {
+        Note *note = (Note *)self->after;
+        heard(note->tell(note, clock, args, count, result), self->call);
+        return;
+    }
+    PyObject *told[] = {(PyObject *)clock, tuple_of(args, count), result};
+    PyObject *answer = NULL;
+    if (told[1] != NULL)
+        answer = PyObject_Vectorcall(self->after, told, 3, NULL);
+    heard(answer, self->call);
+    Py_XDECREF(told[1]);
 }
 
 static void tell_failed(Watched *self, Clock *clock)
@@ -273,7 +374,13 @@ static void tell_failed(Watched *self, Clock *clock)
         return;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
-    tell(self->failed, clock, value, NULL, self->call);
+    PyObject *told[] = {(PyObject *)clock, value};
+    if (Py_IS_TYPE(self->failed, &NoteType)) {
+        Note *note = (Note *)self->failed;
+        heard(note->tell(note, clock, NULL, 0, NULL), self->call);
+    } else {
+        heard(PyObject_Vectorcall(self->failed, told, 2, NULL), self->call);
+    }
     PyErr_Restore(type, value, traceback);
 }
 
@@ -397,106 +504,6 @@ static PyTypeObject WatchedType = {
     .tp_getattro = Watched_getattr,
     .tp_setattro = Watched_setattr,
     .tp_repr = (reprfunc)Watched_repr,
-};
-
-/* ---- Note: the two that are called most ---- */
-
-typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    PyObject *expected, *numbers;
-} Note;
-
-static PyTypeObject NoteType;
-static PyObject *layer_name, *hit_name, *miss_name;
-
-static PyObject *note_looked_up(PyObject *self, PyObject *const *args, size_t flags,
-                                PyObject *Py_UNUSED(names))
-{
-    if (PyVectorcall_NARGS(flags) != 3 || !PyTuple_Check(args[1]) ||
-        PyTuple_GET_SIZE(args[1]) == 0 || !Py_IS_TYPE(args[0], &ClockType)) {
-        PyErr_SetString(PyExc_TypeError, "a note of a clock, a proxy and a value");
-        return NULL;
-    }
-    PyObject *layer = PyObject_GetAttr(PyTuple_GET_ITEM(args[1], 0), layer_name);
-    if (layer == NULL)
-        return NULL;
-    int missed = args[2] == ((Note *)self)->expected;
-    PyObject *number = PyObject_GetAttr(layer, missed ? miss_name : hit_name);
-    PyObject *done = number == NULL ? NULL : tally((Clock *)args[0], number, 1);
-    Py_XDECREF(number);
-    Py_DECREF(layer);
-    return done;
-}
-
-static PyObject *note_memoized(PyObject *callable, PyObject *const *args, size_t flags,
-                               PyObject *Py_UNUSED(names))
-{
-    Note *self = (Note *)callable;
-    Py_ssize_t count = PyVectorcall_NARGS(flags);
-    if (count < 2 || !Py_IS_TYPE(args[0], &ClockType)) {
-        PyErr_SetString(PyExc_TypeError, "a note of a clock and what came out");
-        return NULL;
-    }
-    Clock *clock = (Clock *)args[0];
-    int missed = clock->missed == self->expected;
-    Py_XSETREF(clock->missed, Py_NewRef(Py_None));
-    if (count == 2)
-        Py_RETURN_NONE;
-    if (!PyTuple_Check(self->numbers)) {
-        PyObject *numbers = PyObject_CallNoArgs(self->numbers);
-        if (numbers == NULL || !PyTuple_Check(numbers) || PyTuple_GET_SIZE(numbers) != 2) {
-            Py_XDECREF(numbers);
-            PyErr_SetString(PyExc_TypeError, "the numbers of a hit and of a miss");
-            return NULL;
-        }
-        Py_SETREF(self->numbers, numbers);
-    }
-    return tally(clock, PyTuple_GET_ITEM(self->numbers, missed), 1);
-}
-
-static PyObject *new_note(vectorcallfunc call, PyObject *expected, PyObject *numbers)
-{
-    Note *self = (Note *)NoteType.tp_alloc(&NoteType, 0);
-    if (self == NULL)
-        return NULL;
-    self->vectorcall = call;
-    self->expected = Py_NewRef(expected);
-    self->numbers = Py_NewRef(numbers);
-    return (PyObject *)self;
-}
-
-static int Note_traverse(Note *self, visitproc visit, void *arg)
-{
-    Py_VISIT(self->expected);
-    Py_VISIT(self->numbers);
-    return 0;
-}
-
-static int Note_clear(Note *self)
-{
-    Py_CLEAR(self->expected);
-    Py_CLEAR(self->numbers);
-    return 0;
-}
-
-static void Note_dealloc(Note *self)
-{
-    PyObject_GC_UnTrack(self);
-    Note_clear(self);
-    Py_TYPE(self)->tp_free((PyObject *)self);
-}
-
-static PyTypeObject NoteType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "keylag_otel._watch.Note",
-    .tp_basicsize = sizeof(Note),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_dealloc = (destructor)Note_dealloc,
-    .tp_traverse = (traverseproc)Note_traverse,
-    .tp_clear = (inquiry)Note_clear,
-    .tp_call = PyVectorcall_Call,
-    .tp_vectorcall_offset = offsetof(Note, vectorcall),
 };
 
 /* ---- module ---- */

@@ -82,14 +82,14 @@ def measure(plan: Plan, out: Path, console: Console) -> Kept:
 @click.option(
     "--blocks",
     type=click.IntRange(1),
-    default=150,
+    default=12,
     show_default=True,
     help="Of each arm and workload in each restart.",
 )
 @click.option(
     "--requests",
     type=click.IntRange(1),
-    help="In a block.  [default: one, or some that take about 30 ms]",
+    help="In a block.  [default: as many as take about half a second]",
 )
 @click.option("--seed", default=1, show_default=True, help="Of the order.")
 @click.option("--quick", is_flag=True, help="See that it works; proves nothing.")

@@ -26,8 +26,6 @@ class Row:
     workload: str
     restart: int
     block: int
-    position: int
-    """Its place in the order of the arms."""
     arm: str
     requests: int
     cpu_seconds: float

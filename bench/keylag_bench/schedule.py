@@ -2,7 +2,7 @@
 
 In each restart, for each cache in random order: a fresh process per arm, some calls
 of every workload that do not count, then the blocks.  A block runs every workload
-in random order, and for each workload every arm in random order.
+in random order, and in each the arms take turns call by call, in random order again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -110,19 +110,15 @@ class Schedule:
     def _one_block(
         self, restart: int, block: int, workload: Workload, choice: Random
     ) -> None:
-        for position, arm in enumerate(shuffled(choice, self.plan.arms)):
-            sample = self.executor.run(arm, workload.call, workload.requests)
+        spent = {arm: [0.0, 0.0] for arm in self.plan.arms}
+        for _ in range(workload.requests):
+            for arm in shuffled(choice, self.plan.arms):
+                sample = self.executor.run(arm, workload.call, 1)
+                spent[arm][0] += sample.cpu_seconds
+                spent[arm][1] += sample.wall_seconds
+        for arm, (cpu, wall) in spent.items():
             self.keep(
-                Row(
-                    workload=workload.name,
-                    restart=restart,
-                    block=block,
-                    position=position,
-                    arm=arm,
-                    requests=workload.requests,
-                    cpu_seconds=sample.cpu_seconds,
-                    wall_seconds=sample.wall_seconds,
-                )
+                Row(workload.name, restart, block, arm, workload.requests, cpu, wall)
             )
 
     def _counted(self, workload: Workload, arm: str) -> Counted:

@@ -27,7 +27,12 @@ class FakeExecutor:
         self.spans = dict.fromkeys(arms, 0)
 
     def run(
-        self, arm: str, call: str, requests: int, *, flush: bool = False
+        self,
+        arm: str,
+        call: str,
+        requests: int,
+        *,
+        flush: bool = False,  # noqa: ARG002
     ) -> Sample:
         """Answer with the arm's cost times the requests."""
         if self.fail_after == len(self.blocks()):

@@ -21,7 +21,7 @@ ARMS = ("bare", "keylag")
 
 def a_row(restart: int, block: int, arm: str, seconds: float) -> Row:
     """Return a row; its wall time is twice its CPU time."""
-    return Row("w", restart, block, 0, arm, 10, seconds, 2 * seconds)
+    return Row("w", restart, block, arm, 10, seconds, 2 * seconds)
 
 
 def noisy(

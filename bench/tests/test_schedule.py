@@ -43,14 +43,21 @@ def test_every_block_has_every_arm_once() -> None:
     assert len(groups) == len(NAMES) * 3 * 4
     assert len({key for key, _ in groups}) == len(groups)
     assert all(sorted(arms) == sorted(ARMS) for _, arms in groups)
-    assert len({tuple(arms) for _, arms in groups}) > 5
 
 
-def test_positions_number_the_order() -> None:
-    """The row says where in its block the arm was."""
-    _, rows, _ = measured()
+def test_the_arms_of_a_block_take_turns_call_by_call() -> None:
+    """Every turn has every arm once; the order is drawn anew."""
+    one = replace(PLAN, workloads=PLAN.workloads[:1], restarts=1, blocks=1)
+    executor, rows, _ = measured(one)
 
-    assert [row.position for row in rows] == [0, 1, 2, 3] * (len(rows) // 4)
+    calls = executor.blocks()[-sum(row.requests for row in rows) :]
+    turns = [
+        tuple(str(arm) for arm, _, _ in calls[start : start + len(ARMS)])
+        for start in range(0, len(calls), len(ARMS))
+    ]
+    assert all(sorted(turn) == sorted(ARMS) for turn in turns)
+    assert {number for _, _, number in calls} == {1}
+    assert len(set(turns)) > 5
 
 
 def test_one_seed_is_one_order() -> None:
@@ -74,14 +81,15 @@ def test_each_set_of_processes_is_fresh_and_ended() -> None:
     assert len({entry[3] for entry in starts}) == 6
 
 
-def test_the_first_block_of_a_process_does_not_count() -> None:
-    """Before its rows each arm has made a block of every workload."""
+def test_the_first_calls_of_a_process_do_not_count() -> None:
+    """Before its rows each arm has made some calls of every workload."""
     executor, rows, _ = measured(replace(PLAN, restarts=1, blocks=1))
 
     warming = len(NAMES) * len(ARMS)
     counting = 2 * warming
+    counted = sum(row.requests for row in rows)
     assert len(rows) == warming
-    assert len(executor.blocks()) == warming + counting + len(rows)
+    assert len(executor.blocks()) == warming + counting + counted
 
 
 def test_counts_are_per_request() -> None:
@@ -97,13 +105,13 @@ def test_counts_are_per_request() -> None:
 
 def test_an_interruption_keeps_what_there_is() -> None:
     """Ctrl-C ends the processes; rows so far have been kept."""
-    executor, rows, _ = measured(executor=FakeExecutor(fail_after=40))
+    executor, rows, _ = measured(executor=FakeExecutor(fail_after=400))
 
     assert executor.log[-2:] == [("stop",), ("interrupted",)]
-    assert 0 < len(rows) < 40
+    assert 0 < len(rows) < 400
 
 
-@pytest.mark.parametrize(("requests", "expected"), [(None, [2, 1, 1]), (5, [5] * 3)])
+@pytest.mark.parametrize(("requests", "expected"), [(None, [30, 20, 9]), (5, [5] * 3)])
 def test_requests_may_be_given(requests: int | None, expected: list[int]) -> None:
     """One number for all workloads, or each its own."""
     plan = PLAN.with_requests(requests)

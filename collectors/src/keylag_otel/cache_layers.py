@@ -70,10 +70,10 @@ def watch_class(backend: type) -> None:
     for name, operation in BACKEND_CALLS.items():
         call = getattr(backend, name, None)
         if call is not None:
-            setattr(backend, name, _watched(call, operation))
+            setattr(backend, name, _watched(call, _NOTES[operation]))
 
 
-def _watched(call: Call, operation: str) -> Call:
+def _watched(call: Call, note: Note) -> Call:
     """Count a backend's calls and errors, and note what came of each.
 
     It takes no time of its own: the region's call around it is cache already.
@@ -96,7 +96,7 @@ def _watched(call: Call, operation: str) -> Call:
         finally:
             clock.layer = None
         try:
-            _NOTES[operation](clock, layer, args, answer)
+            note(clock, layer, args, answer)
         except Exception:
             fault(call)
         return answer
@@ -143,22 +143,18 @@ def watch_local(look_up: Call) -> Call:
     return watch(look_up, after=looked_up(NO_VALUE))
 
 
-def _count_bytes(clock: Any, direction: str, size: int) -> None:
-    """Count serialised bytes for the layer that is being asked, if one is."""
-    if clock.layer is not None:
-        clock.tally(getattr(clock.layer, direction), size)
-
-
 def note_received(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Count the bytes that python-memcached was told it will receive."""
     del kwargs
-    _count_bytes(clock, "received", args[3])
+    if clock.layer is not None:
+        clock.tally(clock.layer.received, args[3])
 
 
 def note_sent(clock: Any, args: tuple[Any, ...], stored: Any) -> None:
     """Count the bytes of a value that python-memcached has serialised."""
     del args
-    _count_bytes(clock, "sent", stored[1])
+    if clock.layer is not None:
+        clock.tally(clock.layer.sent, stored[1])
 
 
 def note_value_received(
@@ -166,13 +162,15 @@ def note_value_received(
 ) -> None:
     """Count the bytes of a value that pymemcache is about to load."""
     del kwargs
-    _count_bytes(clock, "received", len(args[2]))
+    if clock.layer is not None:
+        clock.tally(clock.layer.received, len(args[2]))
 
 
 def note_value_sent(clock: Any, args: tuple[Any, ...], stored: Any) -> None:
     """Count the bytes of a value that pymemcache has serialised."""
     del args
-    _count_bytes(clock, "sent", len(stored[0]))
+    if clock.layer is not None:
+        clock.tally(clock.layer.sent, len(stored[0]))
 
 
 def note_dead(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -77,18 +77,18 @@ def test_looking_leaves_everything_as_it_was(library) -> None:
 
 
 @pytest.mark.parametrize(
-    ("optional", "path", "expects", "code"),
+    ("seam", "code"),
     [
-        (False, "Thing.method", (), 0),
-        (False, "gone", (), 1),
-        (True, "gone", (), 0),
-        (True, "Thing.method", ("self", "token"), 1),
+        (Seam("keylag_host", "Thing.method", SQL), 0),
+        (Seam("keylag_host", "gone", SQL), 1),
+        (Seam("keylag_host", "gone", SQL, optional=True), 0),
+        (Seam("keylag_host", "Thing.method", SQL, optional=True, expects=("it",)), 1),
     ],
+    ids=["bound", "missing", "missing, optional", "changed, optional"],
 )
 def test_it_ends_with_0_when_all_is_bound_but_what_an_optional_seam_lacks(
-    monkeypatch, capsys, optional, path, expects, code
+    monkeypatch, capsys, seam, code
 ) -> None:
-    seam = Seam("keylag_host", path, SQL, optional=optional, expects=expects)
     monkeypatch.setattr(command, "SEAMS", (seam,))
 
     assert command.main(["check"]) == code

@@ -35,10 +35,11 @@ class Database:
         for statement in (
             "DROP TABLE IF EXISTS revocation_event",
             "CREATE TABLE revocation_event (id INT PRIMARY KEY, n INT) ENGINE=InnoDB",
-            *(f"INSERT INTO revocation_event VALUES ({row}, 0)" for row in ROWS),
-            "COMMIT",
         ):
             self.elsewhere.execute(self.text(statement))
+        insert = self.text("INSERT INTO revocation_event VALUES (:row, 0)")
+        self.elsewhere.execute(insert, [{"row": row} for row in ROWS])
+        self.elsewhere.execute(self.text("COMMIT"))
 
     def touch(self, connection: Any, row: int) -> None:
         statement = "UPDATE revocation_event SET n = n + 1 WHERE id = :row"

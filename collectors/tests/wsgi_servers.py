@@ -21,7 +21,7 @@ from endpoints import LOCAL, free_port
 
 BIN = Path(sys.executable).parent
 WORKERS = 2
-PATIENCE = 60
+PATIENCE = 180
 """Seconds until something is broken, not slow."""
 
 UWSGI = (

@@ -177,6 +177,21 @@ def test_opentelemetry_instrument_loads_it_and_every_worker_exports(
     assert sink.requests == server.sent
 
 
+PYIMPORT = "opentelemetry.instrumentation.auto_instrumentation.sitecustomize"
+
+
+def test_a_variable_alone_lets_uwsgi_load_it_before_keystone(tmp_path) -> None:
+    command = uwsgi("--lazy-apps", module=KEYSTONES_OWN)
+    variables = {**AUTO, "UWSGI_PYIMPORT": PYIMPORT}
+
+    with started(command, tmp_path, WORKERS, **variables) as (server, sink):
+        server.request_of_each(40)
+        server.stop()
+
+    assert len(sink.workers) == WORKERS, server.tail()
+    assert sink.requests == server.sent
+
+
 OUR_FILE = "from keylag_otel.wsgi import application\n"
 THEIR_FILE = """
 from keylag_otel import KeystoneInstrumentor

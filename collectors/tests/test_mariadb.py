@@ -29,7 +29,8 @@ class Database:
         self.text = text
         self.facade = enginefacade.transaction_context()
         self.facade.configure(connection=url, max_pool_size=1, max_overflow=0)
-        self.elsewhere = create_engine(url).connect()
+        # SQLAlchemy 1.4 commits by itself unless it is told of the future.
+        self.elsewhere = create_engine(url, future=True).connect()
 
     def fill(self) -> None:
         for statement in (

@@ -30,7 +30,9 @@ declare -A more_needs=(
     command -v pt-query-digest|percona-toolkit
     command -v slapd|slapd
     test -e /usr/lib/python3/dist-packages/ldap|python3-ldap
-    test -e /usr/lib/python3/dist-packages/ldappool|python3-ldappool"
+    test -e /usr/lib/python3/dist-packages/ldappool|python3-ldappool
+    test -e /usr/lib/python3/dist-packages/MySQLdb|python3-mysqldb
+    test -e /usr/lib/apache2/modules/mod_wsgi.so|libapache2-mod-wsgi-py3"
   [bench]="
     command -v redis-server|redis-server
     command -v pt-query-digest|percona-toolkit"

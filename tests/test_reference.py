@@ -1,12 +1,17 @@
 """Generated pages are those that the declarations give today."""
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
 from keylag_dashboards.metrics import instruments_by_kind
+from keylag_otel.model import OPERATIONS, PHASES
+from keylag_otel.seams import SEAMS
 
-REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+DOCS = Path(__file__).parents[1] / "docs"
+REFERENCE = DOCS / "reference"
+STEP = re.compile(r"^[│├└ ]*([A-Za-z_.0-9]+) +(\w+|·) +(\w+|·)(?:  |$)", re.MULTILINE)
 
 
 def load(name: str) -> ModuleType:
@@ -32,3 +37,17 @@ def test_every_metric_has_its_own_name_and_a_description() -> None:
 
     assert len({metric.name for metric in metrics}) == len(metrics)
     assert all(metric.description for metric in metrics)
+
+
+def test_the_path_of_a_token_is_made_of_seams_phases_and_operations() -> None:
+    """Whoever renames one has to change the picture."""
+    text = (DOCS / "how-it-works.md").read_text(encoding="utf-8")
+    picture = text.partition("```text\n")[2].partition("```")[0]
+    lines = [line for line in picture.splitlines() if line and "/v3/" not in line]
+
+    seams, phases, operations = zip(*STEP.findall(picture), strict=True)
+
+    assert len(seams) == len(lines)
+    assert set(seams) <= {seam.path for seam in SEAMS}
+    assert set(phases) <= {*PHASES, "·"}
+    assert set(operations) <= {*OPERATIONS, "·"}

@@ -50,6 +50,21 @@ class Output:
         self.headers: list[str] = []
         self.logs: list[str] = []
 
+    @contextmanager
+    def keys_of_memcached(self, canaries: Canaries) -> Iterator[None]:
+        """Plant every key that python-memcached is asked for."""
+        import memcache
+
+        asked = memcache.Client._get_server
+
+        def planting(client: Any, key: Any) -> Any:
+            canaries.plant("cache key", key.decode() if type(key) is bytes else key)
+            return asked(client, key)
+
+        memcache.Client._get_server = planting
+        yield
+        memcache.Client._get_server = asked
+
     def connected(self, connection: Any, _record: Any) -> None:
         """Keep the comments of what this connection is given."""
         connection.set_trace_callback(

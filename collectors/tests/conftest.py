@@ -80,6 +80,12 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     yield from servers.redis(tmp_path_factory.mktemp("redis"))
 
 
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of a MariaDB."""
+    yield from servers.mariadb(tmp_path_factory.mktemp("mariadb"))
+
+
 _ROWS: pytest.StashKey[list[planted.Row]] = pytest.StashKey()
 
 

@@ -16,6 +16,9 @@ import pytest
 _PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
 _PATIENCE_SECONDS = 20
 
+#: What PyPI has only as C source, Debian has built for its own Python.
+DEBIAN_LIBRARIES = "/usr/lib/python3/dist-packages"
+
 
 def program(name: str) -> str:
     """Return where a program is; skip the test, saying why, if it is nowhere."""
@@ -117,4 +120,18 @@ def redis(folder: Path) -> Iterator[int]:
     port = free_port()
     command = [program("redis-server"), "--bind", "127.0.0.1", "--save", ""]
     with running([*command, "--port", str(port)], port, folder) as answering:
+        yield answering
+
+
+def mariadb(folder: Path) -> Iterator[int]:
+    """Run a MariaDB that lets anybody in, with an empty database `keystone`."""
+    port = free_port()
+    (folder / "data" / "keystone").mkdir(parents=True)
+    command = [
+        *(program("mariadbd"), "--no-defaults", "--bind-address=127.0.0.1"),
+        *(f"--datadir={folder / 'data'}", f"--socket={folder / 'mariadb.sock'}"),
+        *("--skip-grant-tables", "--innodb-log-file-size=4M"),
+        *(["--user=root"] if os.getuid() == 0 else []),
+    ]
+    with running([*command, f"--port={port}"], port, folder) as answering:
         yield answering

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from keylag_otel import authentication, gauges, revocation
@@ -98,6 +100,50 @@ def test_before_keystone_runs_there_is_nothing_to_read(monkeypatch) -> None:
     monkeypatch.setattr(gauges, "_configuration", lambda: None)
 
     assert [list(read()) for read in gauges.READ.values()] == [[], [], [], []]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "rounds", "cost"),
+    [
+        ("bcrypt", None, 12),
+        ("bcrypt", 4, 4),
+        ("pbkdf2_sha512", None, 25_000),
+        ("scrypt", 4, 16),
+        ("made-up", None, 0),
+    ],
+)
+def test_the_cost_of_new_passwords_is_what_keystone_makes_of_its_options(
+    monkeypatch, algorithm, rounds, cost
+) -> None:
+    identity = SimpleNamespace(
+        password_hash_algorithm=algorithm, password_hash_rounds=rounds
+    )
+    configuration = SimpleNamespace(identity=identity)
+    monkeypatch.setattr(gauges, "_configuration", lambda: configuration)
+
+    ((read, attributes),) = gauges.password_hash_cost()
+
+    assert read == cost
+    assert attributes == {"keystone.password_hash.algorithm": algorithm}
+
+
+@pytest.mark.parametrize(
+    ("enabled", "backend"), [(True, "dogpile.cache.null"), (False, "disabled")]
+)
+def test_what_is_configured_is_told_by_its_attributes(
+    monkeypatch, enabled, backend
+) -> None:
+    configuration = SimpleNamespace(
+        cache=SimpleNamespace(backend="dogpile.cache.null", enabled=enabled),
+        token=SimpleNamespace(provider="fernet"),
+        identity=SimpleNamespace(password_hash_algorithm="bcrypt"),  # noqa: S106
+    )
+    monkeypatch.setattr(gauges, "_configuration", lambda: configuration)
+
+    ((value, attributes),) = gauges.configuration_info()
+
+    assert value == 1
+    assert set(attributes.values()) == {backend, "fernet", "bcrypt"}
 
 
 def test_key_repositories_are_read_as_they_are_now(monkeypatch, tmp_path) -> None:

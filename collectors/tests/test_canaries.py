@@ -53,7 +53,7 @@ def drive(keystone: Keystone, rounds: int) -> dict[str, Any]:
     canaries, output, reader = Canaries(), Output(), metrics_reader()
     event.listen(Pool, "connect", output.connected)
     statuses = []
-    with output.listening():
+    with output.listening(), output.keys_of_memcached(canaries):
         for number in range(rounds):
             for reply in exercise(keystone, canaries, f"canary-user-{number}"):
                 output.headers.append(reply.headers.get("Server-Timing", ""))
@@ -67,7 +67,8 @@ def drive(keystone: Keystone, rounds: int) -> dict[str, Any]:
         "logs": "\n".join(output.logs),
     }
     found = {channel: canaries.found_in(text) for channel, text in shown.items()}
-    return {"shown": shown, "statuses": statuses, "found": found}
+    kinds = {kind: len(values) for kind, values in canaries.planted.items()}
+    return {"shown": shown, "statuses": statuses, "found": found, "kinds": kinds}
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +99,13 @@ def test_the_search_looked_where_there_is_something_to_find(
     driven, channel, shows
 ) -> None:
     assert shows in driven["shown"][channel]
+
+
+def test_every_kind_of_thing_was_planted(driven) -> None:
+    kinds = {"password", "application credential", "totp", "id", "token", "odd"}
+
+    assert set(driven["kinds"]) == kinds | {"cache key"}
+    assert driven["kinds"]["cache key"] > 20
 
 
 def test_calls_ended_well_and_badly(driven) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from keystone_client import Keystone, Reply, undisturbed
 from planted import Place, Row, measure, table
+from servers import DEBIAN_LIBRARIES
 
 #: What it says is what Keystone 30 does.
 pytestmark = pytest.mark.newest
@@ -20,8 +21,6 @@ OPTIONS = {
         "domain_configurations_from_database": True,
     }
 }
-#: PyPI has python-ldap only as C source; Debian has it built for its own Python.
-DEBIAN_LIBRARIES = "/usr/lib/python3/dist-packages"
 
 PLACES = (
     Place(

@@ -25,8 +25,8 @@ def library(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
     module = types.ModuleType("keylag_host")
 
     class Thing:
-        def method(self) -> str:
-            return "method"
+        def method(self, first: str = "method", *, second: str = "") -> str:
+            return first + second
 
         @property
         def roles(self) -> str:
@@ -42,6 +42,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
 
     module.Thing = Thing
     module.function = lambda: "function"
+    module.compiled = min
     monkeypatch.setitem(sys.modules, "keylag_host", module)
     return module
 
@@ -78,6 +79,52 @@ def test_a_missing_place_is_said_and_skipped(library, caplog) -> None:
     assert gone.state == "missing"
     assert there.state == "bound"
     assert "keylag_host:Gone.method" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("path", "expects"),
+    [
+        ("function", ()),
+        ("Thing.method", ("self", "first")),
+        ("Thing.method", ("self", "first", "second")),
+        ("Thing.roles", ("self",)),
+        ("Thing.make", ("cls",)),
+        ("Thing.plain", ()),
+        ("compiled", ("anything",)),
+    ],
+)
+def test_a_place_that_takes_what_is_expected_is_watched(library, path, expects) -> None:
+    (binding,) = bind_all([Seam("keylag_host", path, COUNT, expects=expects)])
+
+    assert (binding.state, binding.reason) == ("bound", "")
+    binding.unbind()
+
+
+@pytest.mark.parametrize(
+    ("path", "expects", "lacking"),
+    [
+        ("Thing.method", ("self", "renamed"), "renamed"),
+        ("Thing.method", ("self", "second"), "second"),
+        ("Thing.roles", ("this",), "this"),
+        ("function", ("one", "two"), "one, two"),
+    ],
+)
+def test_a_place_that_takes_something_else_is_said_and_left_alone(
+    library, caplog, path, expects, lacking
+) -> None:
+    before = dict(vars(library.Thing)), library.function
+    (binding,) = bind_all(
+        [Seam("keylag_host", path, COUNT, optional=True, expects=expects)]
+    )
+
+    assert binding.state == "changed"
+    assert binding.reason == f"it no longer takes {lacking}"
+    assert f"keylag_host:{path}" in caplog.text
+    assert before == (dict(vars(library.Thing)), library.function)
+
+    binding.unbind()
+
+    assert before == (dict(vars(library.Thing)), library.function)
 
 
 def test_an_optional_place_may_be_missing_in_silence(library, caplog) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import pytest
 import standin
+from apache import APACHE, Apache, apache, skip_without_apache
 from endpoints import Sink, healthy
 from wsgi_servers import BIN, WORKERS, Server, gunicorn, serving, until, uwsgi
 
@@ -28,8 +27,13 @@ SERVERS: dict[str, tuple[list[Any], int]] = {
     "gunicorn with preload": (gunicorn("--preload"), 1),
     "gunicorn with threads": (gunicorn(*THREADS), WORKERS),
     "gunicorn with threads and preload": (gunicorn("--preload", *THREADS), 1),
+    "mod_wsgi": (apache(threads=1), WORKERS),
+    "mod_wsgi with threads": (apache(threads=4), WORKERS),
 }
-RELOADED = ("uwsgi", "uwsgi with lazy-apps", "uwsgi with threads", "gunicorn")
+RELOADED = (
+    *("uwsgi", "uwsgi with lazy-apps", "uwsgi with threads", "gunicorn"),
+    *("mod_wsgi", "mod_wsgi with threads"),
+)
 
 
 @contextmanager
@@ -41,13 +45,18 @@ def exporting(
     They export only at their end: what arrives has survived it.  A busy machine
     may take its time.
     """
+    kind = Server
+    if APACHE in command:
+        skip_without_apache()
+        kind = Apache
     with healthy() as sink:
         variables = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": sink.url,
             "KEYLAG_LAST_EXPORT_SECONDS": "20",
             **environment,
         }
-        with serving(command, folder / "server.log", variables) as server:
+        log = folder / "server.log"
+        with serving(command, log, variables, kind=kind) as server:
             yield server, sink
 
 
@@ -109,7 +118,21 @@ def test_recycled_workers_lose_nothing_and_keep_their_name(tmp_path) -> None:
     assert sink.requests == server.sent
 
 
-@pytest.mark.parametrize("name", ["uwsgi", "gunicorn with threads and preload"])
+def test_recycled_workers_of_mod_wsgi_lose_nothing(tmp_path) -> None:
+    often = apache(processes=1, threads=1, maximum_requests=15)
+
+    with started(often, tmp_path, 1) as (server, sink):
+        server.request_often(35)
+        server.stop()
+
+    assert len(sink.workers) == 3
+    assert sink.requests == server.sent
+
+
+REAL = ("uwsgi", "gunicorn with threads and preload", "mod_wsgi")
+
+
+@pytest.mark.parametrize("name", REAL)
 def test_a_real_keystone_is_no_different(configuration, tmp_path, name) -> None:
     variables = {"OS_KEYSTONE_CONFIG_FILES": str(configuration)}
 
@@ -154,27 +177,20 @@ def test_opentelemetry_instrument_loads_it_and_every_worker_exports(
     assert sink.requests == server.sent
 
 
-MOD_WSGI = """
-import sys, types, threading
+PYIMPORT = "opentelemetry.instrumentation.auto_instrumentation.sitecustomize"
 
-# mod_wsgi executes the file's text, in a module whose name it makes up.
-sys.argv = ["mod_wsgi"]
-module = types.ModuleType("_mod_wsgi_6a09e667")
-module.__file__ = "keystone.wsgi"
-sys.modules[module.__name__] = module
-exec(compile(open("keystone.wsgi").read(), "keystone.wsgi", "exec"), module.__dict__)
 
-from werkzeug.test import Client
+def test_a_variable_alone_lets_uwsgi_load_it_before_keystone(tmp_path) -> None:
+    command = uwsgi("--lazy-apps", module=KEYSTONES_OWN)
+    variables = {**AUTO, "UWSGI_PYIMPORT": PYIMPORT}
 
-def work():
-    client = Client(module.application)
-    for _ in range(10):
-        assert client.get("/v3", buffered=True).status_code == 200
+    with started(command, tmp_path, WORKERS, **variables) as (server, sink):
+        server.request_of_each(40)
+        server.stop()
 
-threads = [threading.Thread(target=work) for _ in range(4)]
-[thread.start() for thread in threads]
-[thread.join() for thread in threads]
-"""
+    assert len(sink.workers) == WORKERS, server.tail()
+    assert sink.requests == server.sent
+
 
 OUR_FILE = "from keylag_otel.wsgi import application\n"
 THEIR_FILE = """
@@ -188,24 +204,17 @@ application = initialize_public_application()
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "folder"),
-    [(OUR_FILE, "standin"), (THEIR_FILE, "nothing")],
-    ids=["stand-in", "keystone"],
-)
-def test_a_file_that_is_loaded_as_mod_wsgi_does_exports_from_all_threads(
-    configuration, tmp_path, monkeypatch, text, folder
+@pytest.mark.parametrize("text", [OUR_FILE, THEIR_FILE], ids=["ours", "theirs"])
+def test_mod_wsgi_loads_a_file_of_the_operators_and_exports_from_all_threads(
+    configuration, tmp_path, text
 ) -> None:
-    standin.write(tmp_path / "standin")
     (tmp_path / "keystone.wsgi").write_text(text)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / folder))
-    monkeypatch.setenv("OS_KEYSTONE_CONFIG_FILES", str(configuration))
-    monkeypatch.setenv("KEYLAG_LAST_EXPORT_SECONDS", "20")
-    with healthy() as sink:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.url)
-        subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", MOD_WSGI], cwd=tmp_path, check=True
-        )
+    command = apache("$FOLDER/keystone.wsgi", threads=4)
+    variables = {"OS_KEYSTONE_CONFIG_FILES": str(configuration)}
 
-    assert len(sink.workers) == 1
-    assert sink.requests == 40
+    with exporting(command, tmp_path, **variables) as (server, sink):
+        server.request_often(40)
+        server.stop()
+
+    assert 1 <= len(sink.workers) <= WORKERS, server.tail()
+    assert sink.requests == server.sent

@@ -21,7 +21,7 @@ from endpoints import LOCAL, free_port
 
 BIN = Path(sys.executable).parent
 WORKERS = 2
-PATIENCE = 60
+PATIENCE = 180
 """Seconds until something is broken, not slow."""
 
 UWSGI = (
@@ -103,6 +103,9 @@ class Server:
     log: Path
     sent: int = 0
 
+    graceful = signal.SIGHUP
+    """What asks it for new workers."""
+
     def request(
         self, method: str, path: str, body: Any = None, **headers: str
     ) -> Answer:
@@ -141,7 +144,7 @@ class Server:
     def reload(self) -> None:
         """Ask for new workers; return when they have taken the old ones' place."""
         before = set(self.children())
-        self.process.send_signal(signal.SIGHUP)
+        self.process.send_signal(self.graceful)
         until(lambda: self._renewed(before), f"new workers of {self.log}")
 
     def _renewed(self, before: set[int]) -> bool:
@@ -198,10 +201,12 @@ def serving(
     log: Path,
     environment: Mapping[str, str],
     address: str = "",
+    kind: type[Server] = Server,
 ) -> Iterator[Server]:
-    """Start a server, and end it however the test goes."""
+    """Start a server in the log's folder, and end it however the test goes."""
     address = address or f"{LOCAL}:{free_port()}"
-    words = [str(word).replace("$ADDRESS", address) for word in command]
+    put = {"$ADDRESS": address, "$FOLDER": str(log.parent)}
+    words = [_filled(str(word), put) for word in command]
     with log.open("wb") as output:
         process = subprocess.Popen(
             words,
@@ -211,12 +216,18 @@ def serving(
             stderr=output,
             cwd=log.parent,
         )
-    server = Server(address, process, log)
+    server = kind(address, process, log)
     try:
         until(lambda: _listens(server), f"{log} to listen")
         yield server
     finally:
         _end(process, server)
+
+
+def _filled(word: str, put: Mapping[str, str]) -> str:
+    for name, value in put.items():
+        word = word.replace(name, value)
+    return word
 
 
 def _end(process: subprocess.Popen[bytes], server: Server) -> None:

@@ -6,7 +6,6 @@ them; nothing is started, and what was looked at is left as it was.
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
 import re
@@ -15,7 +14,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import reduce
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -50,7 +48,7 @@ class Finding:
     @property
     def in_order(self) -> bool:
         """Return whether nothing is lost here that every release has."""
-        return self.optional or self.state == "bound"
+        return self.state == "bound" or (self.optional and self.state == "missing")
 
 
 @dataclass(frozen=True)
@@ -106,28 +104,9 @@ def _look_at(seam: Seam) -> Finding:
         return Finding(name, "missing", seam.optional, reason)
     binding = Binding(seam)
     binding.bind(module)
-    state = binding.state
+    finding = Finding(name, binding.state, seam.optional, binding.reason)
     binding.unbind()
-    if state != "bound":
-        return Finding(name, "missing", seam.optional, "it is not in this release")
-    lacking = _lacking(module, seam)
-    if lacking:
-        reason = f"it no longer takes {', '.join(lacking)}"
-        return Finding(name, "changed", seam.optional, reason)
-    return Finding(name, "bound", seam.optional)
-
-
-def _lacking(module: Any, seam: Seam) -> list[str]:
-    """Return the parameters that the makers rely on and that are not there."""
-    expected: tuple[str, ...] = getattr(seam, "expects", ())
-    place = reduce(getattr, seam.path.split("."), module)
-    try:
-        taken = inspect.signature(getattr(place, "fget", place)).parameters
-    except (TypeError, ValueError):
-        return []
-    if any(each.kind is each.VAR_KEYWORD for each in taken.values()):
-        return []
-    return [name for name in expected if name not in taken]
+    return finding
 
 
 def _version(name: str) -> str | None:

@@ -7,6 +7,7 @@ imported, so that instrumenting imports nothing; unbinding walks the same list.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import sys
 from collections.abc import Iterable
@@ -25,26 +26,34 @@ class Seam:
     """``module:path``, and the makers to apply, innermost first.
 
     ``optional`` seams exist only in some releases; they are not missed.
+    ``expects`` names the first parameters, where a maker reads arguments by
+    position; a place that takes others is not watched.
     """
 
     module: str
     path: str
     makers: tuple[Maker, ...]
     optional: bool = False
+    expects: tuple[str, ...] = ()
 
 
 @dataclass
 class Binding:
-    """A seam in this process, and what was there before it was bound."""
+    """A seam in this process, and what was there before it was bound.
+
+    It is ``waiting`` until its module is imported, then ``bound``, ``missing`` or
+    ``changed``, and ``unbound`` in the end.  ``reason`` says why it is not bound.
+    """
 
     seam: Seam
     state: str = "waiting"
+    reason: str = ""
     _owner: Any = None
     _original: Any = None
     _watched: Any = field(default=None, repr=False)
 
     def bind(self, module: Any) -> None:
-        """Watch the seam; if it is not there, say so and leave it."""
+        """Watch the seam; if it is not there or not the same, say so and leave it."""
         if self.state == "bound":
             return
         *owners, name = self.seam.path.split(".")
@@ -54,20 +63,26 @@ class Binding:
                 owner = getattr(owner, part)
             self._original = vars(owner)[name]
         except (AttributeError, KeyError):
-            self.state = "missing"
             level = logging.DEBUG if self.seam.optional else logging.WARNING
-            LOG.log(
-                level,
-                "keylag cannot see %s:%s in this release; its time goes to "
-                "whatever surrounds it",
-                self.seam.module,
-                self.seam.path,
-            )
+            self._leave("missing", "it is not in this release", level)
+            return
+        lacking = _lacking(self._original, self.seam.expects)
+        if lacking:
+            self._leave("changed", f"it no longer takes {', '.join(lacking)}")
             return
         self._owner = owner
         self._watched = _watch(self._original, self.seam.makers)
         setattr(owner, name, self._watched)
         self.state = "bound"
+
+    def _leave(self, state: str, reason: str, level: int = logging.WARNING) -> None:
+        self.state, self.reason = state, reason
+        LOG.log(
+            level,
+            "keylag does not watch %s:%s, because %s; its time goes to whatever "
+            "surrounds it",
+            *(self.seam.module, self.seam.path, reason),
+        )
 
     def unbind(self) -> None:
         """Put back what was there, unless somebody has wrapped it since."""
@@ -75,6 +90,26 @@ class Binding:
         if self.state == "bound" and vars(self._owner).get(name) is self._watched:
             setattr(self._owner, name, self._original)
         self.state = "unbound"
+
+
+def _lacking(original: Any, expected: tuple[str, ...]) -> list[str]:
+    """Return the expected parameters that a place does not take at their position."""
+    if not expected:
+        return []
+    try:
+        taken = list(inspect.signature(_function(original)).parameters)
+    except (TypeError, ValueError):
+        return []  # a compiled function need not say what it takes
+    return [
+        name
+        for position, name in enumerate(expected)
+        if taken[position : position + 1] != [name]
+    ]
+
+
+def _function(original: Any) -> Any:
+    """Return the function beneath a property, a class method or a static one."""
+    return getattr(original, "fget", None) or getattr(original, "__func__", original)
 
 
 def _watch(original: Any, makers: Iterable[Maker]) -> Any:

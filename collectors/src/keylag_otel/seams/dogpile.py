@@ -142,9 +142,16 @@ SEAMS = (
         "_ResponseCacheProxy._get_local_cache",
         (watch_local,),
         optional=True,
+        expects=("self", "key"),
     ),
     # Memcached's clients serialise by themselves; the others are given bytes.
-    Seam("memcache", "Client._recv_value", (noted(note_received),), optional=True),
+    Seam(
+        "memcache",
+        "Client._recv_value",
+        (noted(note_received),),
+        optional=True,
+        expects=("self", "server", "flags", "rlen"),
+    ),
     Seam(
         "memcache",
         "Client._val_to_store_info",
@@ -158,6 +165,7 @@ SEAMS = (
         "PickleSerde.deserialize",
         (noted(note_value_received),),
         optional=True,
+        expects=("self", "key", "value"),
     ),
     Seam(
         "pymemcache.serde",

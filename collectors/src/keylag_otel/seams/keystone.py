@@ -27,7 +27,12 @@ def note_route(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
 
 
 SEAMS = (
-    Seam("keystone.server.flask.core", "setup_app_middleware", (measured_app,)),
+    Seam(
+        "keystone.server.flask.core",
+        "setup_app_middleware",
+        (measured_app,),
+        expects=("app",),
+    ),
     # Where the web framework hands over to Keystone's own code.
     Seam("flask.app", "Flask.dispatch_request", (timed("other"), noted(note_route))),
     Seam(
@@ -62,6 +67,7 @@ SEAMS = (
             noted_failure(note_failure),
             noted(note_method),
         ),
+        expects=("auth",),
     ),
     Seam(
         "keystone.token.provider",
@@ -89,7 +95,12 @@ SEAMS = (
         "Revoke.list_events",
         (noted_result(note_fetched),),
     ),
-    Seam("keystone.revoke.core", "Manager.revoke", (noted(note_written),)),
+    Seam(
+        "keystone.revoke.core",
+        "Manager.revoke",
+        (noted(note_written),),
+        expects=("self", "event"),
+    ),
     Seam(
         "keystone.models.token_model",
         "TokenModel.roles",
@@ -115,6 +126,7 @@ SEAMS = (
         "keystone.common.password_hashing",
         "check_password",
         (timed("password_hash"), noted(note_check)),
+        expects=("password", "hashed"),
     ),
     Seam(
         "keystone.common.password_hashing",

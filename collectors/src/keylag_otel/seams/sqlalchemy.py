@@ -12,6 +12,7 @@ from keylag_otel.statements import (
 from keylag_otel.wrappers import noted, noted_result, timed, timed_context
 
 _STATEMENT = (watch_statement, timed("sql"))
+_STATEMENT_TAKES = ("self", "cursor", "statement")
 
 
 def _dialect(module: str, owner: str, *names: str, optional: bool) -> tuple[Seam, ...]:
@@ -21,6 +22,7 @@ def _dialect(module: str, owner: str, *names: str, optional: bool) -> tuple[Seam
             f"{owner}.{name}",
             _STATEMENT if "exec" in name else (timed("sql"),),
             optional=optional,
+            expects=_STATEMENT_TAKES if "exec" in name else (),
         )
         for name in names
     )

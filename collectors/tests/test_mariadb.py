@@ -1,0 +1,159 @@
+"""Deadlocks, retries and waits for the pool, on a real MariaDB by each driver."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from threading import Event, Thread
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from keystone_client import Booked, Keystone
+from servers import DEBIAN_LIBRARIES
+
+DRIVERS = ("pymysql", "mysqldb")
+ROWS = range(1, 21)
+PATIENCE = 60
+"""Seconds until something is broken, not slow."""
+
+
+class Database:
+    """Keystone's way to its database: oslo.db, with a pool of one connection."""
+
+    def __init__(self, url: str) -> None:
+        from oslo_db.sqlalchemy import enginefacade
+        from sqlalchemy import create_engine, text
+
+        self.text = text
+        self.facade = enginefacade.transaction_context()
+        self.facade.configure(connection=url, max_pool_size=1, max_overflow=0)
+        # SQLAlchemy 1.4 commits by itself unless it is told of the future.
+        self.elsewhere = create_engine(url, future=True).connect()
+
+    def fill(self) -> None:
+        for statement in (
+            "DROP TABLE IF EXISTS revocation_event",
+            "CREATE TABLE revocation_event (id INT PRIMARY KEY, n INT) ENGINE=InnoDB",
+        ):
+            self.elsewhere.execute(self.text(statement))
+        insert = self.text("INSERT INTO revocation_event VALUES (:row, 0)")
+        self.elsewhere.execute(insert, [{"row": row} for row in ROWS])
+        self.elsewhere.execute(self.text("COMMIT"))
+
+    def touch(self, connection: Any, row: int) -> None:
+        statement = "UPDATE revocation_event SET n = n + 1 WHERE id = :row"
+        connection.execute(self.text(statement), {"row": row})
+
+
+def deadlock(database: Database) -> None:
+    """Meet a deadlock, lose it for having done less, and come through by a retry."""
+    from oslo_db import api
+
+    first, *others = ROWS
+    ahead = Event()
+
+    def rival() -> None:
+        for row in others:
+            database.touch(database.elsewhere, row)
+        ahead.set()
+        database.touch(database.elsewhere, first)
+        database.elsewhere.execute(database.text("COMMIT"))
+
+    thread = Thread(target=rival)
+
+    @api.wrap_db_retry(max_retries=2, retry_interval=0, retry_on_deadlock=True)
+    def write() -> None:
+        with database.facade.writer.using(SimpleNamespace()) as session:
+            database.touch(session, first)
+            if thread.ident is None:
+                thread.start()
+                ahead.wait(PATIENCE)
+            database.touch(session, others[0])
+
+    write()
+    thread.join(PATIENCE)
+
+
+def wait_for_the_pool(database: Database) -> None:
+    """Ask for the one connection while another thread has it."""
+    taken = Event()
+    pool = database.facade.writer.get_engine().pool
+
+    def hold() -> None:
+        connection = pool.connect()
+        taken.set()
+        deadline = time.monotonic() + PATIENCE
+        while not pool._pool.not_empty._waiters and time.monotonic() < deadline:
+            time.sleep(0.001)
+        connection.close()
+
+    holder = Thread(target=hold)
+    holder.start()
+    taken.wait(PATIENCE)
+    with database.facade.reader.using(SimpleNamespace()) as session:
+        session.execute(database.text("SELECT COUNT(*) FROM revocation_event"))
+    holder.join(PATIENCE)
+
+
+DEEDS: dict[str, Callable[[Database], None]] = {
+    "/deadlock": deadlock,
+    "/wait": wait_for_the_pool,
+}
+
+
+def drive(url: str) -> dict[str, Booked] | str:
+    """Do each in a request of its own; return what was booked, or what is missing."""
+    from keylag_otel.request import Measured
+
+    sys.path.append(DEBIAN_LIBRARIES)
+    try:
+        database = Database(url)
+    except ImportError as error:
+        return str(error)
+    database.fill()
+
+    def application(environ: Any, start_response: Any) -> list[bytes]:
+        DEEDS[environ["PATH_INFO"]](database)
+        start_response("200 OK", [])
+        return [b""]
+
+    client = Keystone(Measured(application))
+    return {path: client.call("GET", path).booked for path in DEEDS}
+
+
+@pytest.fixture(scope="module", params=DRIVERS)
+def booked(request, processes, mariadb) -> dict[str, Booked]:
+    url = f"mysql+{request.param}://keystone@127.0.0.1:{mariadb}/keystone"
+    found = processes.run(drive, url)
+    if isinstance(found, str):
+        pytest.skip(f"{found}; `make setup-tests` installs Debian's, for its Python")
+    return found
+
+
+def test_a_deadlock_is_counted_as_one_and_its_retry(booked) -> None:
+    met = booked["/deadlock"]
+
+    assert met.status == 200
+    assert met.tallied("sql_errors", "revocation_event", "deadlock") == 1
+    assert met.tallied("sql_errors") == 1
+    assert met.tallied("sql_retries") == 1
+    # Three that succeeded: one before the deadlock, two at the retry.
+    assert met.tallied("sql_statements", "revocation_event") == 3
+    assert met.tallied("sql_rows", "revocation_event") == 3
+    assert met.phase("sql") > 0
+
+
+def test_a_wait_for_the_pool_is_counted_and_is_not_the_databases_time(booked) -> None:
+    waited = booked["/wait"]
+
+    assert waited.tallied("sql_pool_waits") == 1
+    assert waited.tallied("sql_pool_checkouts") == 1
+    assert waited.tallied("sql_errors") == 0
+    assert waited.phase("sql_pool") > 0
+
+
+def test_without_a_rival_nothing_waits(booked) -> None:
+    assert booked["/deadlock"].tallied("sql_pool_waits") == 0
+    assert booked["/wait"].tallied("sql_retries") == 0

@@ -11,6 +11,11 @@ BASE = "bare"
 CONTROL = "bare_again"
 
 _SIGNING_KEY = "keylag-bench"
+_KEYLAG = {
+    "KEYLAG_SERVER_TIMING": "false",
+    "OTEL_METRICS_EXPORTER": "otlp",
+    "OTEL_METRIC_EXPORT_INTERVAL": "{export_ms}",
+}
 
 
 @dataclass(frozen=True)
@@ -43,15 +48,12 @@ ARMS: Mapping[str, Arm] = {
     for arm in (
         Arm(BASE, "bare", "bare"),
         Arm(CONTROL, "bare again", "bare"),
+        Arm("keylag", "Keylag", "keylag", _KEYLAG),
         Arm(
+            "keylag_python",
+            "Keylag without C",
             "keylag",
-            "Keylag",
-            "keylag",
-            {
-                "KEYLAG_SERVER_TIMING": "false",
-                "OTEL_METRICS_EXPORTER": "otlp",
-                "OTEL_METRIC_EXPORT_INTERVAL": "{export_ms}",
-            },
+            {**_KEYLAG, "KEYLAG_PURE_PYTHON": "true"},
         ),
         Arm("otel", "OpenTelemetry", "otel"),
         Arm(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 import types
@@ -137,6 +138,26 @@ def test_it_says_what_to_install(monkeypatch, versions, said) -> None:
     monkeypatch.setattr(check, "_version", lambda name: versions.get(name, "1.0"))
 
     assert said in "\n".join(check.check([], {}).advice)
+
+
+@pytest.mark.parametrize(("compiled", "said"), [(True, False), (False, True)])
+def test_it_says_that_python_is_dearer_than_c(monkeypatch, compiled, said) -> None:
+    monkeypatch.setattr(check, "COMPILED", compiled)
+
+    assert ("install gcc" in "\n".join(check.check([], {}).advice)) is said
+
+
+def test_the_python_half_is_chosen_by_a_variable() -> None:
+    code = "from keylag_otel.clock import COMPILED; print(COMPILED)"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "KEYLAG_PURE_PYTHON": "true"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert run.stdout.strip() == "False"
 
 
 def test_a_real_keystone_is_in_order() -> None:

@@ -19,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from keylag_otel import provider
+from keylag_otel.clock import COMPILED
 from keylag_otel.package import TRIED, untried_keystone
 from keylag_otel.seam import Binding, Seam
 
@@ -77,7 +78,12 @@ def check(seams: Iterable[Seam], environ: Mapping[str, str] = os.environ) -> Rep
         seams=findings,
         versions={name: _version(name) for name in DISTRIBUTIONS},
         environment=settings(environ),
-        advice=[*_seam_advice(findings), *_export_advice(environ), *_UNKNOWABLE],
+        advice=[
+            *_seam_advice(findings),
+            *_cost_advice(),
+            *_export_advice(environ),
+            *_UNKNOWABLE,
+        ],
     )
 
 
@@ -152,6 +158,14 @@ def _seam_advice(findings: list[Finding]) -> Iterator[str]:
             f"{sum(lost.values())} seams are not as they should be: requests are "
             "answered as ever, and the time spent there goes to whatever surrounds "
             "it. Please report this list."
+        )
+
+
+def _cost_advice() -> Iterator[str]:
+    if not COMPILED:
+        yield (
+            "Calls are watched in Python, which costs a request some per cent more "
+            "than in C: install gcc and Python's headers, then keylag-otel again."
         )
 
 

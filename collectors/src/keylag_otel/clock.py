@@ -8,12 +8,12 @@ the wall time by construction, whatever is raised or abandoned in between.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
+from keylag_otel import environment
 from keylag_otel.model import cell_of
 
-if TYPE_CHECKING or os.environ.get("KEYLAG_PURE_PYTHON"):
+if TYPE_CHECKING or environment.pure_python():
     from keylag_otel import pure as half
 else:
     try:

@@ -16,6 +16,9 @@ KEYLAG_SQL_COMMENT = "KEYLAG_SQL_COMMENT"
 #: given.  It is all that an endpoint can add to the end of a worker.
 KEYLAG_LAST_EXPORT_SECONDS = "KEYLAG_LAST_EXPORT_SECONDS"
 
+#: "true": calls are watched in Python even where that in C was compiled.
+KEYLAG_PURE_PYTHON = "KEYLAG_PURE_PYTHON"
+
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
 
@@ -32,6 +35,11 @@ def server_timing() -> bool:
 def sql_comment() -> bool:
     """Return whether SQL statements carry Keylag's comment."""
     return is_true(KEYLAG_SQL_COMMENT)
+
+
+def pure_python() -> bool:
+    """Return whether calls are to be watched in Python."""
+    return is_true(KEYLAG_PURE_PYTHON)
 
 
 def last_export_seconds() -> float:

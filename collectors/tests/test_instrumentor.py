@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import types
 
@@ -9,7 +10,7 @@ import pytest
 from opentelemetry import metrics
 
 import keylag_otel
-from keylag_otel import KeystoneInstrumentor, package, telemetry
+from keylag_otel import KeystoneInstrumentor, package, process, telemetry
 from keylag_otel.seam import Seam
 from keylag_otel.wrappers import timed
 
@@ -24,9 +25,10 @@ def host(monkeypatch) -> types.ModuleType:
     monkeypatch.setattr(KeystoneInstrumentor, "_instance", None)
     monkeypatch.setattr(keylag_otel, "SEAMS", seams)
     monkeypatch.setitem(sys.modules, "keylag_host", module)
-    process = {name: getattr(telemetry._Process, name) for name in ("early", "pid")}
+    state = {name: getattr(telemetry._Process, name) for name in ("early", "pid")}
     yield module
-    for name, value in process.items():
+    process.unwatch()
+    for name, value in state.items():
         setattr(telemetry._Process, name, value)
 
 
@@ -50,10 +52,12 @@ def test_what_is_uninstrumented_is_as_it_was_and_can_be_instrumented_again(
     KeystoneInstrumentor().instrument()
     KeystoneInstrumentor().uninstrument()
     undone = host.call
+    still_watched = process._around in gc.callbacks
     KeystoneInstrumentor().uninstrument()
     KeystoneInstrumentor().instrument()
 
     assert undone is original
+    assert not still_watched
     assert host.call.__wrapped__ is original
     assert "already uninstrumented" in caplog.text
 

@@ -21,7 +21,7 @@ from opentelemetry.instrumentation.instrumentor import (  # type: ignore[attr-de
     BaseInstrumentor,
 )
 
-from keylag_otel import provider, telemetry
+from keylag_otel import process, provider, telemetry
 from keylag_otel.package import TRIED, _instruments, untried_keystone
 from keylag_otel.seam import Binding, bind_all
 from keylag_otel.seams import SEAMS
@@ -60,6 +60,7 @@ class KeystoneInstrumentor(BaseInstrumentor):  # type: ignore[misc]
         _say_if_untried()
         telemetry.use(kwargs.get("meter_provider"))
         self.bindings = bind_all(SEAMS)
+        process.watch()
         # In the server's first process, so that no request waits for imports.
         wrapt.register_post_import_hook(_prepare, "keystone.server.flask.core")
 
@@ -68,3 +69,4 @@ class KeystoneInstrumentor(BaseInstrumentor):  # type: ignore[misc]
         for binding in reversed(self.bindings):
             binding.unbind()
         self.bindings = []
+        process.unwatch()

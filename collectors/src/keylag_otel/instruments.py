@@ -30,6 +30,8 @@ SEAM = "keylag.seam"
 KEY_REPOSITORY = "keystone.fernet.repository"
 CACHE_BACKEND = "keystone.cache.backend"
 TOKEN_PROVIDER = "keystone.token.provider"  # noqa: S105 - an attribute's name
+CPU_MODE = "cpu.mode"
+GENERATION = "cpython.gc.generation"
 
 REQUEST_ATTRIBUTES = (METHOD, ROUTE, STATUS, AUTH_METHOD)
 
@@ -209,5 +211,27 @@ GAUGES = {
         "{info}",
         "Always 1; its attributes are the choices that decide where time goes",
         (CACHE_BACKEND, TOKEN_PROVIDER, HASH_ALGORITHM),
+    ),
+}
+
+#: What the worker's process has spent; by the name in ``process.READ``.
+PROCESS = {
+    "cpu_time": Instrument(
+        "process.cpu.time",
+        "s",
+        "Processor time of the worker's process, in the program and in the kernel",
+        (CPU_MODE,),
+    ),
+    "gc_collections": Instrument(
+        "cpython.gc.collections",
+        "{collection}",
+        "Collections of garbage by generation; the oldest looks at every object",
+        (GENERATION,),
+    ),
+    "gc_time": Instrument(
+        "keystone.gc.time",
+        "s",
+        "Time of these collections; it is part of the phases that they interrupt",
+        (GENERATION,),
     ),
 }

@@ -17,7 +17,7 @@ from typing import Any
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
 
-from keylag_otel import gauges, instruments, provider
+from keylag_otel import gauges, instruments, process, provider
 from keylag_otel.clock import COUNTS
 from keylag_otel.ledger import LEDGER
 from keylag_otel.version import __version__
@@ -128,6 +128,8 @@ def _create_instruments(meter: Meter) -> None:
         _observe(meter, instrument, partial(LEDGER.tallied, name))
     for name, read in gauges.READ.items():
         _observe(meter, instruments.GAUGES[name], read, meter.create_observable_gauge)
+    for name, read in process.READ.items():
+        _observe(meter, instruments.PROCESS[name], read)
 
 
 def _observe(

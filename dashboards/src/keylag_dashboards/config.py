@@ -60,5 +60,7 @@ SOURCES: Final[Mapping[str, str]] = {
     "keylag:": "the recording rules of dashboards/generated/rules",
     "keystone_": "`keylag-otel`, inside Keystone",
     "http_server_": "`keylag-otel`, inside Keystone",
+    "process_cpu_": "`keylag-otel`, inside Keystone",
+    "cpython_gc_": "`keylag-otel`, inside Keystone",
 }
 """How the name of a metric begins, and who sends it: shown where there is no data."""

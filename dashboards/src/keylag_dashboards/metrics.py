@@ -19,6 +19,7 @@ def instruments_by_kind() -> Iterator[tuple[Instrument, str]]:
     for kind, table in (
         ("counter", instruments.COUNTERS),
         ("counter", instruments.TALLIES),
+        ("counter", instruments.PROCESS),
         ("gauge", instruments.GAUGES),
     ):
         for instrument in table.values():

@@ -10,8 +10,8 @@ WORKERS: Final = Row(
     (
         Panel(
             "Workers busy, by phase",
-            "Seconds of work a second, all routes. sql, sql_pool, cache and ldap wait;"
-            " the others use a processor.",
+            "Seconds of wall time a second, all routes. sql, sql_pool, cache and ldap"
+            " mostly wait; the others mostly use a processor, or wait for one.",
             "short",
             "stacked",
             {"{{keystone_phase}}": "phases"},
@@ -32,6 +32,31 @@ WORKERS: Final = Row(
             {"{{http_request_method}} {{http_route}}": "routes"},
             width=6,
             leads_to=("tokens",),
+        ),
+        Panel(
+            "Processor time of each worker",
+            "Far below the busy share, a worker waits: for others, or for a processor.",
+            "percentunit",
+            "lines",
+            {"{{instance}}": "cpu"},
+            width=8,
+        ),
+        Panel(
+            "Collecting garbage",
+            "Share of a worker's time, in whatever phase it interrupts: above some"
+            " percent, memory has grown.",
+            "percentunit",
+            "lines",
+            {"{{instance}}": "gc_share"},
+            width=8,
+        ),
+        Panel(
+            "Collections by generation",
+            "Generation 2 looks at every object: often, and p99 shows it.",
+            "ops",
+            "lines",
+            {"generation {{cpython_gc_generation}}": "collections"},
+            width=8,
         ),
     ),
 )

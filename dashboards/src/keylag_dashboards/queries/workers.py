@@ -13,6 +13,12 @@ QUERIES: Final[Mapping[str, str]] = {
         rate(http_server_request_duration_seconds_sum{KEYSTONE}[RATE]))""",
     "routes": """topk(10, sum by (http_request_method, http_route) (
         rate(http_server_request_duration_seconds_sum{KEYSTONE}[RATE])))""",
+    "cpu": """sum by (instance) (
+        rate(process_cpu_time_seconds_total{KEYSTONE}[RATE]))""",
+    "gc_share": """sum by (instance) (
+        rate(keystone_gc_time_seconds_total{KEYSTONE}[RATE]))""",
+    "collections": """sum by (cpython_gc_generation) (
+        rate(cpython_gc_collections_total{KEYSTONE}[RATE]))""",
     "states": "sum by (state) (keylag_uwsgi_workers{EXPORTER})",
     "queue": "max by (socket) (keylag_uwsgi_socket_queue{EXPORTER})",
     "queue_limit": "max by (socket) (keylag_uwsgi_socket_queue_limit{EXPORTER})",

@@ -31,6 +31,7 @@ WORDS: Final[Mapping[str, str]] = {
     "TOKENS_LOG": f'instance=~"$exporter", route=~"$method {ROUTE}"',
     "MEMCACHED": 'instance=~"$memcached"',
     "RATE": "$__rate_interval",
+    "SHOWN": "$__range",
     "ALL_TOKENS": f'http_route="{ROUTE}"',
     "IN_TIME": f'http_route="{ROUTE}", le=~"{OBJECTIVE_SECONDS}(\\\\.0)?"',
 }

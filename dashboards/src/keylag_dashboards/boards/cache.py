@@ -37,10 +37,10 @@ LAYERED: Final = Row(
         Panel(
             "By function",
             "Each miss runs the function, with its SQL.",
-            "ops",
+            "short",
             "table",
             {
-                "calls": "function_rate",
+                "calls": "function_calls",
                 "misses": "function_misses",
                 "hits": "function_ratio",
             },

@@ -2,11 +2,17 @@
 
 from typing import Final
 
-from keylag_dashboards.blocks import TITLES
+from keylag_dashboards.blocks import columns
 from keylag_dashboards.model import Board, Panel, Row
 from keylag_dashboards.queries.experiment import QUERIES
 
 _RUN: Final = "{{keylag_run}}"
+
+
+def _by_arm(title: str, look: str, unit: str, query: str, width: int = 8) -> Panel:
+    """Return a panel with a line for each arm."""
+    return Panel(title, look, unit, "lines", {_RUN: query}, width)
+
 
 WHOLE: Final = Row(
     "Over the time shown",
@@ -17,11 +23,7 @@ WHOLE: Final = Row(
             " proof: the verdict is in the experiment's own report.",
             "s",
             "table",
-            {
-                "calls": "calls",
-                "wall": "wall",
-                **{title: f"block_{block}" for block, title in TITLES.items()},
-            },
+            columns("arm"),
             width=24,
             units={"calls": "short"},
         ),
@@ -46,67 +48,40 @@ WHOLE: Final = Row(
 COURSE: Final = Row(
     "Over time",
     (
-        Panel(
+        _by_arm(
             "Calls per second",
             "Arms with different rates cannot be compared by latency alone.",
             "reqps",
-            "lines",
-            {_RUN: "rate"},
+            "rate",
+            width=12,
         ),
-        Panel(
+        _by_arm(
             "Mean time of a call",
             "Look for drift: both arms rising together is the machine.",
             "s",
-            "lines",
-            {_RUN: "mean"},
+            "mean",
+            width=12,
         ),
-        Panel(
-            "Latency, p50",
-            "The usual call of each arm.",
-            "s",
-            "lines",
-            {_RUN: "p50"},
-            8,
-        ),
-        Panel(
-            "Latency, p95",
-            "The slow calls of each arm.",
-            "s",
-            "lines",
-            {_RUN: "p95"},
-            8,
-        ),
-        Panel(
+        _by_arm("Latency, p50", "The usual call of each arm.", "s", "p50"),
+        _by_arm("Latency, p95", "The slow calls of each arm.", "s", "p95"),
+        _by_arm(
             "Latency, p99",
             "Few calls decide it: short blocks make it jump.",
             "s",
-            "lines",
-            {_RUN: "p99"},
-            8,
+            "p99",
         ),
-        Panel(
+        _by_arm(
             "SQL statements per call",
             "Exact, whatever the machine does: a difference here is real.",
             "short",
-            "lines",
-            {_RUN: "statements"},
-            8,
+            "statements",
         ),
-        Panel(
-            "Cache calls per call",
-            "Exact as well.",
-            "short",
-            "lines",
-            {_RUN: "cache_calls"},
-            8,
-        ),
-        Panel(
+        _by_arm("Cache calls per call", "Exact as well.", "short", "cache_calls"),
+        _by_arm(
             "Hits of memoized functions",
             "An arm that begins cold climbs: leave its warm-up out.",
             "percentunit",
-            "lines",
-            {_RUN: "hit_ratio"},
-            8,
+            "hit_ratio",
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from keylag_dashboards.blocks import TITLES
+from keylag_dashboards.blocks import TITLES, columns
 from keylag_dashboards.config import OBJECTIVE_SECONDS, OBJECTIVE_SHARE
 from keylag_dashboards.model import Board, Panel, Row
 from keylag_dashboards.queries.tokens import AGES, QUERIES
@@ -18,13 +18,9 @@ def _split(title: str, name: str, look: str) -> Panel:
         f"{look} Columns after `wall` are a call's mean and add up to it.",
         "s",
         "table",
-        {
-            "calls per second": f"by_{name}_rate",
-            "wall": f"by_{name}_wall",
-            **{title: f"by_{name}_{block}" for block, title in TITLES.items()},
-        },
+        columns(f"by_{name}"),
         width=24,
-        units={"calls per second": "reqps"},
+        units={"calls": "short"},
     )
 
 

@@ -29,11 +29,15 @@ def _memoized(by: str, matchers: str = "") -> str:
         keystone_cache_memoized_calls_total{{KEYSTONE{matchers}}}[RATE]))"""
 
 
-def _memoized_ratio(by: str) -> str:
-    return f"""{_memoized(by, ', keystone_cache_result="hit"')} / {_memoized(by)}"""
+def _functions(matchers: str = "") -> str:
+    """Return the calls of each function in the time shown."""
+    return f"""sum by (keystone_cache_region, keystone_cache_function) (increase(
+        keystone_cache_memoized_calls_total{{KEYSTONE{matchers}}}[SHOWN]))"""
 
 
-_FUNCTION: Final = "keystone_cache_region, keystone_cache_function"
+_HIT: Final = ', keystone_cache_result="hit"'
+_MISS: Final = ', keystone_cache_result="miss"'
+_REGION: Final = "keystone_cache_region"
 _CACHE_TIME: Final = """rate(keystone_request_phase_time_seconds_total{
     TOKENS, keystone_phase="cache"}[RATE])"""
 _COMMANDS: Final = 'memcached_commands_total{MEMCACHED, command="get"'
@@ -41,10 +45,10 @@ _COMMANDS: Final = 'memcached_commands_total{MEMCACHED, command="get"'
 QUERIES: Final[Mapping[str, str]] = {
     **{f"gets_{layer}": _gets(matchers) for layer, matchers in LAYERS.items()},
     **{f"ratio_{layer}": _hit_ratio(matchers) for layer, matchers in LAYERS.items()},
-    "region_ratio": _memoized_ratio("keystone_cache_region"),
-    "function_rate": _memoized(_FUNCTION),
-    "function_misses": _memoized(_FUNCTION, ', keystone_cache_result="miss"'),
-    "function_ratio": _memoized_ratio(_FUNCTION),
+    "region_ratio": f"{_memoized(_REGION, _HIT)} / {_memoized(_REGION)}",
+    "function_calls": _functions(),
+    "function_misses": _functions(_MISS),
+    "function_ratio": f"{_functions(_HIT)} / {_functions()}",
     "round_trip": f"""sum by (http_request_method) ({_CACHE_TIME})
         / sum by (http_request_method) (
         rate(keystone_request_cache_calls_total{{TOKENS}}[RATE]))""",

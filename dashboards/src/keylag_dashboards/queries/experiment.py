@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from keylag_dashboards.blocks import MATCHERS
+from keylag_dashboards.blocks import table
 
 _ARM: Final = "sum by (keylag_run)"
 _COUNT: Final = "http_server_request_duration_seconds_count{ARMS}"
@@ -19,14 +19,6 @@ def _quantile(share: float) -> str:
         rate(http_server_request_duration_seconds_bucket{{ARMS}}[RATE])))"""
 
 
-def _block(matchers: str) -> str:
-    """Return a block's time per call in all of the time that is shown."""
-    calls = f"{_ARM} (increase({_COUNT}[$__range]))"
-    spent = f"""{_ARM} (increase(keystone_request_phase_time_seconds_total{{
-        ARMS, {matchers}}}[$__range]))"""
-    return f"({spent} or 0 * {calls}) / {calls}"
-
-
 QUERIES: Final[Mapping[str, str]] = {
     "rate": f"{_ARM} (rate({_COUNT}[RATE]))",
     "mean": _per_call("http_server_request_duration_seconds_sum"),
@@ -39,15 +31,11 @@ QUERIES: Final[Mapping[str, str]] = {
         {_ARM} (rate({_MEMOIZED}{{
             ARM_WORKERS, keystone_cache_result="hit"}}[RATE]))
         / {_ARM} (rate({_MEMOIZED}{{ARM_WORKERS}}[RATE]))""",
-    "calls": f"{_ARM} (increase({_COUNT}[$__range]))",
-    "wall": f"""
-        {_ARM} (increase(http_server_request_duration_seconds_sum{{ARMS}}[$__range]))
-        / {_ARM} (increase({_COUNT}[$__range]))""",
-    **{f"block_{block}": _block(m) for block, m in MATCHERS.items()},
+    **table("arm", "ARMS", "keylag_run"),
     "failed": """sum by (keylag_run, http_response_status_code) (
         rate(http_server_request_duration_seconds_count{
             ARMS, http_response_status_code=~"[45].."}[RATE]))""",
     "configuration": """max by (keylag_run, keystone_cache_backend,
         keystone_token_provider, keystone_password_hash_algorithm) (
-        max_over_time(keystone_configuration_info{ARM_WORKERS}[$__range]))""",
+        max_over_time(keystone_configuration_info{ARM_WORKERS}[SHOWN]))""",
 }

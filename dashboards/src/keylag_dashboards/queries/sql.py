@@ -13,9 +13,31 @@ _STATEMENTS: Final = """sum(
     rate(keystone_request_sql_statements_total{TOKENS}[RATE]))"""
 
 
-def _log(counter: str, by: str = "table_class") -> str:
-    return f"""sum by ({by}) (
+def _log(counter: str) -> str:
+    return f"""sum by (table_class) (
         rate(keylag_slow_log_{counter}{{EXPORTER}}[RATE]))"""
+
+
+def _logged(counter: str, by: str = "table_class") -> str:
+    """Return a counter's growth in the time shown, for tables."""
+    return f"""sum by ({by}) (
+        increase(keylag_slow_log_{counter}{{EXPORTER}}[SHOWN]))"""
+
+
+def _sent(counter: str) -> str:
+    """Return the same of what Keystone counted, by the log's name of the label."""
+    return f"""sum by (table_class) (label_replace(
+        increase(keystone_sql_{counter}_total{{KEYSTONE}}[SHOWN]),
+        "table_class", "$1", "keystone_sql_table_class", "(.*)"))"""
+
+
+def _per_call(metric: str, matchers: str) -> str:
+    """Return a metric's growth by operation, per token call in the time shown."""
+    return f"""sum by (operation) (label_replace(
+        increase({metric}{{{matchers}}}[SHOWN]),
+        "operation", "$1", "keystone_operation", "(.+)"))
+        / on () group_left () sum(increase(
+        http_server_request_duration_seconds_count{{TOKENS}}[SHOWN]))"""
 
 
 def _top(counter: str) -> str:
@@ -24,16 +46,16 @@ def _top(counter: str) -> str:
         "max by (id, table_class, fingerprint) (keylag_slow_log_class_info{EXPORTER})"
     )
     by = "id, table_class"
-    return f"""{_log(counter, by)} * on ({by}) group_right () {text}
-        and on ({by}) topk(15, {_log("query_time_seconds_total", by)})"""
+    return f"""{_logged(counter, by)} * on ({by}) group_right () {text}
+        and on ({by}) topk(15, {_logged("query_time_seconds_total", by)})"""
 
 
 def _digest(counter: str) -> str:
     """Return ProxySQL's fifteen digests with most time, with a counter of theirs."""
     time = """sum by (digest) (
-        rate(keylag_proxysql_digest_time_seconds_total{EXPORTER}[RATE]))"""
+        increase(keylag_proxysql_digest_time_seconds_total{EXPORTER}[SHOWN]))"""
     return f"""sum by (digest) (
-        rate(keylag_proxysql_digest_{counter}{{EXPORTER}}[RATE]))
+        increase(keylag_proxysql_digest_{counter}{{EXPORTER}}[SHOWN]))
         * on (digest) group_right ()
         max by (digest, digest_text) (keylag_proxysql_digest_info{{EXPORTER}})
         and on (digest) topk(15, {time})"""
@@ -47,28 +69,22 @@ QUERIES: Final[Mapping[str, str]] = {
         rate(keystone_request_sql_statements_total{TOKENS}[RATE]))
         / sum by (http_request_method) (
         rate(http_server_request_duration_seconds_count{TOKENS}[RATE]))""",
-    "operation_client": f"""sum by (operation) (label_replace(
-        rate(keystone_request_phase_time_seconds_total{{
-            TOKENS, keystone_phase="sql"}}[RATE]),
-        "operation", "$1", "keystone_operation", "(.*)"))
-        / on () group_left () {_CALLS}""",
-    "operation_server": f"""sum by (operation) (rate(
-        keylag_slow_log_statement_duration_seconds_sum{{TOKENS_LOG}}[RATE]))
-        / on () group_left () {_CALLS}""",
-    "operation_logged": f"""sum by (operation) (rate(
-        keylag_slow_log_statement_duration_seconds_count{{
-            TOKENS_LOG}}[RATE]))
-        / on () group_left () {_CALLS}""",
-    "class_sent": """sum by (table_class) (label_replace(
-        rate(keystone_sql_statements_total{KEYSTONE}[RATE]),
-        "table_class", "$1", "keystone_sql_table_class", "(.*)"))""",
-    "class_rows": """sum by (table_class) (label_replace(
-        rate(keystone_sql_rows_total{KEYSTONE}[RATE]),
-        "table_class", "$1", "keystone_sql_table_class", "(.*)"))""",
-    "class_logged": _log("statement_duration_seconds_count"),
-    "class_server": _log("statement_duration_seconds_sum"),
-    "class_p95": """histogram_quantile(0.95, sum by (table_class, le) (rate(
-        keylag_slow_log_statement_duration_seconds_bucket{EXPORTER}[RATE])))""",
+    "operation_client": _per_call(
+        "keystone_request_phase_time_seconds_total", 'TOKENS, keystone_phase="sql"'
+    ),
+    "operation_server": _per_call(
+        "keylag_slow_log_statement_duration_seconds_sum", "TOKENS_LOG"
+    ),
+    "operation_logged": _per_call(
+        "keylag_slow_log_statement_duration_seconds_count", "TOKENS_LOG"
+    ),
+    "class_sent": _sent("statements"),
+    "class_rows": _sent("rows"),
+    "class_logged": _logged("statement_duration_seconds_count"),
+    "class_server": _logged("statement_duration_seconds_sum"),
+    "class_p95": f"""histogram_quantile(0.95, {
+        _logged("statement_duration_seconds_bucket", "table_class, le")
+    })""",
     "pool_wait": f"""sum(rate(keystone_request_phase_time_seconds_total{{
         TOKENS, keystone_phase="sql_pool"}}[RATE])) / {_CALLS}""",
     "checkouts": "sum(rate(keystone_sql_pool_checkouts_total{KEYSTONE}[RATE]))",

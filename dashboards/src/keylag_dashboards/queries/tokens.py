@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from keylag_dashboards.blocks import MATCHERS
+from keylag_dashboards.blocks import MATCHERS, table
 
 AGES: Final[Mapping[str, str]] = {
     "now": "",
@@ -29,11 +29,10 @@ def _per_call(metric: str, by: str) -> str:
         / sum by ({by}) (rate({_COUNT}{{TOKENS}}[RATE]))"""
 
 
-def _block(matchers: str, by: str = "") -> str:
+def _block(matchers: str) -> str:
     """Return a block's time per call; a block that nothing ran in took no time."""
-    grouped = f"sum by ({by})" if by else "sum"
-    calls = f"{grouped} (rate({_COUNT}{{TOKENS}}[RATE]))"
-    spent = f"{grouped} (rate({_PHASES}{{TOKENS, {matchers}}}[RATE]))"
+    calls = f"sum(rate({_COUNT}{{TOKENS}}[RATE]))"
+    spent = f"sum(rate({_PHASES}{{TOKENS, {matchers}}}[RATE]))"
     return f"({spent} or 0 * {calls}) / {calls}"
 
 
@@ -42,16 +41,10 @@ def _quantile(share: float) -> str:
         rate(http_server_request_duration_seconds_bucket{{TOKENS}}[RATE])))"""
 
 
-def _blocks(prefix: str, by: str = "") -> dict[str, str]:
-    return {f"{prefix}_{name}": _block(m, by) for name, m in MATCHERS.items()}
-
-
-def _splits() -> dict[str, str]:
+def _tables() -> dict[str, str]:
     found = {}
     for name, label in SPLITS.items():
-        found[f"by_{name}_rate"] = f"sum by ({label}) (rate({_COUNT}{{TOKENS}}[RATE]))"
-        found[f"by_{name}_wall"] = _per_call(_SUM, label)
-        found |= _blocks(f"by_{name}", label)
+        found |= table(f"by_{name}", "TOKENS", label)
     return found
 
 
@@ -74,8 +67,8 @@ QUERIES: Final[Mapping[str, str]] = {
     "p99": _quantile(0.99),
     "heat": """sum by (le) (
         increase(http_server_request_duration_seconds_bucket{TOKENS}[RATE]))""",
-    **_blocks("block"),
-    **_splits(),
+    **{f"block_{name}": _block(matchers) for name, matchers in MATCHERS.items()},
+    **_tables(),
     **{
         f"wall {age}": f"""sum(keylag:token_block_seconds:rate5m{{RECORDED}}{offset})
             / sum(keylag:token_calls:rate5m{{RECORDED}}{offset})"""

@@ -1,7 +1,7 @@
 """Ask a Prometheus all that the dashboards would: `... check http://127.0.0.1:9090`.
 
-Prints every query with the number of its series, so that one knows before Grafana is
-opened which panels will have something to show.
+Prints where every query is shown, the number of its series, and the query, so that
+one knows before Grafana is opened which panels will have something to show.
 """
 
 import json
@@ -106,7 +106,8 @@ def main(prometheus: str) -> None:
         for one in questions(json.loads(path.read_text(encoding="utf-8"))):
             count = samples(prometheus, one.query)
             words = (one.board, one.where, one.legend, one.repeated)
-            print(f"{count:6}  {' | '.join(filter(None, words))}")  # noqa: T201
+            where = " | ".join(filter(None, words))
+            print(f"{count:6}  {where}\n        {one.query}")  # noqa: T201
 
 
 if __name__ == "__main__":

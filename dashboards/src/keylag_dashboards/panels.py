@@ -25,6 +25,8 @@ Made = Any
 """A builder of the SDK; each kind of panel has a class of its own, and no base."""
 
 HEIGHT: Final = 8
+WIDE: Final = 12
+"""Columns of a panel that has room for a table beside it."""
 LETTERS: Final = ascii_uppercase
 HIDDEN: Final = ("Time", "__name__")
 
@@ -52,10 +54,19 @@ TARGETS: Final[Mapping[Kind, Callable[[str, str], prometheus.Dataquery]]] = {
 """How a kind asks, where it is not over time."""
 
 
+def _legend(panel: Panel) -> common.VizLegendOptions:
+    """Return a legend with figures beside a wide panel, or a plain one below."""
+    made = common.VizLegendOptions().show_legend(show_legend=True)
+    if panel.width < WIDE:
+        made = made.placement(looks.LegendPlacement.BOTTOM)
+        return made.display_mode(looks.LegendDisplayMode.LIST)
+    made = made.placement(looks.LegendPlacement.RIGHT)
+    made = made.display_mode(looks.LegendDisplayMode.TABLE)
+    return made.calcs(["mean", "max"])
+
+
 def _lines(panel: Panel) -> Made:
-    legend = common.VizLegendOptions().show_legend(show_legend=True)
-    legend = legend.display_mode(looks.LegendDisplayMode.TABLE).calcs(["mean", "max"])
-    legend = legend.placement(looks.LegendPlacement.RIGHT)
+    legend = _legend(panel)
     tooltip = common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI)
     made = timeseries.Panel().unit(panel.unit).min(0).legend(legend).tooltip(tooltip)
     made = made.fill_opacity(10).show_points(looks.VisibilityMode.NEVER)

@@ -52,38 +52,6 @@ OVERVIEW: Final = Row(
             {"{{job}}": "slow"},
             width=8,
         ),
-        Panel(
-            "Refused and failed calls",
-            "4xx is the callers' doing, 5xx Keystone's; a 401 may cost a hash too.",
-            "reqps",
-            "lines",
-            {"{{http_request_method}} {{http_response_status_code}}": "refused"},
-            empty="no call was refused",
-        ),
-        Panel(
-            "Authentications refused",
-            "Which method, and why: a service with an old password fails for ever.",
-            "reqps",
-            "lines",
-            {"{{keystone_auth_method}} {{error_type}}": "failures"},
-            empty="no authentication was refused",
-        ),
-        Panel(
-            "SQL statements per call",
-            "Each is a round trip; more after an upgrade or with a cold cache.",
-            "short",
-            "lines",
-            {"{{http_request_method}}": "statements"},
-            leads_to=("sql",),
-        ),
-        Panel(
-            "Cache calls per call",
-            "Each is a round trip; none at all is a cache without a backend.",
-            "short",
-            "lines",
-            {"{{http_request_method}}": "cache_calls"},
-            leads_to=("cache",),
-        ),
     ),
 )
 
@@ -148,11 +116,49 @@ BY_METHOD: Final = Row(
     repeat="method",
 )
 
+BESIDE: Final = Row(
+    "What goes with it",
+    (
+        Panel(
+            "Refused and failed calls",
+            "4xx is the callers' doing, 5xx Keystone's; a 401 may cost a hash too.",
+            "reqps",
+            "lines",
+            {"{{http_request_method}} {{http_response_status_code}}": "refused"},
+            empty="no call was refused",
+        ),
+        Panel(
+            "Authentications refused",
+            "Which method, and why: a service with an old password fails for ever.",
+            "reqps",
+            "lines",
+            {"{{keystone_auth_method}} {{error_type}}": "failures"},
+            empty="no authentication was refused",
+        ),
+        Panel(
+            "SQL statements per call",
+            "Each is a round trip; more after an upgrade or with a cold cache.",
+            "short",
+            "lines",
+            {"{{http_request_method}}": "statements"},
+            leads_to=("sql",),
+        ),
+        Panel(
+            "Cache calls per call",
+            "Each is a round trip; none at all is a cache without a backend.",
+            "short",
+            "lines",
+            {"{{http_request_method}}": "cache_calls"},
+            leads_to=("cache",),
+        ),
+    ),
+)
+
 BOARD: Final = Board(
     name="tokens",
     title="Keylag / Token calls",
     purpose="Auth is slow: which calls, since when, and where their time goes.",
     queries=QUERIES,
     variables=("job", "instance", "method"),
-    rows=(OVERVIEW, BY_METHOD),
+    rows=(OVERVIEW, BY_METHOD, BESIDE),
 )

@@ -51,6 +51,20 @@ COLORS: Final[Mapping[str, str]] = {
 }
 """The blocks of the headline stack have the same colour everywhere."""
 
+HEADINGS: Final[Mapping[str, str]] = {
+    "http_response_status_code": "status",
+    "keylag_run": "arm",
+    "keystone_auth_method": "method",
+    "keystone_cache_backend": "cache",
+    "keystone_cache_function": "function",
+    "keystone_cache_region": "region",
+    "keystone_password_hash_algorithm": "password hash",
+    "keystone_token_provider": "token",
+    "instance": "worker",
+    "table_class": "tables",
+}
+"""What tables call the labels whose names are long."""
+
 SOURCES: Final[Mapping[str, str]] = {
     "keylag_slow_log_": "`keylag-exporter slow-log`, beside the database",
     "keylag_proxysql_": "`keylag-exporter proxysql`, beside ProxySQL",

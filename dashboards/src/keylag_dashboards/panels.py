@@ -18,7 +18,7 @@ from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from keylag_dashboards.blocks import TITLES
-from keylag_dashboards.config import COLORS
+from keylag_dashboards.config import COLORS, HEADINGS
 from keylag_dashboards.model import Kind, Panel
 
 Made = Any
@@ -107,11 +107,19 @@ def _stat(panel: Panel) -> Made:
 
 
 def _table(panel: Panel) -> Made:
-    """Return a table: a row for each set of labels, a column for each query."""
+    """Return a table: a row for each set of labels, a column for each query.
+
+    What has most of the first query's comes first.
+    """
     made = table.Panel().unit(panel.unit).show_header(show_header=True)
+    first = common.TableSortByFieldState().display_name(next(iter(panel.queries)))
+    made = made.sort_by([first.desc(desc=True)])
     merged = models.DataTransformerConfig("merge", options={})
-    hidden = {"excludeByName": dict.fromkeys(HIDDEN, True)}
-    tidy = models.DataTransformerConfig("organize", options=hidden)
+    tidied = {
+        "excludeByName": dict.fromkeys(HIDDEN, True),
+        "renameByName": HEADINGS,
+    }
+    tidy = models.DataTransformerConfig("organize", options=tidied)
     made = made.with_transformation(merged).with_transformation(tidy)
     for heading, value in _columns(panel):
         made = made.override_by_name(value, list(_column(panel, heading)))
@@ -129,6 +137,8 @@ def _columns(panel: Panel) -> Iterator[tuple[str, str]]:
 
 def _column(panel: Panel, heading: str) -> Iterator[models.DynamicConfigValue]:
     yield models.DynamicConfigValue("displayName", heading)
+    # Where one cell is empty, who sends a panel's metrics is not the question.
+    yield models.DynamicConfigValue("noValue", "-")
     if panel.units and heading in panel.units:
         yield models.DynamicConfigValue("unit", panel.units[heading])
 

@@ -41,13 +41,6 @@ def _quantile(share: float) -> str:
         rate(http_server_request_duration_seconds_bucket{{TOKENS}}[RATE])))"""
 
 
-def _tables() -> dict[str, str]:
-    found = {}
-    for name, label in SPLITS.items():
-        found |= table(f"by_{name}", "TOKENS", label)
-    return found
-
-
 QUERIES: Final[Mapping[str, str]] = {
     "rate": f"sum by (http_request_method) (rate({_COUNT}{{TOKENS}}[RATE]))",
     "refused": f"""sum by (http_request_method, http_response_status_code) (
@@ -68,7 +61,11 @@ QUERIES: Final[Mapping[str, str]] = {
     "heat": """sum by (le) (
         increase(http_server_request_duration_seconds_bucket{TOKENS}[RATE]))""",
     **{f"block_{name}": _block(matchers) for name, matchers in MATCHERS.items()},
-    **_tables(),
+    **{
+        query: asked
+        for name, label in SPLITS.items()
+        for query, asked in table(f"by_{name}", "TOKENS", label).items()
+    },
     **{
         f"wall {age}": f"""sum(keylag:token_block_seconds:rate5m{{RECORDED}}{offset})
             / sum(keylag:token_calls:rate5m{{RECORDED}}{offset})"""

@@ -24,7 +24,7 @@ setup: ## Install what is missing; takes no time when nothing is
 demo: setup ## Measure real token calls and show where their time goes (KEEP=1 leaves it up)
 	@$(KEYLAG) demo $(if $(filter-out 0,$(KEEP)),--keep)
 
-# The set-up of the tests has what the demo does not need: Redis, slapd, percona-toolkit.
+# The set-up of the tests has what the demo does not need: slapd, percona-toolkit.
 setup-tests:
 	@./setup.sh --with tests
 

@@ -16,6 +16,7 @@ needs=(
   "command -v mariadbd && command -v mariadb-install-db|mariadb-server-core"
   "command -v my_print_defaults|mariadb-client-core"
   "command -v memcached|memcached"
+  "command -v redis-server|redis-server"
   "command -v prometheus|prometheus"
   "command -v java|default-jre-headless"
   "command -v mvn|maven"
@@ -26,7 +27,6 @@ needs=(
 # What only tests and benchmarks run: asked for by --with tests, --with bench.
 declare -A more_needs=(
   [tests]="
-    command -v redis-server|redis-server
     command -v pt-query-digest|percona-toolkit
     command -v slapd|slapd
     test -e /usr/lib/python3/dist-packages/ldap|python3-ldap
@@ -34,7 +34,6 @@ declare -A more_needs=(
     test -e /usr/lib/python3/dist-packages/MySQLdb|python3-mysqldb
     test -e /usr/lib/apache2/modules/mod_wsgi.so|libapache2-mod-wsgi-py3"
   [bench]="
-    command -v redis-server|redis-server
     command -v pt-query-digest|percona-toolkit"
 )
 for word in "$@"; do

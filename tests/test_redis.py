@@ -1,4 +1,4 @@
-"""Redis, which a stack has only if asked to, is started and stopped like the others."""
+"""Redis by itself is started and stopped like the others."""
 
 from pathlib import Path
 

@@ -6,7 +6,7 @@ from keylag.commands.up import wanted
 from keylag.services import EXTRAS, SERVICES, chosen
 from keylag.services.base import StackOptions
 
-BEFORE = StackOptions(cache="memcache_pool", processes=4, extras=("redis",))
+BEFORE = StackOptions(cache="memcache_pool", processes=4, extras=("proxysql",))
 
 
 def test_without_a_wish_it_is_as_last_time() -> None:
@@ -18,14 +18,13 @@ def test_without_a_wish_it_is_as_last_time() -> None:
     ("said", "extras"),
     [
         (("proxysql",), ("proxysql",)),
-        (("redis", "proxysql"), ("proxysql", "redis")),
         (("none",), ()),
     ],
 )
 def test_servers_asked_for_replace_those_of_last_time(
     said: tuple[str, ...], extras: tuple[str, ...]
 ) -> None:
-    """Their order does not matter, and `none` ends them."""
+    """And `none` ends them."""
     assert wanted(BEFORE, None, None, said).extras == extras
 
 

@@ -10,7 +10,7 @@ from keylag.commands.common import addresses, explained, stack_folder_option
 from keylag.demo import CLOUD
 from keylag.record import Record
 from keylag.services import EXTRAS
-from keylag.services.keystone import USUAL_BACKENDS
+from keylag.services.keystone import CACHE_BACKENDS
 from keylag.stack import Stack, StackOptions
 from keylag.tools import Tools
 
@@ -21,7 +21,7 @@ NO_EXTRAS = "none"
 @click.command("up")
 @click.option(
     "--cache",
-    type=click.Choice(list(USUAL_BACKENDS)),
+    type=click.Choice(list(CACHE_BACKENDS)),
     help="Keystone's [cache] backend.  [default: as last time; at first null, "
     "which is Keystone's own default]",
 )
@@ -44,10 +44,9 @@ def command(
 ) -> None:
     """Start a Keystone of your own, with everything around it.
 
-    Starts MariaDB, memcached, the OpenTelemetry Collector, Prometheus and
-    Keystone with a small cloud in it, on free ports of 127.0.0.1, and prints
-    where they are. They run
-    until `keylag down`. If the stack is up already, only Keystone is
+    Starts MariaDB, memcached, Redis, the OpenTelemetry Collector, Prometheus
+    and Keystone with a small cloud in it, on free ports of 127.0.0.1, and
+    prints where they are. They run until `keylag down`. If the stack is up already, only Keystone is
     restarted, and only if it is asked to run differently; everything is if
     it is to have other servers.
 

@@ -30,7 +30,7 @@ SERVICES: tuple[Service, ...] = (
 )
 """All that there are."""
 
-EXTRAS: Final[Mapping[str, str]] = {"proxysql": "proxysql", "redis": "redis-server"}
+EXTRAS: Final[Mapping[str, str]] = {"proxysql": "proxysql"}
 """Those that a stack has only if it is asked to, and their programs on the PATH."""
 
 

@@ -59,6 +59,8 @@ class Secrets:
     """The exporters, which may only read statistics and one table."""
     proxysql: str = ""
     """ProxySQL, which asks the database whether it lives, and its administrator."""
+    profiler: str = ""
+    """Whoever asks OSProfiler for a trace: the key that such requests are signed with."""
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,19 @@ from pathlib import Path
 
 from keylag.services.base import Ports, Service, Site, answers_http
 from keylag.services.mariadb import database_url
+from keylag.services.redis import traces_url
 from keylag.state import DEPLOY
 
 CONFIG_FOLDER = DEPLOY / "keystone"
 REGION = "RegionOne"
-USUAL_BACKENDS = {
+CACHE_BACKENDS = {
     "null": "dogpile.cache.null",
     "memcache_pool": "oslo_cache.memcache_pool",
     "memcached": "dogpile.cache.memcached",
     "pymemcache": "dogpile.cache.pymemcache",
+    "redis": "dogpile.cache.redis",
 }
 """What `--cache` may be, and the backend it stands for."""
-CACHE_BACKENDS = {**USUAL_BACKENDS, "redis": "dogpile.cache.redis"}
-"""And those that ask a server which the usual stack does not have."""
 
 
 def stats_socket(site: Site) -> Path:
@@ -44,9 +44,19 @@ def _configuration(site: Site) -> dict[str, str]:
 
 
 def _redis(site: Site) -> dict[str, str]:
+    """Return what is kept in Redis; no trace is taken in a stack without it.
+
+    OSProfiler traces the requests that are signed with its key, and no other.
+    """
     if "redis" not in site.ports:
         return {}
-    return {"OS_CACHE__REDIS_SERVER": site.address("redis")}
+    return {
+        "OS_CACHE__REDIS_SERVER": site.address("redis"),
+        "OS_PROFILER__ENABLED": "true",
+        "OS_PROFILER__TRACE_SQLALCHEMY": "true",
+        "OS_PROFILER__HMAC_KEYS": site.secrets.profiler,
+        "OS_PROFILER__CONNECTION_STRING": traces_url(site.ports["redis"]),
+    }
 
 
 def _export(site: Site) -> dict[str, str]:

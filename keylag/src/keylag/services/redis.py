@@ -1,4 +1,4 @@
-"""Redis: a cache that Keystone may be told to use, for whoever asks for it."""
+"""Redis: holds the traces of OSProfiler, and is a cache if Keystone is told so."""
 
 from pathlib import Path
 
@@ -6,6 +6,14 @@ from keylag.services.base import HOST, Ports, Service, Site, nothing, talks
 from keylag.tools import find_program
 
 MEGABYTES = 256
+"""What it may hold; the oldest traces go first, since OSProfiler deletes none."""
+TRACES = 1
+"""The number of the database that traces are in; 0 is the cache's."""
+
+
+def traces_url(port: int) -> str:
+    """Return where OSProfiler keeps its traces, as its drivers take it."""
+    return f"redis://{HOST}:{port}/{TRACES}"
 
 
 def _prepare(_: Site) -> None:

@@ -33,7 +33,10 @@ EXTRA_TOOLS: Mapping[str, tuple[Tool, ...]] = {
 }
 """What the set-up makes only when asked for it by this name."""
 
-SYSTEM_PROGRAMS = ("mariadbd", "mariadb-install-db", "memcached", "prometheus", "java")
+SYSTEM_PROGRAMS = (
+    *("mariadbd", "mariadb-install-db", "memcached", "redis-server"),
+    *("prometheus", "java"),
+)
 """What comes from the distribution's packages."""
 
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")

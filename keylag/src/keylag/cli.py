@@ -4,7 +4,10 @@ from importlib import import_module
 
 import click
 
-COMMANDS = ("setup", "up", "status", "load", "digest", "experiment", "demo", "down")
+COMMANDS = (
+    *("setup", "up", "status", "load", "trace", "explain", "digest", "experiment"),
+    *("demo", "down"),
+)
 """Each is a module of keylag.commands, in the order that help shows them."""
 
 

@@ -13,6 +13,7 @@ from keylag.services import SERVICES
 from keylag.stack import Stack
 from keylag.state import default_stack_folder
 from keylag.tools import ToolError
+from keylag.trace.model import TraceError
 
 Function = Callable[..., Any]
 
@@ -41,7 +42,7 @@ def explained() -> Iterator[None]:
     """Show our own errors as their text, without a traceback."""
     try:
         yield
-    except (DigestError, StackError, ToolError) as error:
+    except (DigestError, StackError, ToolError, TraceError) as error:
         raise click.ClickException(str(error)) from error
 
 

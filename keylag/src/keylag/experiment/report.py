@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-
 from keylag.experiment import charts, words
 from keylag.experiment.analysis import compare
 from keylag.experiment.journal import Folder
 from keylag.experiment.result import as_json, of_folder
 from keylag.experiment.samples import Row
+from keylag.report.pages import templates
 
 IN_SECONDS = ("p50", "p95", "mean")
 """Measures that are times; the others are counts."""
@@ -28,13 +27,7 @@ def write(folder: Folder) -> None:
 
 
 def _render(template: str, **known: object) -> str:
-    environment = Environment(
-        loader=PackageLoader("keylag.report"),
-        autoescape=select_autoescape(["html.j2"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates()
     environment.globals.update(charts=charts, words=words, amount=amount, change=change)
     return environment.get_template(template).render(**known)
 

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from keylag.advice import sentence, title
 from keylag.breakdown import Run
 from keylag.phases import BLOCK_NAMES, OPERATIONS, PHASES, in_order
+from keylag.report.pages import templates
 from keylag.report.rows import (
     CLIENT,
     Shown,
@@ -59,13 +58,7 @@ def write_html(runs: Sequence[Run], path: Path) -> None:
 
 def render(runs: Sequence[Run]) -> str:
     """Return the page."""
-    environment = Environment(
-        loader=PackageLoader("keylag.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates()
     helpers = (bars, count, matrix, ms, per_cent, sentence, title, total, value)
     environment.globals.update({helper.__name__: helper for helper in helpers})
     return environment.get_template("report.html.j2").render(

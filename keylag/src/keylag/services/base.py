@@ -60,7 +60,7 @@ class Secrets:
     proxysql: str = ""
     """ProxySQL, which asks the database whether it lives, and its administrator."""
     profiler: str = ""
-    """Whoever asks OSProfiler for a trace: the key that such requests are signed with."""
+    """Whoever asks OSProfiler for a trace; such requests are signed with it."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,57 @@
+"""`keylag trace`: have OSProfiler follow one call, and show what it took."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from keylag.commands.common import explained, stack_folder_option
+from keylag.commands.explain import call_options, show, shown_options
+from keylag.server_timing import BadServerTimingError, parse
+from keylag.stack import Stack
+from keylag.tools import Tools
+from keylag.trace import analysis, keystone, sources
+from keylag.trace.calls import CALLS
+from keylag.trace.model import TraceError
+
+
+@click.command("trace")
+@click.argument("kind", metavar="CALL", type=click.Choice(list(CALLS)))
+@call_options
+@shown_options
+@stack_folder_option
+def command(  # noqa: PLR0913, PLR0917 - one for each option
+    kind: str,
+    cloud: str | None,
+    url: str | None,
+    form: str,
+    page: Path | None,
+    folder: Path,
+) -> None:
+    """Have OSProfiler follow one call, and show what it took.
+
+    CALL is password, application-credential or validate. It is signed, so that
+    a Keystone with OSProfiler on traces it, and no other request. An application
+    credential is made for the call and deleted afterwards.
+
+    It goes to the stack that `keylag up` started, or to any Keystone, as for
+    `keylag explain`. Then OSPROFILER_HMAC_KEY is one of its [profiler] hmac_keys
+    and OSPROFILER_CONNECTION_STRING its [profiler] connection_string.
+
+    \b
+    Examples:
+      keylag trace validate
+      keylag trace password --html out/trace.html
+    """  # noqa: D301 - click reads a backspace
+    with explained():
+        stack = Stack(folder, Tools.load())
+        whom = keystone.found(stack, cloud, url)
+        if not (whom.key and whom.place):
+            message = f"Set {keystone.KEY} and {keystone.PLACE} to what Keystone has."
+            raise TraceError(message)
+        sent = whom.send(kind)
+        found = analysis.of_trace(sources.read(whom.place, sent.trace_id))
+        with suppress(BadServerTimingError):  # most Keystones do not send it
+            found = analysis.joined(found, parse(sent.exchange.server_timing))
+    show(found, form, page)
+    click.echo(f"Again: keylag explain {sent.trace_id}", err=True)

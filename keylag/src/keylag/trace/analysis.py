@@ -1,0 +1,125 @@
+"""From a trace, or from an answer's header, to an explanation of the call."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from keylag.phases import Cell
+from keylag.server_timing import ServerTiming
+from keylag.trace.explanation import CacheCalls, Explanation, Repeated
+from keylag.trace.model import (
+    CACHE_LAYER,
+    CACHE_RESULT,
+    METHOD,
+    PHASE,
+    ROUTE,
+    STATEMENT,
+    Span,
+    Trace,
+)
+from keylag.trace.statements import StatementClass, classes_of
+
+OSPROFILER_ALONE: Final = (
+    "The trace has OSProfiler's own points alone: the request, and its statements "
+    "while the database executes them. Cache, revocation check, password hash, token "
+    "crypto and ORM are within 'other', as are connecting, fetching and committing. "
+    "With keylag-otel in Keystone they are told apart."
+)
+NO_STATEMENTS: Final = (
+    "Server-Timing tells of no single statement; `keylag trace` does."
+)
+
+
+def of_trace(trace: Trace) -> Explanation:
+    """Explain a trace; raises TraceError if its statements cannot be classed."""
+    spans = [span for root in trace.spans for span in walked(root)]
+    texts = [s.attributes[STATEMENT] for s in spans if STATEMENT in s.attributes]
+    classes = classes_of(texts)
+    cache = _cache(spans)
+    told_apart = any(PHASE in span.attributes for span in spans)
+    return Explanation(
+        call=_call(spans),
+        source=trace.source,
+        total_seconds=math.fsum(root.seconds for root in trace.spans),
+        cells=_cells(spans),
+        counts={
+            "sql_statements": len(texts),
+            **({"cache_calls": sum(one.count for one in cache)} if told_apart else {}),
+        },
+        statements=_repeated(spans, classes),
+        classes=classes,
+        cache=cache,
+        trace=trace,
+        missing=() if told_apart else (OSPROFILER_ALONE,),
+    )
+
+
+def of_server_timing(call: str, timing: ServerTiming) -> Explanation:
+    """Explain a call by the header of its answer."""
+    return Explanation(
+        call=call,
+        source="Server-Timing",
+        total_seconds=timing.total_seconds,
+        cells=timing.cells,
+        counts=timing.counts,
+        missing=(NO_STATEMENTS,),
+    )
+
+
+def joined(found: Explanation, timing: ServerTiming) -> Explanation:
+    """Put into a trace's explanation the parts that the same call's header tells."""
+    if not found.missing:
+        return found
+    return replace(
+        found,
+        source=f"{found.source} and Server-Timing",
+        total_seconds=timing.total_seconds,
+        cells=timing.cells,
+        counts=timing.counts,
+        missing=(),
+    )
+
+
+def walked(span: Span) -> Iterator[Span]:
+    """Give a span and all below it, in the order they began."""
+    yield span
+    for child in span.children:
+        yield from walked(child)
+
+
+def _call(spans: Iterable[Span]) -> str:
+    """Name the first request to Keystone that the trace has."""
+    for span in spans:
+        if ROUTE in span.attributes:
+            words = span.attributes.get(METHOD, ""), span.attributes[ROUTE]
+            return " ".join(words).strip()
+    return next(span.name for span in spans)
+
+
+def _cells(spans: Iterable[Span]) -> Mapping[Cell, float]:
+    cells: dict[Cell, float] = defaultdict(float)
+    for span in spans:
+        cells[span.cell] += span.self_seconds
+    return cells
+
+
+def _repeated(
+    spans: Iterable[Span], classes: Mapping[str, StatementClass]
+) -> list[Repeated]:
+    seconds: dict[StatementClass, list[float]] = defaultdict(list)
+    for span in spans:
+        if STATEMENT in span.attributes:
+            seconds[classes[span.attributes[STATEMENT]]].append(span.seconds)
+    found = [Repeated(one, spent) for one, spent in seconds.items()]
+    return sorted(found, key=lambda one: -one.total)
+
+
+def _cache(spans: Iterable[Span]) -> list[CacheCalls]:
+    sums: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for span in spans:
+        if CACHE_LAYER in span.attributes:
+            result = span.attributes.get(CACHE_RESULT, "")
+            sums[span.attributes[CACHE_LAYER], result].append(span.self_seconds)
+    return [CacheCalls(*key, len(all_), math.fsum(all_)) for key, all_ in sums.items()]

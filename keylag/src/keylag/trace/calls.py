@@ -1,0 +1,154 @@
+"""Token calls to be followed: sent once, as any OpenStack client sends them.
+
+Credentials come from openstacksdk's own loader; keystoneauth sends the requests,
+and signs those that OSProfiler is to trace.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from keystoneauth1.exceptions import ClientException
+from keystoneauth1.identity import v3
+from keystoneauth1.session import Session
+from openstack.config import OpenStackConfig
+from openstack.exceptions import ConfigException
+from osprofiler import profiler
+
+from keylag.stack import Stack
+from keylag.trace.exchange import Exchange, Stopwatch
+from keylag.trace.model import TraceError
+
+_NAME: Final = "keylag trace"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A call that was answered."""
+
+    exchange: Exchange
+    trace_id: str
+    """Empty if it was not signed."""
+
+
+def session_of_stack(stack: Stack) -> Session:
+    """Return a session of a stack's administrator; raises TraceError if it is down."""
+    if not stack.is_up():
+        message = (
+            f"No stack is up in {stack.folder}. Start one with `keylag up`, "
+            "or give --url or --cloud."
+        )
+        raise TraceError(message)
+    files = [str(stack.folder / "clouds.yaml")]
+    return _session(OpenStackConfig(config_files=files, load_envvars=False), "keylag")
+
+
+def session_of_cloud(cloud: str | None, url: str | None) -> Session:
+    """Return a session by clouds.yaml or the OS_* variables, perhaps at another URL.
+
+    Raises TraceError where they are not enough.
+    """
+    try:
+        return _session(OpenStackConfig(), cloud, auth={"auth_url": url})
+    except (ConfigException, ClientException) as error:
+        message = (
+            f"There are no credentials: {error} Set OS_CLOUD or OS_USERNAME, "
+            "OS_PASSWORD, ..., as for the openstack command."
+        )
+        raise TraceError(message) from error
+
+
+def _session(config: OpenStackConfig, cloud: str | None, **more: Any) -> Session:
+    # What asks no question must not wait for one: there is no password prompt.
+    session: Session = config.get_one(cloud, **more).get_session()
+    return session
+
+
+def send(session: Session, kind: str, key: str = "") -> Sent:
+    """Send a call of a kind of CALLS; with a key it is signed, to be traced.
+
+    The user gets a token first, unsigned, so that the call itself is just that.
+    Raises TraceError if Keystone does not answer as it should.
+    """
+    stopwatch = Stopwatch()
+    for scheme in ("http://", "https://"):
+        session.session.mount(scheme, stopwatch)
+    call, able = CALLS[kind]
+    try:
+        with able(session) as user:
+            user.auth.get_access(user)
+            with _signing(key) as trace_id:
+                call(user)
+                return Sent(stopwatch.exchanges[-1], trace_id)
+    except ClientException as error:
+        message = f"Keystone did not answer the call: {error}"
+        raise TraceError(message) from error
+
+
+@contextmanager
+def _signing(key: str) -> Iterator[str]:
+    """Have keystoneauth sign what it sends; gives the trace's id."""
+    if not key:
+        yield ""
+        return
+    point = profiler.init(key)
+    try:
+        yield point.get_base_id()
+    finally:
+        profiler.clean()
+
+
+def _issue(session: Any) -> None:
+    """Get a token."""
+    session.auth.invalidate()
+    session.auth.get_access(session)
+
+
+def _validate(session: Any) -> None:
+    """Validate the user's own token, which everybody may."""
+    base = session.auth.auth_url.rstrip("/").removesuffix("/v3")
+    token = session.get_token()
+    session.get(f"{base}/v3/auth/tokens", headers={"X-Subject-Token": token})
+
+
+@contextmanager
+def _any(session: Session) -> Iterator[Session]:
+    yield session
+
+
+@contextmanager
+def _with_password(session: Any) -> Iterator[Any]:
+    if isinstance(session.auth, v3.ApplicationCredential):
+        message = "These credentials are an application credential, not a password."
+        raise TraceError(message)
+    yield session
+
+
+@contextmanager
+def _with_application_credential(session: Any) -> Iterator[Any]:
+    """Give a user of the one there is, or of one that is deleted afterwards."""
+    if isinstance(session.auth, v3.ApplicationCredential):
+        yield session
+        return
+    base = session.auth.auth_url.rstrip("/").removesuffix("/v3")
+    url = f"{base}/v3/users/{session.get_user_id()}/application_credentials"
+    made = session.post(url, json={"application_credential": {"name": _NAME}}).json()
+    credential = made["application_credential"]
+    auth = v3.ApplicationCredential(
+        f"{base}/v3",
+        application_credential_id=credential["id"],
+        application_credential_secret=credential["secret"],
+    )
+    try:
+        yield Session(auth, session.session, verify=session.verify, cert=session.cert)
+    finally:
+        session.delete(f"{url}/{credential['id']}")
+
+
+CALLS: Final[Mapping[str, tuple[Callable[[Any], None], Callable[[Any], Any]]]] = {
+    "password": (_issue, _with_password),
+    "application-credential": (_issue, _with_application_credential),
+    "validate": (_validate, _any),
+}
+"""The kinds of calls: what sends it, and what has the credentials for it."""

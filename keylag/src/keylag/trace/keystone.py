@@ -1,0 +1,72 @@
+"""The Keystone that a call goes to: the stack's, or any other."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from keystoneauth1.session import Session
+
+from keylag.record import load_secrets
+from keylag.services.redis import traces_url
+from keylag.stack import Stack
+from keylag.trace.calls import Sent, send, session_of_cloud, session_of_stack
+from keylag.trace.model import TraceError
+
+KEY: Final = "OSPROFILER_HMAC_KEY"
+"""The variable with a key of Keystone's `[profiler] hmac_keys`."""
+PLACE: Final = "OSPROFILER_CONNECTION_STRING"
+"""The variable with its `[profiler] connection_string`, as `osprofiler` takes it."""
+_CLIENTS_OWN: Final = ("OS_CLOUD", "OS_AUTH_URL")
+"""One of them is set where an OpenStack client knows its cloud without being told."""
+
+
+@dataclass(frozen=True)
+class Keystone:
+    """A Keystone as somebody may use it."""
+
+    session: Session
+    key: str = field(repr=False)
+    """What to sign a call with; empty if it is not known."""
+    place: str = field(repr=False)
+    """Where its traces are; empty if that is not known."""
+
+    def send(self, kind: str, *, signed: bool = True) -> Sent:
+        """Send a call of this kind; it is signed only if there is a key."""
+        return send(self.session, kind, self.key if signed else "")
+
+
+def found(
+    stack: Stack,
+    cloud: str | None,
+    url: str | None,
+    env: Mapping[str, str] | None = None,
+) -> Keystone:
+    """Return the Keystone that the options and the variables tell, or the stack's.
+
+    Raises TraceError where that is not up, or the credentials are not enough.
+    """
+    env = os.environ if env is None else env
+    if cloud or url or any(env.get(name) for name in _CLIENTS_OWN):
+        session = session_of_cloud(cloud, url)
+        return Keystone(session, env.get(KEY, ""), env.get(PLACE, ""))
+    key = load_secrets(stack.data).profiler
+    return Keystone(session_of_stack(stack), key, traces_url(stack.port("redis")))
+
+
+def place_of(stack: Stack, env: Mapping[str, str] | None = None) -> str:
+    """Return where traces are: what the variable says, or where the stack has them.
+
+    Raises TraceError where there is neither.
+    """
+    env = os.environ if env is None else env
+    if given := env.get(PLACE):
+        return given
+    try:
+        return traces_url(stack.port("redis"))
+    except KeyError:
+        message = (
+            f"It is not known where traces are. Give --from, or set {PLACE} to what "
+            "[profiler] connection_string is in keystone.conf."
+        )
+        raise TraceError(message) from None

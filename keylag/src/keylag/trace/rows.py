@@ -1,0 +1,66 @@
+"""The spans of a call as rows to show: siblings that are alike are gathered in one.
+
+A validation without a cache has hundreds of statements of a few dozen classes.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from keylag.phases import block_of
+from keylag.trace.explanation import Explanation
+from keylag.trace.model import METHOD, OPERATION, PHASE, ROUTE, STATEMENT, Span
+
+_COLUMNS: Final = re.compile(r"^(select) .*? (from) ")
+
+
+@dataclass(frozen=True)
+class Row:
+    """Spans beside each other that are alike; times in seconds."""
+
+    depth: int
+    label: str
+    block: str
+    count: int
+    seconds: float
+    """Of all of them together, with what is below."""
+    self_seconds: float
+
+
+def rows(explanation: Explanation) -> Iterator[Row]:
+    """Give the rows of a trace, each before those below it; none without a trace."""
+    if explanation.trace:
+        yield from _rows(explanation, explanation.trace.spans, 0)
+
+
+def _rows(explanation: Explanation, spans: Iterable[Span], depth: int) -> Iterator[Row]:
+    alike: dict[tuple[str, str], list[Span]] = defaultdict(list)
+    for span in spans:
+        alike[label(explanation, span), block_of(span.cell)].append(span)
+    for (name, block), group in alike.items():
+        yield Row(
+            depth,
+            name,
+            block,
+            len(group),
+            sum(span.seconds for span in group),
+            sum(span.self_seconds for span in group),
+        )
+        below = [child for span in group for child in span.children]
+        yield from _rows(explanation, below, depth + 1)
+
+
+def label(explanation: Explanation, span: Span) -> str:
+    """Name a span: by its statement, its route, or what it did and for which step."""
+    found = span.attributes
+    if STATEMENT in found:
+        return shortened(explanation.classes[found[STATEMENT]].fingerprint)
+    words = [found.get(name, "") for name in (METHOD, ROUTE, PHASE, OPERATION)]
+    return " ".join(dict.fromkeys([span.name, *filter(None, words)]))
+
+
+def shortened(fingerprint: str) -> str:
+    """Leave out the columns that a statement asks for."""
+    return _COLUMNS.sub(r"\1 … \2 ", fingerprint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import log_ins
@@ -16,7 +17,9 @@ pytestmark = pytest.mark.newest
 
 Shown = dict[str, str]
 
-CHANNELS = ("metrics", "OTLP", "Server-Timing", "SQL comments", "logs")
+CHANNELS = ("metrics", "OTLP", "Server-Timing", "SQL comments", "logs", "OSProfiler")
+
+KEY = "canary-hmac-key"
 
 
 def metrics_reader() -> Any:
@@ -42,6 +45,21 @@ def exported(reader: Any) -> Shown:
     return {"metrics": data.to_json(), "OTLP": sent.decode("latin-1")}
 
 
+def traced(keystone: Keystone) -> list[dict[str, Any]]:
+    """Sign all requests from now on; returns where OSProfiler's points will be."""
+    from osprofiler import _utils, notifier
+
+    points: list[dict[str, Any]] = []
+    notifier.set(points.append)
+    content, sign = _utils.signed_pack({"base_id": "b", "parent_id": "b"}, KEY)
+    headers = {"HTTP_X_TRACE_INFO": content.decode(), "HTTP_X_TRACE_HMAC": sign}
+    application = keystone.application
+    keystone.application = lambda environ, *args: application(
+        {**environ, **headers}, *args
+    )
+    return points
+
+
 def drive(keystone: Keystone, rounds: int) -> dict[str, Any]:
     """Show everything that Keylag shows: whole, then with its notes broken."""
     from sqlalchemy import event
@@ -51,6 +69,7 @@ def drive(keystone: Keystone, rounds: int) -> dict[str, Any]:
 
     sql_comment.Switch.on = True
     canaries, output, reader = Canaries(), Output(), metrics_reader()
+    points = traced(keystone)
     event.listen(Pool, "connect", output.connected)
     statuses = []
     with output.listening(), output.keys_of_memcached(canaries):
@@ -60,11 +79,14 @@ def drive(keystone: Keystone, rounds: int) -> dict[str, Any]:
                 statuses.append(reply.status)
             break_our_notes()
     canaries.plant("token", keystone.admin)
+    canaries.plant("key", KEY)
+    canaries.plant("hash", "$2b$")
     shown = {
         **exported(reader),
         "Server-Timing": "\n".join(output.headers),
         "SQL comments": "\n".join(output.comments),
         "logs": "\n".join(output.logs),
+        "OSProfiler": json.dumps(points),
     }
     found = {channel: canaries.found_in(text) for channel, text in shown.items()}
     kinds = {kind: len(values) for kind, values in canaries.planted.items()}
@@ -74,7 +96,11 @@ def drive(keystone: Keystone, rounds: int) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def driven(processes, prepared, tmp_path_factory, memcached) -> dict[str, Any]:
     site = Site(processes, prepared, tmp_path_factory.mktemp("canaries"))
-    options = {**log_ins.OPTIONS, **BACKENDS["memcache_pool"].configuration(memcached)}
+    options = {
+        **log_ins.OPTIONS,
+        **BACKENDS["memcache_pool"].configuration(memcached),
+        "profiler": {"enabled": True, "trace_sqlalchemy": True, "hmac_keys": KEY},
+    }
     environment = {"KEYLAG_SERVER_TIMING": "true"}
     seen: dict[str, Any] = site.run(drive, 2, options=options, environment=environment)
     return seen
@@ -93,6 +119,8 @@ def test_nothing_that_was_planted_is_shown(driven, channel) -> None:
         ("Server-Timing", "sql_statements;desc="),
         ("SQL comments", "keylag:route='POST /v3/auth/tokens'"),
         ("logs", "keylag failed while watching"),
+        ("OSProfiler", '"statement": "SELECT user'),
+        ("OSProfiler", '"path": "/v3/users/{id}"'),
     ],
 )
 def test_the_search_looked_where_there_is_something_to_find(

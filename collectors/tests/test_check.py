@@ -103,12 +103,14 @@ def test_variables_are_shown_without_what_is_secret_in_them() -> None:
             "OTEL_EXPORTER_OTLP_HEADERS": "authorization=canary",
             "OTEL_EXPORTER_OTLP_ENDPOINT": "http://canary:canary@collector:4318",
             "KEYLAG_SERVER_TIMING": "true",
+            "KEYLAG_SERVER_TIMING_KEYS": "canary",
             "HOME": "/canary",
         }
     )
 
     assert shown == {
         "KEYLAG_SERVER_TIMING": "true",
+        "KEYLAG_SERVER_TIMING_KEYS": "(set)",
         "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
         "OTEL_EXPORTER_OTLP_HEADERS": "(set)",
     }

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from osprofiler._utils import signed_pack
 
 from keylag_otel import telemetry
 from keylag_otel.clock import active
 from keylag_otel.ledger import LEDGER
 from keylag_otel.request import Measured
+from keylag_otel.server_timing import is_signed
 from keylag_otel.wrappers import timed
 
 HEADERS = [("Content-Type", "text/plain")]
@@ -174,6 +176,43 @@ def test_server_timing_adds_up_when_switched_on(time, monkeypatch, value) -> Non
     assert entries["orm"] == "dur=0.0000"
     assert entries["sql_statements"] == "desc=0"
     assert HEADERS == [("Content-Type", "text/plain")]
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "answered"),
+    [
+        ("one", "one", True),
+        ("zero, one", "one", True),
+        ("one", "other", False),
+        ("one", None, False),
+        ("", "", False),
+    ],
+)
+def test_server_timing_for_those_who_sign(monkeypatch, keys, key, answered) -> None:
+    monkeypatch.setenv("KEYLAG_SERVER_TIMING", "signed")
+    monkeypatch.setenv("KEYLAG_SERVER_TIMING_KEYS", keys)
+    headers = {}
+    if key is not None:
+        content, sign = signed_pack({"base_id": "x"}, key)
+        headers = {
+            "HTTP_X_TRACE_INFO": content.decode(),
+            "HTTP_X_TRACE_HMAC": sign or "",
+        }
+
+    def application(environ: Any, start_response: Any) -> list[bytes]:
+        start_response("200 OK", HEADERS)
+        return []
+
+    _, started = call(application, **headers)
+
+    assert ("Server-Timing" in dict(started[0][1])) is answered
+
+
+@pytest.mark.parametrize("said", ["é", "\u20ac", "", " "])
+def test_what_is_no_signature_is_none(said) -> None:
+    environ = {"HTTP_X_TRACE_HMAC": said, "HTTP_X_TRACE_INFO": said}
+
+    assert not is_signed((b"key",), environ)
 
 
 def test_server_timing_is_off_unless_asked_for(time) -> None:

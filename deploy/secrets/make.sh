@@ -21,7 +21,7 @@ make() {
   [ -s "$1" ] || head -c 18 /dev/urandom | base64 | tr '+/' '-_' | put "$1" "$2"
 }
 
-for name in root database proxysql exporters admin; do
+for name in root database proxysql exporters admin profiler; do
   make "$name" "$OURS"
 done
 make grafana "$GRAFANA"
@@ -39,4 +39,6 @@ export OS_USER_DOMAIN_NAME='Default'
 export OS_PROJECT_DOMAIN_NAME='Default'
 export OS_REGION_NAME='RegionOne'
 export OS_IDENTITY_API_VERSION=3
+export OSPROFILER_HMAC_KEY='$(cat profiler)'
+export OSPROFILER_CONNECTION_STRING='$KEYLAG_TRACES'
 END

@@ -33,7 +33,7 @@ DISTRIBUTIONS = (
 )
 PREFIXES = ("OTEL_", "KEYLAG_")
 #: Variables whose values may let somebody in.
-_SECRET = re.compile(r"HEADERS|PASSWORD|SECRET|TOKEN|CREDENTIAL")
+_SECRET = re.compile(r"HEADERS|PASSWORD|SECRET|TOKEN|CREDENTIAL|KEYS")
 _USER_INFO = re.compile(r"//[^/@]*@")
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 
 #: "true": every answer carries its own breakdown in a Server-Timing header.
+#: "signed": only answers to those who sign their request as for OSProfiler.
 #: Off by default, because it tells a caller about Keystone's insides.
 KEYLAG_SERVER_TIMING = "KEYLAG_SERVER_TIMING"
+
+#: The keys of signed requests, with commas between them.
+KEYLAG_SERVER_TIMING_KEYS = "KEYLAG_SERVER_TIMING_KEYS"
 
 #: "true": each SQL statement carries a constant comment with its route and
 #: operation.  Off by default, because it changes what the database sees.
@@ -28,8 +32,16 @@ def is_true(name: str) -> bool:
 
 
 def server_timing() -> bool:
-    """Return whether answers carry a Server-Timing header."""
+    """Return whether all answers carry a Server-Timing header."""
     return is_true(KEYLAG_SERVER_TIMING)
+
+
+def server_timing_keys() -> tuple[bytes, ...]:
+    """Return the keys that sign a request for the header; none if it is not asked."""
+    if os.environ.get(KEYLAG_SERVER_TIMING, "").strip().lower() != "signed":
+        return ()
+    keys = os.environ.get(KEYLAG_SERVER_TIMING_KEYS, "").split(",")
+    return tuple(key.strip().encode() for key in keys if key.strip())
 
 
 def sql_comment() -> bool:

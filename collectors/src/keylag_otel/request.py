@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from functools import partial, wraps
 from typing import Any, Callable
 
-from keylag_otel import environment, sql_comment, telemetry
+from keylag_otel import sql_comment, telemetry
 from keylag_otel.clock import active, start
 from keylag_otel.ledger import LEDGER
-from keylag_otel.server_timing import server_timing
+from keylag_otel.server_timing import server_timing, whose
 from keylag_otel.wrappers import Call, fault
 
 StartResponse = Callable[..., Any]
@@ -49,7 +49,7 @@ class Measured:
     ) -> None:
         self._application = application
         self._route = route
-        self._answer_timing = environment.server_timing()
+        self._answer_timing = whose()
 
     def __call__(  # noqa: D102 - WSGI
         self, environ: dict[str, Any], start_response: StartResponse
@@ -57,7 +57,7 @@ class Measured:
         if active.get() is not None:
             return self._application(environ, start_response)
         telemetry.start_once_per_process()
-        request = _Request(environ, start_response, timing=self._answer_timing)
+        request = _Request(environ, start_response, timing=self._answer_timing(environ))
         clock = request.clock
         if sql_comment.Switch.on:
             # The first statements are sent before Flask matches the route.

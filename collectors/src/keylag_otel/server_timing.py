@@ -6,6 +6,11 @@ as ``phase.operation``; durations are milliseconds.
 
 from __future__ import annotations
 
+import hmac
+from functools import partial
+from typing import Any, Callable
+
+from keylag_otel import environment
 from keylag_otel.clock import COUNTS, Clock
 from keylag_otel.model import BLOCK_OF_CELL, BLOCKS, CELLS
 
@@ -32,3 +37,21 @@ def server_timing(clock: Clock) -> str:
             ),
         ]
     )
+
+
+def whose() -> Callable[[dict[str, Any]], bool]:
+    """Return what tells whether the answer to a request gets the header."""
+    if keys := environment.server_timing_keys():
+        return partial(is_signed, keys)
+    everybody = environment.server_timing()
+    return lambda _: everybody
+
+
+def is_signed(keys: tuple[bytes, ...], environ: dict[str, Any]) -> bool:
+    """Return whether a request is signed with one of the keys, as for OSProfiler."""
+    said = environ.get("HTTP_X_TRACE_HMAC", "").strip().encode(errors="replace")
+    if not said:
+        return False
+    content = environ.get("HTTP_X_TRACE_INFO", "").encode(errors="replace")
+    signs = (hmac.new(key, content, "sha1").hexdigest().encode() for key in keys)
+    return any(hmac.compare_digest(said, sign) for sign in signs)

@@ -96,8 +96,13 @@ def make_secrets(data: Path) -> None:
     write_private(data / "secrets.json", json.dumps(made))
 
 
-def write_credentials(folder: Path, admin: Admin) -> None:
-    """Write clouds.yaml and openrc, for the `openstack` command and the shell."""
+def write_credentials(
+    folder: Path, admin: Admin, more: Mapping[str, str] | None = None
+) -> None:
+    """Write clouds.yaml and openrc, for the `openstack` command and the shell.
+
+    `more` are variables that only openrc has.
+    """
     known = asdict(admin)
     region = known.pop("region_name")
     cloud = {"auth": known, "region_name": region, "identity_api_version": 3}
@@ -106,4 +111,5 @@ def write_credentials(folder: Path, admin: Admin) -> None:
     write_private(folder / "clouds.yaml", clouds + "\n")
     lines = [f"export OS_{name.upper()}='{value}'" for name, value in known.items()]
     lines += [f"export OS_REGION_NAME='{region}'", "export OS_IDENTITY_API_VERSION=3"]
+    lines += [f"export {name}='{value}'" for name, value in (more or {}).items()]
     write_private(folder / "openrc", "\n".join(lines) + "\n")

@@ -25,6 +25,7 @@ from keylag.record import (
 )
 from keylag.services import SERVICES, chosen, find_programs
 from keylag.services.base import HOST, Service, Site, StackOptions
+from keylag.services.redis import KEY_VARIABLE, PLACE_VARIABLE, traces_url
 from keylag.state import locked, state_folder
 from keylag.status import ProcessStatus, stack_status
 from keylag.teardown import stop_found, stop_stack
@@ -152,7 +153,16 @@ class Stack:
             self._provide_data(prepared or BARE)
         self._start(self._services)
         if "keystone" in names:
-            write_credentials(self.folder, self.admin())
+            write_credentials(self.folder, self.admin(), self._tracing())
+
+    def _tracing(self) -> dict[str, str]:
+        """Return the variables by which a client has its requests traced."""
+        if "redis" not in self._record.ports:
+            return {}
+        return {
+            KEY_VARIABLE: load_secrets(self.data).profiler,
+            PLACE_VARIABLE: traces_url(self.port("redis")),
+        }
 
     def _restart(self, names: Sequence[str]) -> None:
         self._remember(Record(self._record.ports, self._options))

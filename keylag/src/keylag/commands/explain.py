@@ -10,6 +10,7 @@ from rich.console import Console
 
 from keylag.commands.common import explained, stack_folder_option
 from keylag.server_timing import BadServerTimingError, parse
+from keylag.services.redis import KEY_VARIABLE
 from keylag.stack import Stack
 from keylag.tools import Tools
 from keylag.trace import analysis, keystone, sources
@@ -24,7 +25,7 @@ Function = Callable[..., Any]
 NO_HEADER: Final = (
     "The answer has no Server-Timing, so this is all that can be known from outside. "
     "With keylag-otel and KEYLAG_SERVER_TIMING=true in Keystone it has; with =signed, "
-    f"for those who set {keystone.KEY} to one of its keys. If OSProfiler is on there, "
+    f"for those who set {KEY_VARIABLE} to one of its keys. If OSProfiler is on there, "
     "`keylag trace` shows the statements. See docs/how-to/explain-one-call.md."
 )
 

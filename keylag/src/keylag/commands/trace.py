@@ -8,6 +8,7 @@ import click
 from keylag.commands.common import explained, stack_folder_option
 from keylag.commands.explain import call_options, show, shown_options
 from keylag.server_timing import BadServerTimingError, parse
+from keylag.services.redis import KEY_VARIABLE, PLACE_VARIABLE
 from keylag.stack import Stack
 from keylag.tools import Tools
 from keylag.trace import analysis, keystone, sources
@@ -47,7 +48,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         stack = Stack(folder, Tools.load())
         whom = keystone.found(stack, cloud, url)
         if not (whom.key and whom.place):
-            message = f"Set {keystone.KEY} and {keystone.PLACE} to what Keystone has."
+            message = f"Set {KEY_VARIABLE} and {PLACE_VARIABLE} to what Keystone has."
             raise TraceError(message)
         sent = whom.send(kind)
         found = analysis.of_trace(sources.read(whom.place, sent.trace_id))

@@ -9,6 +9,10 @@ MEGABYTES = 256
 """What it may hold; the oldest traces go first, since OSProfiler deletes none."""
 TRACES = 1
 """The number of the database that traces are in; 0 is the cache's."""
+KEY_VARIABLE = "OSPROFILER_HMAC_KEY"
+"""Tells a client a key of Keystone's `[profiler] hmac_keys`."""
+PLACE_VARIABLE = "OSPROFILER_CONNECTION_STRING"
+"""Tells it the `[profiler] connection_string`, as the `osprofiler` command takes it."""
 
 
 def traces_url(port: int) -> str:

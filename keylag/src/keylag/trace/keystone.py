@@ -8,15 +8,11 @@ from typing import Final
 from keystoneauth1.session import Session
 
 from keylag.record import load_secrets
-from keylag.services.redis import traces_url
+from keylag.services.redis import KEY_VARIABLE, PLACE_VARIABLE, traces_url
 from keylag.stack import Stack
 from keylag.trace.calls import Sent, send, session_of_cloud, session_of_stack
 from keylag.trace.model import TraceError
 
-KEY: Final = "OSPROFILER_HMAC_KEY"
-"""The variable with a key of Keystone's `[profiler] hmac_keys`."""
-PLACE: Final = "OSPROFILER_CONNECTION_STRING"
-"""The variable with its `[profiler] connection_string`, as `osprofiler` takes it."""
 _CLIENTS_OWN: Final = ("OS_CLOUD", "OS_AUTH_URL")
 """One of them is set where an OpenStack client knows its cloud without being told."""
 
@@ -49,7 +45,7 @@ def found(
     env = os.environ if env is None else env
     if cloud or url or any(env.get(name) for name in _CLIENTS_OWN):
         session = session_of_cloud(cloud, url)
-        return Keystone(session, env.get(KEY, ""), env.get(PLACE, ""))
+        return Keystone(session, env.get(KEY_VARIABLE, ""), env.get(PLACE_VARIABLE, ""))
     key = load_secrets(stack.data).profiler
     return Keystone(session_of_stack(stack), key, traces_url(stack.port("redis")))
 
@@ -60,13 +56,13 @@ def place_of(stack: Stack, env: Mapping[str, str] | None = None) -> str:
     Raises TraceError where there is neither.
     """
     env = os.environ if env is None else env
-    if given := env.get(PLACE):
+    if given := env.get(PLACE_VARIABLE):
         return given
     try:
         return traces_url(stack.port("redis"))
     except KeyError:
         message = (
-            f"It is not known where traces are. Give --from, or set {PLACE} to what "
-            "[profiler] connection_string is in keystone.conf."
+            "It is not known where traces are. Give --from, or set "
+            f"{PLACE_VARIABLE} to Keystone's [profiler] connection_string."
         )
         raise TraceError(message) from None

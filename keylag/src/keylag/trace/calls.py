@@ -50,7 +50,8 @@ def session_of_cloud(cloud: str | None, url: str | None) -> Session:
     Raises TraceError where they are not enough.
     """
     try:
-        return _session(OpenStackConfig(), cloud, auth={"auth_url": url})
+        more = {"auth": {"auth_url": url}} if url else {}
+        return _session(OpenStackConfig(), cloud, **more)
     except (ConfigException, ClientException) as error:
         message = (
             f"There are no credentials: {error} Set OS_CLOUD or OS_USERNAME, "

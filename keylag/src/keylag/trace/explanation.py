@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from keylag.phases import BLOCKS, Cell, block_of
-from keylag.trace.model import Trace
+from keylag.trace.model import STATEMENT, Span, Trace
 from keylag.trace.statements import StatementClass
 
 MANY_JOINS: Final = 3
@@ -125,4 +125,22 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         ],
         "cache": [vars(one) for one in found.cache],
         "missing": list(found.missing),
+        "spans": [
+            _span(found, one) for one in (found.trace.spans if found.trace else ())
+        ],
+    }
+
+
+def _span(found: Explanation, span: Span) -> dict[str, Any]:
+    """Return a span; its statement is told by its class, which has no values."""
+    attributes = dict(span.attributes)
+    if text := attributes.pop(STATEMENT, None):
+        attributes["statement"] = found.classes[text].id
+    return {
+        "name": span.name,
+        "start_seconds": span.start,
+        "seconds": span.seconds,
+        "cell": ".".join(span.cell),
+        "attributes": attributes,
+        "children": [_span(found, child) for child in span.children],
     }

@@ -38,8 +38,10 @@ KEPT: Final[Mapping[str, str]] = {
 OWN_PREFIX: Final = "keystone."
 """The attributes of keylag-otel, whose values are from closed sets."""
 
-_ID: Final = re.compile(r"(?<=/)(?=[^/]*\d)[^/]{16,}")
+_ID: Final = re.compile(r"(?<=/)(?![{<])(?:[^/]*\d[^/]*\d[^/]*|[^/]{32,})")
+"""A part of a path that is no word of Keystone's, nor of a template."""
 _UNKNOWN: Final = "other"
+_SECONDS: Final = 1e-9
 
 
 class TraceError(Exception):
@@ -48,13 +50,13 @@ class TraceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A span as a source has it, times in seconds since any moment."""
+    """A span as a source has it, times in nanoseconds since any moment."""
 
     id: str
     parent: str
     name: str
-    start: float
-    end: float
+    start: int
+    end: int
     attributes: Mapping[str, object]
 
 
@@ -108,7 +110,8 @@ def grown(nodes: Iterable[Node], trace_id: str, source: str) -> Trace:
     def span(node: Node) -> Span:
         attributes = kept(node.attributes)
         below = tuple(span(child) for child in children[node.id])
-        start, end = node.start - zero, max(node.end, node.start) - zero
+        start = (node.start - zero) * _SECONDS
+        end = (max(node.end, node.start) - zero) * _SECONDS
         return Span(node.name, start, end, _cell(attributes), attributes, below)
 
     return Trace(trace_id, source, tuple(span(root) for root in children[""]))

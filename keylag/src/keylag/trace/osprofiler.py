@@ -1,7 +1,7 @@
 """OSProfiler's points: two notifications each, told apart by the end of their name."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from keylag.trace.model import Node, Trace, TraceError, grown
@@ -12,6 +12,7 @@ Notification = Mapping[str, Any]
 _RAW: Final = "meta.raw_payload."
 _START: Final = "-start"
 _STOP: Final = "-stop"
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - as its timestamps are
 
 
 def of_report(report: Mapping[str, Any], trace_id: str, source: str) -> Trace:
@@ -54,14 +55,15 @@ def _node(point: list[Notification]) -> Node:
         id=first["trace_id"],
         parent=first["parent_id"],
         name=first["name"].removesuffix(_START).removesuffix(_STOP),
-        start=_seconds(first["timestamp"]),
-        end=_seconds(last["timestamp"]),
+        start=_nanoseconds(first["timestamp"]),
+        end=_nanoseconds(last["timestamp"]),
         attributes=dict(_flat({**first.get("info", {}), **last.get("info", {})})),
     )
 
 
-def _seconds(timestamp: str) -> float:
-    return datetime.fromisoformat(f"{timestamp}+00:00").timestamp()
+def _nanoseconds(timestamp: str) -> int:
+    since = datetime.fromisoformat(timestamp) - _EPOCH
+    return since // timedelta(microseconds=1) * 1000
 
 
 def _flat(info: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

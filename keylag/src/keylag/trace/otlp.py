@@ -8,7 +8,6 @@ import requests
 from keylag.trace.model import Node, Trace, TraceError, grown
 
 ANSWER_SECONDS: Final = 30
-_NANOSECOND: Final = 1e-9
 
 
 def otel_id(trace_id: str) -> str:
@@ -64,7 +63,7 @@ def _node(span: Mapping[str, Any]) -> Node:
         id=span["spanId"],
         parent=span.get("parentSpanId", ""),
         name=span["name"],
-        start=int(span["startTimeUnixNano"]) * _NANOSECOND,
-        end=int(span["endTimeUnixNano"]) * _NANOSECOND,
+        start=int(span["startTimeUnixNano"]),
+        end=int(span["endTimeUnixNano"]),
         attributes=attributes,
     )

@@ -1,0 +1,97 @@
+"""An explanation in the terminal and as a page."""
+
+import re
+from html.parser import HTMLParser
+from io import StringIO
+
+import pytest
+from rich.console import Console
+from trace_shapes import CANARY, OTEL_ID, otlp
+
+from keylag.trace import page, terminal
+from keylag.trace.analysis import of_trace
+from keylag.trace.exchange import Exchange
+from keylag.trace.explanation import Explanation
+from keylag.trace.otlp import of_resource_spans
+from keylag.trace.rows import rows
+
+
+@pytest.fixture(scope="module")
+def found() -> Explanation:
+    """A trace of which one statement was sent 600 times."""
+    groups = otlp()["resourceSpans"]
+    (span,) = [s for s in groups[1]["scopeSpans"][0]["spans"] if s["spanId"] == "b1"]
+    groups += [
+        {"scopeSpans": [{"spans": [{**span, "spanId": f"x{n}"}]}]} for n in range(599)
+    ]
+    return of_trace(of_resource_spans(groups, OTEL_ID, "here"))
+
+
+def printed(found: Explanation) -> str:
+    """Return what the terminal shows, 100 columns wide."""
+    stream = StringIO()
+    terminal.render(found, Console(file=stream, width=100))
+    return stream.getvalue()
+
+
+def test_alike_siblings_are_one_row(found: Explanation) -> None:
+    """Each row before those below it."""
+    shown = [(row.depth, row.label, row.count) for row in rows(found)]
+
+    assert shown == [
+        (0, "GET /v3/auth/tokens", 1),
+        (1, "select … from project where project.id = ?", 600),
+        (1, "get cache", 1),
+        (1, "roles orm", 1),
+        (2, "select … from role join a on a.r = role.id where role.id in(?+)", 1),
+        (2, "select … from project where project.id = ?", 1),
+    ]
+
+
+def test_the_terminal_has_all_of_it_in_few_lines(found: Explanation) -> None:
+    """Bars, the tree, statements and cache calls; no line for each statement."""
+    said = printed(found)
+
+    for text in ("GET /v3/auth/tokens: 100.00 ms", "602 statements", "██", "backend"):
+        assert text in said
+    assert re.search(r"601 +\d+\.\d+ +4\.00 +select … from project", said)
+    assert len(said.splitlines()) < 45
+    assert CANARY not in said
+
+
+def test_a_client_sees_only_the_outside() -> None:
+    """And is told how to see more."""
+    stream = StringIO()
+    seen = Exchange("GET", "/v3/auth/tokens", 200, "", 0.25, {"wait": 0.2, "tls": 0.04})
+    terminal.render_outside(seen, "Ask for more.", Console(file=stream, width=100))
+
+    said = stream.getvalue()
+    assert "GET /v3/auth/tokens: 250.00 ms at the client" in said
+    assert re.search(r"TLS handshake +40\.00 +16\.0 %", said)
+    assert "Ask for more." in said
+
+
+class Tags(HTMLParser):
+    """Counts a page's elements, and keeps what they refer to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.count: dict[str, int] = {}
+        self.references: list[str | None] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Count."""
+        self.count[tag] = self.count.get(tag, 0) + 1
+        self.references += [v for name, v in attrs if name in {"src", "href"}]
+
+
+def test_the_page_is_one_file_with_every_span(found: Explanation) -> None:
+    """A rectangle for each, and each class of statements once."""
+    text = page.render(found)
+    tags = Tags(text)
+
+    assert tags.count["rect"] == 605
+    assert tags.references == []
+    assert text.count("from role join a on") < 4
+    assert CANARY not in text

@@ -1,0 +1,54 @@
+"""One trace in each form that traces come in: a validation with three statements."""
+
+from collections.abc import Sequence
+from typing import Any
+
+TRACE_ID = "0f9b6b8e-3bd6-4d3c-8e66-4b6bd0c9a3f5"
+OTEL_ID = TRACE_ID.replace("-", "")
+PROJECT = "SELECT project.id FROM project WHERE project.id = %(pk_1)s"
+ROLES = "SELECT role.id FROM role JOIN a ON a.r = role.id WHERE role.id IN (%s, %s)"
+CANARY = "canary-value"
+
+Span = tuple[str, str, str, int, int, dict[str, str]]
+"""id, parent, name, start and end in ms, attributes."""
+SPANS: Sequence[Span] = (
+    ("c1", "b3", "SELECT", 52, 53, {"db.query.text": ROLES, "enduser.id": CANARY}),
+    ("c2", "b3", "SELECT", 60, 61, {"db.query.text": PROJECT}),
+    (
+        *("a0", "", "GET", 0, 100),
+        {"http.request.method": "GET", "http.route": "/v3/auth/tokens"},
+    ),
+    ("b1", "a0", "SELECT", 10, 14, {"db.query.text": PROJECT}),
+    (
+        *("b2", "a0", "get", 20, 25),
+        {"keystone.phase": "cache", "keystone.cache.layer": "backend"},
+    ),
+    (
+        *("b3", "a0", "roles", 50, 70),
+        {"keystone.phase": "orm", "keystone.operation": "roles"},
+    ),
+)
+
+
+def otlp() -> dict[str, Any]:
+    """Return the spans as OTLP has them in JSON, of two services."""
+    spans = [_otlp_span(span) for span in SPANS]
+    groups = [{"scopeSpans": [{"spans": some}]} for some in (spans[:3], spans[3:])]
+    return {"resourceSpans": groups}
+
+
+def _otlp_span(span: Span) -> dict[str, Any]:
+    own, parent, name, start, end, found = span
+    begun = 1_795_240_444_000_000_000
+    return {
+        "traceId": OTEL_ID,
+        "spanId": own,
+        "parentSpanId": parent,
+        "name": name,
+        "startTimeUnixNano": str(begun + start * 1_000_000),
+        "endTimeUnixNano": str(begun + end * 1_000_000),
+        "attributes": [
+            {"key": key, "value": {"stringValue": value}}
+            for key, value in found.items()
+        ],
+    }

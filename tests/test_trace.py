@@ -1,0 +1,161 @@
+"""One real call followed: sent signed, kept by OSProfiler's drivers, and explained."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from click.testing import CliRunner
+from redis import Redis
+
+from keylag.commands import explain, trace
+from keylag.record import load_secrets
+from keylag.services.redis import traces_url
+from keylag.stack import Stack
+from keylag.trace.calls import send, session_of_stack
+
+pytestmark = pytest.mark.stack
+
+KINDS = {
+    "password": "POST /v3/auth/tokens",
+    "application-credential": "POST /v3/auth/tokens",
+    "validate": "GET /v3/auth/tokens",
+}
+FROM_ONE_CALL = 0.3
+"""How far totals of one call may be apart, measured in two of its layers."""
+WRITE = """
+import sys
+from osprofiler import notifier, profiler
+notifier.set(notifier.create(sys.argv[1]))
+profiler.init("key", base_id=sys.argv[2])
+request = {"path": "/v3/auth/tokens", "method": "GET"}
+with profiler.Trace("wsgi", info={"request": request}):
+    text = "SELECT role.id FROM role WHERE role.id = %(id)s"
+    with profiler.Trace("db", info={"db": {"statement": text, "params": "canary"}}):
+        pass
+"""
+
+
+def ran(command: Any, *words: str) -> dict[str, Any]:
+    """Run a command and return the JSON that it prints."""
+    result = CliRunner().invoke(command, [*words, "--output=json"])
+    assert result.exit_code == 0, result.output
+    read: dict[str, Any] = json.loads(result.stdout)
+    return read
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Each kind of call."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def traced(stack: Stack, kind: str) -> dict[str, Any]:
+    """What `keylag trace` says of it."""
+    return ran(trace.command, kind, f"--state={stack.folder}")
+
+
+@pytest.fixture(scope="module")
+def validated(stack: Stack) -> dict[str, Any]:
+    """What `keylag trace validate` says."""
+    return ran(trace.command, "validate", f"--state={stack.folder}")
+
+
+def test_a_call_is_followed(traced: dict[str, Any], kind: str) -> None:
+    """One request, with the parts that Server-Timing tells of the same one."""
+    (root,) = traced["spans"]
+
+    assert traced["call"] == KINDS[kind]
+    assert root["name"] == "wsgi"
+    assert traced["missing"] == []
+    assert sum(traced["blocks"].values()) == pytest.approx(traced["wall_seconds"])
+    hashed = traced["blocks"]["password_hash"] > 0
+    assert hashed is (kind != "validate")
+
+
+def test_the_trace_says_the_same_by_itself(
+    stack: Stack, traced: dict[str, Any]
+) -> None:
+    """Read again, without Server-Timing: the same statements, nearly the same time."""
+    alone = ran(explain.command, traced["trace_id"], f"--state={stack.folder}")
+
+    assert alone["statements"] == traced["statements"]
+    assert alone["wall_seconds"] == pytest.approx(
+        traced["wall_seconds"], rel=FROM_ONE_CALL, abs=0.02
+    )
+    assert "OSProfiler's own points alone" in alone["missing"][0]
+
+
+def test_osprofilers_own_report_is_read(
+    stack: Stack, validated: dict[str, Any], tmp_path: Path
+) -> None:
+    """What its command leaves as JSON says what its driver says."""
+    program = Path(sys.executable).with_name("osprofiler")
+    report = tmp_path / "report.json"
+    where = f"--connection-string={traces_url(stack.port('redis'))}"
+    words = ("trace", "show", "--json", where, f"--out={report}")
+    subprocess.run([program, *words, validated["trace_id"]], check=True)
+
+    assert ran(explain.command, str(report))["statements"] == validated["statements"]
+
+
+def test_no_value_reaches_redis(stack: Stack, traced: dict[str, Any]) -> None:
+    """Nothing bound to a statement, no password hash, no id of the user."""
+    with Redis.from_url(traces_url(stack.port("redis"))) as redis:
+        kept = b"".join(redis.lrange(f"osprofiler_opt:{traced['trace_id']}", 0, -1))
+
+    assert b'"name": "wsgi-start"' in kept
+    assert b'"params"' not in kept
+    assert b"$2b$" not in kept
+
+
+def test_a_request_that_is_not_signed_leaves_no_trace(stack: Stack) -> None:
+    """Only those are followed that somebody asks for."""
+    with Redis.from_url(traces_url(stack.port("redis"))) as redis:
+        before = redis.dbsize()
+        sent = send(session_of_stack(stack), "password")
+
+        assert sent.trace_id == ""
+        assert redis.dbsize() == before
+
+
+def test_a_live_call_is_explained(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the variables of the openrc file, as any client has them."""
+    lines = (stack.folder / "openrc").read_text().splitlines()
+    for line in lines:
+        name, _, value = line.removeprefix("export ").partition("=")
+        monkeypatch.setenv(name, value.strip("'"))
+    live = ran(explain.command, "--call=password")
+
+    assert live["source"] == "Server-Timing"
+    assert live["call"] == "POST /v3/auth/tokens"
+    assert live["blocks"]["password_hash"] > 0
+
+
+def test_sqlalchemys_driver_is_read(stack: Stack) -> None:
+    """What it wrote into a real database, and without the values."""
+    password = load_secrets(stack.data).database
+    place = f"mysql+pymysql://keystone:{password}@127.0.0.1:{stack.port('mariadb')}"
+    url, trace_id = f"{place}/keystone?autocommit=true", str(uuid4())
+    python = stack.tools.keystone / "bin" / "python"
+    subprocess.run([python, "-c", WRITE, url, trace_id], check=True)
+    found = ran(explain.command, trace_id, f"--from={place}/keystone")
+
+    assert [one["count"] for one in found["statements"]] == [1]
+    assert found["call"] == "GET /v3/auth/tokens"
+    assert password not in json.dumps(found)
+    assert "canary" not in json.dumps(found)
+
+
+def test_nobody_is_asked_for_a_password(tmp_path: Path) -> None:
+    """Without a stack or credentials the message says what to give."""
+    result = CliRunner().invoke(trace.command, ["validate", f"--state={tmp_path}"])
+
+    assert result.exit_code == 1
+    assert "Start one with `keylag up`, or give --url" in result.output

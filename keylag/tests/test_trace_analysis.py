@@ -56,9 +56,9 @@ def test_self_times_add_up(found: Explanation) -> None:
 
 def test_statements_are_gathered_by_class(found: Explanation) -> None:
     """The class that took longest first."""
-    assert [len(one.seconds) for one in found.statements] == [2, 1]
+    assert [one.count for one in found.statements] == [2, 1]
     assert found.statements[0].of.fingerprint.endswith("where project.id = ?")
-    assert found.statements[0].total == pytest.approx(0.005)
+    assert found.statements[0].seconds == pytest.approx(0.005)
     assert found.kinds == {"SELECT": (3, pytest.approx(0.006))}
     assert found.joins == {0: (2, pytest.approx(0.005)), 1: (1, pytest.approx(0.001))}
     assert found.sql == (3, pytest.approx(0.006))
@@ -69,6 +69,20 @@ def test_cache_calls_by_layer(found: Explanation) -> None:
     assert [(one.layer, one.count) for one in found.cache] == [("backend", 1)]
     assert found.counts == {"sql_statements": 3, "cache_calls": 1}
     assert found.missing == ()
+
+
+def test_a_span_may_stand_for_several_calls() -> None:
+    """As keylag-otel makes one of a statement that is sent many times."""
+    (group, *groups) = otlp()["resourceSpans"]
+    for span in group["scopeSpans"][0]["spans"]:
+        if span["spanId"] == "c1":
+            many = {"key": "keystone.calls", "value": {"intValue": "5"}}
+            span["attributes"].append(many)
+    found = of_trace(of_resource_spans([group, *groups], OTEL_ID, "here"))
+
+    assert [one.count for one in found.statements] == [2, 5]
+    assert found.statements[1].slowest == pytest.approx(0.0002)
+    assert found.counts["sql_statements"] == 7
 
 
 def test_what_osprofiler_alone_cannot_tell_is_said(report: Explanation) -> None:

@@ -27,6 +27,12 @@ OSPROFILER_ALONE: Final = (
     "crypto and ORM are within 'other', as are connecting, fetching and committing. "
     "With keylag-otel in Keystone they are told apart."
 )
+NO_ORM: Final = (
+    "The trace has no spans of the ORM, of rendering and of policy: they are within "
+    "'other'. Server-Timing and OpenTelemetry's spans tell them apart."
+)
+BACKEND: Final = "backend"
+"""The layer of the cache whose calls are round trips."""
 NO_STATEMENTS: Final = (
     "Server-Timing tells of no single statement; `keylag trace` does."
 )
@@ -37,22 +43,22 @@ def of_trace(trace: Trace) -> Explanation:
     spans = [span for root in trace.spans for span in walked(root)]
     texts = [s.attributes[STATEMENT] for s in spans if STATEMENT in s.attributes]
     classes = classes_of(texts)
-    cache = _cache(spans)
-    told_apart = any(PHASE in span.attributes for span in spans)
+    repeated, cache = _repeated(spans, classes), _cache(spans)
+    phases = {span.attributes.get(PHASE) for span in spans}
     return Explanation(
         call=_call(spans),
         source=trace.source,
         total_seconds=math.fsum(root.seconds for root in trace.spans),
         cells=_cells(spans),
         counts={
-            "sql_statements": len(texts),
-            **({"cache_calls": sum(one.count for one in cache)} if told_apart else {}),
+            "sql_statements": sum(one.count for one in repeated),
+            **({} if phases == {None} else {"cache_calls": _asked(cache)}),
         },
-        statements=_repeated(spans, classes),
+        statements=repeated,
         classes=classes,
         cache=cache,
         trace=trace,
-        missing=() if told_apart else (OSPROFILER_ALONE,),
+        missing=_missing(phases),
     )
 
 
@@ -82,6 +88,13 @@ def joined(found: Explanation, timing: ServerTiming) -> Explanation:
     )
 
 
+def _missing(phases: set[str | None]) -> tuple[str, ...]:
+    """Say what a trace whose spans name these phases cannot tell."""
+    if phases == {None}:
+        return (OSPROFILER_ALONE,)
+    return () if "orm" in phases else (NO_ORM,)
+
+
 def walked(span: Span) -> Iterator[Span]:
     """Give a span and all below it, in the order they began."""
     yield span
@@ -108,18 +121,39 @@ def _cells(spans: Iterable[Span]) -> Mapping[Cell, float]:
 def _repeated(
     spans: Iterable[Span], classes: Mapping[str, StatementClass]
 ) -> list[Repeated]:
-    seconds: dict[StatementClass, list[float]] = defaultdict(list)
+    alike: dict[StatementClass, list[Span]] = defaultdict(list)
     for span in spans:
         if STATEMENT in span.attributes:
-            seconds[classes[span.attributes[STATEMENT]]].append(span.seconds)
-    found = [Repeated(one, spent) for one, spent in seconds.items()]
-    return sorted(found, key=lambda one: -one.total)
+            alike[classes[span.attributes[STATEMENT]]].append(span)
+    found = [
+        Repeated(
+            of=one,
+            count=sum(span.calls for span in group),
+            seconds=math.fsum(span.seconds for span in group),
+            slowest=max(span.seconds / span.calls for span in group),
+        )
+        for one, group in alike.items()
+    ]
+    return sorted(found, key=lambda one: -one.seconds)
+
+
+def _asked(cache: Iterable[CacheCalls]) -> int:
+    """Return how many calls went to the cache's server."""
+    return sum(one.count for one in cache if one.layer == BACKEND)
 
 
 def _cache(spans: Iterable[Span]) -> list[CacheCalls]:
-    sums: dict[tuple[str, str], list[float]] = defaultdict(list)
+    alike: dict[tuple[str, str], list[Span]] = defaultdict(list)
     for span in spans:
         if CACHE_LAYER in span.attributes:
             result = span.attributes.get(CACHE_RESULT, "")
-            sums[span.attributes[CACHE_LAYER], result].append(span.self_seconds)
-    return [CacheCalls(*key, len(all_), math.fsum(all_)) for key, all_ in sums.items()]
+            alike[span.attributes[CACHE_LAYER], result].append(span)
+    return [
+        CacheCalls(
+            layer,
+            result,
+            count=sum(span.calls for span in group),
+            seconds=math.fsum(span.self_seconds for span in group),
+        )
+        for (layer, result), group in alike.items()
+    ]

@@ -1,6 +1,5 @@
 """One call taken apart, whatever it was read from."""
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,13 +22,11 @@ class Repeated:
     """All statements of one class in a call."""
 
     of: StatementClass
-    seconds: Sequence[float]
-    """Of each, in the order they were sent."""
-
-    @property
-    def total(self) -> float:
-        """Seconds of all of them."""
-        return math.fsum(self.seconds)
+    count: int
+    seconds: float
+    """Of all of them."""
+    slowest: float
+    """Seconds; the mean of those that the trace has gathered in one span."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ class Explanation:
         sums: dict[Key, Counted] = {}
         for one in self.statements:
             count, seconds = sums.get(key(one.of), (0, 0.0))
-            sums[key(one.of)] = count + len(one.seconds), seconds + one.total
+            sums[key(one.of)] = count + one.count, seconds + one.seconds
         return sums
 
 
@@ -117,9 +114,9 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
                 "fingerprint": one.of.fingerprint,
                 "table_class": one.of.table_class,
                 "joins": one.of.joins,
-                "count": len(one.seconds),
-                "seconds": one.total,
-                "slowest_seconds": max(one.seconds),
+                "count": one.count,
+                "seconds": one.seconds,
+                "slowest_seconds": one.slowest,
             }
             for one in found.statements
         ],

@@ -22,6 +22,7 @@ PHASE: Final = "keystone.phase"
 OPERATION: Final = "keystone.operation"
 CACHE_LAYER: Final = "keystone.cache.layer"
 CACHE_RESULT: Final = "keystone.cache.result"
+CALLS: Final = "keystone.calls"
 
 KEPT: Final[Mapping[str, str]] = {
     STATEMENT: STATEMENT,
@@ -75,6 +76,11 @@ class Span:
     def seconds(self) -> float:
         """How long it took, its children included."""
         return self.end - self.start
+
+    @property
+    def calls(self) -> int:
+        """How many calls it stands for: a tracer may gather those that are alike."""
+        return int(self.attributes.get(CALLS, 1))
 
     @property
     def self_seconds(self) -> float:

@@ -18,7 +18,10 @@ _COLUMNS: Final = re.compile(r"^(select) .*? (from) ")
 
 @dataclass(frozen=True)
 class Row:
-    """Spans beside each other that are alike; times in seconds."""
+    """Spans beside each other that are alike; times in seconds.
+
+    `count` is of the calls that they stand for.
+    """
 
     depth: int
     label: str
@@ -44,7 +47,7 @@ def _rows(explanation: Explanation, spans: Iterable[Span], depth: int) -> Iterat
             depth,
             name,
             block,
-            len(group),
+            sum(span.calls for span in group),
             sum(span.seconds for span in group),
             sum(span.self_seconds for span in group),
         )

@@ -84,7 +84,7 @@ def _tree(found: Explanation) -> Table:
 
 def _summary(found: Explanation) -> Text:
     count, seconds = found.sql
-    slowest = max(max(one.seconds) for one in found.statements)
+    slowest = max(one.slowest for one in found.statements)
     lines = [
         f"{count} statements {ms(seconds, DIGITS)} ms, slowest {ms(slowest, DIGITS)}",
         _counts(found.kinds.items()),
@@ -104,9 +104,9 @@ def _statements(found: Explanation) -> Table:
     table.add_column("took longest", no_wrap=True, overflow="ellipsis", ratio=1)
     for one in found.statements[:SHOWN]:
         table.add_row(
-            str(len(one.seconds)),
-            ms(one.total, DIGITS),
-            ms(max(one.seconds), DIGITS),
+            str(one.count),
+            ms(one.seconds, DIGITS),
+            ms(one.slowest, DIGITS),
             Text(shortened(one.of.fingerprint)),
         )
     return table

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from keylag_otel.ledger import LEDGER
-from keylag_otel.seams.osprofiler import without_values
+from keylag_otel.point_values import without_values
 
 
 def told(info: Any) -> Any:

@@ -43,12 +43,12 @@ INTRODUCTION: Final = """\
 <!-- Made by docs/reference/generate_calls.py; run it again instead of editing. -->
 
 Keystone {version}, one process, the small cloud of `keylag up`, its own MariaDB.
-Each column is one call after {warm_up} of its kind, followed by OSProfiler's own points.
+Each column is one call after {warm_up} of its kind, with OSProfiler's own points.
 The cache calls and the second total are from the `Server-Timing` of the same call.
 
 Counts carry over to other machines, times do not.
-Following a call makes it slower: OSProfiler sends Redis two messages for each statement,
-one of them within what it measures.
+Following a call makes it slower: for each statement OSProfiler sends Redis two
+messages, one of them within what it measures.
 
 `null backend` is Keystone's default: it keeps things for the length of a request.
 `SELECT 1`, by which connections used to be tested, is sent no more: the driver pings.

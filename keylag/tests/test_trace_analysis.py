@@ -1,5 +1,6 @@
 """What is said of a trace: where the time went, and which statements took it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from trace_shapes import CANARY, OTEL_ID, PROJECT, ROLES, otlp
 
 from keylag import server_timing
 from keylag.trace.analysis import (
+    NO_ORM,
     NO_STATEMENTS,
     OSPROFILER_ALONE,
     joined,
@@ -83,6 +85,17 @@ def test_a_span_may_stand_for_several_calls() -> None:
     assert [one.count for one in found.statements] == [2, 5]
     assert found.statements[1].slowest == pytest.approx(0.0002)
     assert found.counts["sql_statements"] == 7
+
+
+def test_without_the_orm_a_miss_is_not_the_caches_time() -> None:
+    """What it computes has no span there, and is other's."""
+    text = json.dumps(otlp()["resourceSpans"])
+    groups = json.loads(text.replace('"orm"', '"cache"'))
+    found = of_trace(of_resource_spans(groups, OTEL_ID, "here"))
+
+    assert found.cells["cache", "other"] == pytest.approx(0.005)
+    assert found.cells["other", "roles"] == pytest.approx(0.018)
+    assert found.missing == (NO_ORM,)
 
 
 def test_what_osprofiler_alone_cannot_tell_is_said(report: Explanation) -> None:

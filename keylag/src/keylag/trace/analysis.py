@@ -28,9 +28,11 @@ OSPROFILER_ALONE: Final = (
     "With keylag-otel in Keystone they are told apart."
 )
 NO_ORM: Final = (
-    "The trace has no spans of the ORM, of rendering and of policy: they are within "
-    "'other'. Server-Timing and OpenTelemetry's spans tell them apart."
+    "The trace has no spans of the ORM: that, rendering, policy and whatever a miss of "
+    "the cache computes are within 'other'. Server-Timing and OpenTelemetry's spans "
+    "tell them apart."
 )
+ORM: Final = "orm"
 BACKEND: Final = "backend"
 """The layer of the cache whose calls are round trips."""
 NO_STATEMENTS: Final = (
@@ -49,7 +51,7 @@ def of_trace(trace: Trace) -> Explanation:
         call=_call(spans),
         source=trace.source,
         total_seconds=math.fsum(root.seconds for root in trace.spans),
-        cells=_cells(spans),
+        cells=_cells(spans, whole=ORM in phases),
         counts={
             "sql_statements": sum(one.count for one in repeated),
             **({} if phases == {None} else {"cache_calls": _asked(cache)}),
@@ -92,7 +94,7 @@ def _missing(phases: set[str | None]) -> tuple[str, ...]:
     """Say what a trace whose spans name these phases cannot tell."""
     if phases == {None}:
         return (OSPROFILER_ALONE,)
-    return () if "orm" in phases else (NO_ORM,)
+    return () if ORM in phases else (NO_ORM,)
 
 
 def walked(span: Span) -> Iterator[Span]:
@@ -111,10 +113,17 @@ def _call(spans: Iterable[Span]) -> str:
     return next(span.name for span in spans)
 
 
-def _cells(spans: Iterable[Span]) -> Mapping[Cell, float]:
+def _cells(spans: Iterable[Span], *, whole: bool) -> Mapping[Cell, float]:
+    """Sum the self times up.
+
+    In a trace that is not whole, a span with others in it is mostly what has none.
+    """
     cells: dict[Cell, float] = defaultdict(float)
     for span in spans:
-        cells[span.cell] += span.self_seconds
+        phase, operation = span.cell
+        if span.children and not whole:
+            phase = "other"
+        cells[phase, operation] += span.self_seconds
     return cells
 
 

@@ -23,6 +23,7 @@ TIMING = (
     " password_hash.authenticate;dur=5.0000, token_crypto.issue;dur=0.2500,"
     " orm.roles;dur=0.7500, other.other;dur=0.5000"
 )
+TOKEN = b'{"token": {"methods": ["password"], "expires_at": "2999-01-01T00:00:00Z"}}'
 
 
 class FakeKeystone(ThreadingHTTPServer):
@@ -53,7 +54,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def answer(self, code: int, token: str | None = None) -> None:
-        body = b"" if code == 204 else b"{}"
+        body = b"" if code == 204 else TOKEN
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
         if token:

@@ -21,9 +21,10 @@ def found() -> Explanation:
     """A trace of which one statement was sent 600 times."""
     groups = otlp()["resourceSpans"]
     (span,) = [s for s in groups[1]["scopeSpans"][0]["spans"] if s["spanId"] == "b1"]
-    groups += [
-        {"scopeSpans": [{"spans": [{**span, "spanId": f"x{n}"}]}]} for n in range(599)
-    ]
+    more = [{**span, "spanId": f"x{n}"} for n in range(599)]
+    end = {"endTimeUnixNano": str(int(span["startTimeUnixNano"]) + 1)}
+    more.append({**span, **end, "spanId": "t", "name": "tiny", "attributes": []})
+    groups.append({"scopeSpans": [{"spans": more}]})
     return of_trace(of_resource_spans(groups, OTEL_ID, "here"))
 
 
@@ -41,6 +42,7 @@ def test_alike_siblings_are_one_row(found: Explanation) -> None:
     assert shown == [
         (0, "GET /v3/auth/tokens", 1),
         (1, "select … from project where project.id = ?", 600),
+        (1, "tiny", 1),
         (1, "get cache", 1),
         (1, "roles orm", 1),
         (2, "select … from role join a on a.r = role.id where role.id in(?+)", 1),
@@ -56,6 +58,7 @@ def test_the_terminal_has_all_of_it_in_few_lines(found: Explanation) -> None:
         assert text in said
     assert re.search(r"601 +\d+\.\d+ +4\.00 +select … from project", said)
     assert len(said.splitlines()) < 45
+    assert "1 of less than 1.0 % each are left out" in said
     assert CANARY not in said
 
 
@@ -91,7 +94,7 @@ def test_the_page_is_one_file_with_every_span(found: Explanation) -> None:
     text = page.render(found)
     tags = Tags(text)
 
-    assert tags.count["rect"] == 605
+    assert tags.count["rect"] == 606
     assert tags.references == []
     assert text.count("from role join a on") < 4
     assert CANARY not in text

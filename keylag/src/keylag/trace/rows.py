@@ -13,6 +13,8 @@ from keylag.phases import block_of
 from keylag.trace.explanation import Explanation
 from keylag.trace.model import METHOD, OPERATION, PHASE, ROUTE, STATEMENT, Span
 
+_NOTHING: Final = "other"
+"""What a phase or operation is called that is none in particular."""
 _COLUMNS: Final = re.compile(r"^(select) .*? (from) ")
 
 
@@ -61,7 +63,8 @@ def label(explanation: Explanation, span: Span) -> str:
     if STATEMENT in found:
         return shortened(explanation.classes[found[STATEMENT]].fingerprint)
     words = [found.get(name, "") for name in (METHOD, ROUTE, PHASE, OPERATION)]
-    return " ".join(dict.fromkeys([span.name, *filter(None, words)]))
+    new = (word for word in words if word not in span.name and word != _NOTHING)
+    return " ".join(dict.fromkeys([span.name, *new]))
 
 
 def shortened(fingerprint: str) -> str:

@@ -18,6 +18,8 @@ BAR: Final = 24
 """Columns of a bar that is the whole call."""
 SHOWN: Final = 5
 """Classes of statements that are listed; the page and the JSON have all."""
+LEAST: Final = 0.01
+"""Share of the call that a span needs to have a line."""
 DIGITS: Final = 2
 JOINS: Final = {0: "no join", 1: "one", 2: "two", 3: "three or more"}
 
@@ -65,13 +67,15 @@ def _parts(name: str, parts: Mapping[str, float], whole: float) -> Table:
 
 
 def _tree(found: Explanation) -> Table:
-    """Show the spans; what is gathered in one line says of how many it is the sum."""
+    """Show the spans; a line of several says how many, and small ones are left out."""
+    every = list(rows(found))
+    shown = [row for row in every if row.seconds >= LEAST * found.total_seconds]
     table = Table(box=None, pad_edge=False, expand=True)
     for name in ("ms", "self", "times"):
         table.add_column(name, justify="right")
     table.add_column("", min_width=BAR)
     table.add_column("span", no_wrap=True, overflow="ellipsis", ratio=1)
-    for row in rows(found):
+    for row in shown:
         table.add_row(
             ms(row.seconds, DIGITS),
             ms(row.self_seconds, DIGITS),
@@ -79,6 +83,9 @@ def _tree(found: Explanation) -> Table:
             Bar(found.total_seconds, 0, row.seconds, width=BAR),
             Text("  " * row.depth + row.label),
         )
+    if left_out := len(every) - len(shown):
+        words = f"{left_out} of less than {per_cent(LEAST)} each are left out"
+        table.add_row("", "", "", "", Text(words, "dim"))
     return table
 
 

@@ -7,6 +7,7 @@ and signs those that OSProfiler is to trace.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Any, Final
 
 from keystoneauth1.exceptions import ClientException
@@ -19,8 +20,6 @@ from osprofiler import profiler
 from keylag.stack import Stack
 from keylag.trace.exchange import Exchange, Stopwatch
 from keylag.trace.model import TraceError
-
-_NAME: Final = "keylag trace"
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,6 @@ def session_of_cloud(cloud: str | None, url: str | None) -> Session:
 
 
 def _session(config: OpenStackConfig, cloud: str | None, **more: Any) -> Session:
-    # What asks no question must not wait for one: there is no password prompt.
     session: Session = config.get_one(cloud, **more).get_session()
     return session
 
@@ -108,9 +106,13 @@ def _issue(session: Any) -> None:
 
 def _validate(session: Any) -> None:
     """Validate the user's own token, which everybody may."""
-    base = session.auth.auth_url.rstrip("/").removesuffix("/v3")
     token = session.get_token()
-    session.get(f"{base}/v3/auth/tokens", headers={"X-Subject-Token": token})
+    session.get(f"{_v3(session)}/auth/tokens", headers={"X-Subject-Token": token})
+
+
+def _v3(session: Any) -> str:
+    """Return where Keystone is, with the version that may be left out."""
+    return f"{session.auth.auth_url.rstrip('/').removesuffix('/v3')}/v3"
 
 
 @contextmanager
@@ -132,12 +134,11 @@ def _with_application_credential(session: Any) -> Iterator[Any]:
     if isinstance(session.auth, v3.ApplicationCredential):
         yield session
         return
-    base = session.auth.auth_url.rstrip("/").removesuffix("/v3")
-    url = f"{base}/v3/users/{session.get_user_id()}/application_credentials"
-    made = session.post(url, json={"application_credential": {"name": _NAME}}).json()
-    credential = made["application_credential"]
+    url = f"{_v3(session)}/users/{session.get_user_id()}/application_credentials"
+    wanted = {"application_credential": {"name": f"keylag {token_hex(8)}"}}
+    credential = session.post(url, json=wanted).json()["application_credential"]
     auth = v3.ApplicationCredential(
-        f"{base}/v3",
+        _v3(session),
         application_credential_id=credential["id"],
         application_credential_secret=credential["secret"],
     )

@@ -132,7 +132,7 @@ def test_the_search_looked_where_there_is_something_to_find(
 def test_every_kind_of_thing_was_planted(driven) -> None:
     kinds = {"password", "application credential", "totp", "id", "token", "odd"}
 
-    assert set(driven["kinds"]) == kinds | {"cache key"}
+    assert set(driven["kinds"]) == kinds | {"cache key", "key", "hash"}
     assert driven["kinds"]["cache key"] > 20
 
 

@@ -8,13 +8,12 @@ from rich.console import Console
 
 from keylag.experiment import known, report
 from keylag.experiment.journal import INTERRUPTED, Folder, Journal
-from keylag.experiment.plan import PlanError, read
+from keylag.experiment.reading import PlanError, read
 from keylag.experiment.run import Run, Sent
 from keylag.experiment.schedule import Turn
 from keylag.experiment.stacks import Stacks
 from keylag.record import load_secrets
 from keylag.stack import Stack
-from keylag.tools import Tools
 
 pytestmark = pytest.mark.stack
 
@@ -71,9 +70,9 @@ def test_an_option_that_keystone_lacks_is_refused(tmp_path: Path) -> None:
     path.write_text(PLAN + "keystone.identity.password_hash_round = 10\n")
 
     with pytest.raises(PlanError, match=r":17: .*no such option in \[identity\]"):
-        known.check(read(path), path, Tools.load().keystone)
+        known.check(read(path), path)
     path.write_text(PLAN + "keystone.identity.password_hash_rounds = 10\n")
-    known.check(read(path), path, Tools.load().keystone)
+    known.check(read(path), path)
 
 
 @pytest.mark.matrix

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from keylag.experiment import plan
-from keylag.experiment.arms import options_of, prepared_for
+from keylag.experiment import reading
+from keylag.experiment.arms import of_block, options_of, prepared_for
 from keylag.experiment.lines import line_of
+from keylag.experiment.schedule import Turn
+from keylag.experiment.settings import Arm
+from keylag.state import CHECKOUT
 
 GOOD = """\
 question = "Which?"
@@ -41,7 +44,7 @@ def write(tmp_path: Path, text: str) -> Path:
 
 def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
     """What an arm does not say is the base's; tables are merged."""
-    found = plan.read(write(tmp_path, GOOD))
+    found = reading.read(write(tmp_path, GOOD))
     arm = found.whole_arm("other")
 
     assert found.order == ["plain", "other"]
@@ -81,8 +84,8 @@ def test_a_mistake_is_refused_with_its_line(
     """Each kind of mistake, where it stands."""
     path = write(tmp_path, GOOD.replace(old, new, 1))
 
-    with pytest.raises(plan.PlanError) as refused:
-        plan.read(path)
+    with pytest.raises(reading.PlanError) as refused:
+        reading.read(path)
     assert words in str(refused.value)
 
 
@@ -90,14 +93,14 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
     """So that nobody has to start again for each."""
     text = GOOD.replace("processes = 4", "processes = 0").replace("10\n", '"x"\n', 1)
 
-    with pytest.raises(plan.PlanError, match=r"(?s):9: .*:15: "):
-        plan.read(write(tmp_path, text))
+    with pytest.raises(reading.PlanError, match=r"(?s):9: .*:15: "):
+        reading.read(write(tmp_path, text))
 
 
 def test_no_plan_at_all(tmp_path: Path) -> None:
     """The message names the file."""
-    with pytest.raises(plan.PlanError, match=r"nothing\.toml"):
-        plan.read(tmp_path / "nothing.toml")
+    with pytest.raises(reading.PlanError, match=r"nothing\.toml"):
+        reading.read(tmp_path / "nothing.toml")
 
 
 @pytest.mark.parametrize(
@@ -115,8 +118,8 @@ def test_lines_of_values_and_of_what_is_missing(
 
 def test_the_plans_that_ship_are_right() -> None:
     """Each of them can be run."""
-    folder = plan.plans.CHECKOUT / "experiments"
-    found = {path.stem: plan.read(path) for path in folder.glob("*.toml")}
+    folder = CHECKOUT / "experiments"
+    found = {path.stem: reading.read(path) for path in folder.glob("*.toml")}
 
     assert len(found) >= 5
     assert all(one.question.endswith("?") for one in found.values())
@@ -124,12 +127,12 @@ def test_the_plans_that_ship_are_right() -> None:
 
 def test_settings_become_what_the_servers_read(tmp_path: Path) -> None:
     """Options of keystone.conf are variables; the password's cost changes the data."""
-    found = plan.read(write(tmp_path, GOOD))
-    plain, default = found.whole_arm("plain"), plan.Arm()
-    options = options_of(plain, hash_seed=7)
+    found = reading.read(write(tmp_path, GOOD))
+    plain, default = found.whole_arm("plain"), Arm()
+    options = options_of(plain, of_block("plain", Turn(0, 0, "plain", 7), None))
 
     expected = {"OS_IDENTITY__PASSWORD_HASH_ROUNDS": "10", "PYTHONHASHSEED": "7"}
     assert expected.items() <= options.environment.items()
     assert options.mariadb == {"slow_query_log": "0"}
     assert prepared_for(plain).key != prepared_for(default).key
-    assert prepared_for(default).key == prepared_for(plan.Arm(cache="null")).key
+    assert prepared_for(default).key == prepared_for(Arm(cache="null")).key

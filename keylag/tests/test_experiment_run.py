@@ -79,9 +79,9 @@ class Fake:
         """Write down a start."""
         self.log.append("start")
 
-    def renew(self, hash_seed: int) -> None:
+    def renew(self, turn: Turn) -> None:
         """Write down a fresh start of all Keystones."""
-        self.log.append(hash_seed)
+        self.log.append(turn.hash_seed)
 
     def send(self, turn: Turn, out: Path) -> Sent:  # noqa: ARG002 - nothing to leave
         """Answer by the table."""

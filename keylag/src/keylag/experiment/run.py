@@ -38,8 +38,8 @@ class Executor(Protocol):
     def start(self) -> None:
         """Start all arms from their prepared states; StackError if one does not."""
 
-    def renew(self, hash_seed: int) -> None:
-        """Give all arms a fresh Keystone for the next block; StackError as above."""
+    def renew(self, turn: Turn) -> None:
+        """Give all arms a fresh Keystone before this turn; StackError as above."""
 
     def send(self, turn: Turn, out: Path) -> Sent:
         """Load one arm; `out` is a folder for JMeter's files."""
@@ -94,8 +94,14 @@ class Run:
             self.journal.ended = COULD_NOT_GO_ON
         finally:
             self.journal.seconds = self.clock() - begun
-            self.executor.stop()
+            self._stop()
             self.folder.save(self.journal)
+
+    def _stop(self) -> None:
+        try:
+            self.executor.stop()
+        except StackError as error:
+            self.journal.events.append(str(error))
 
     def _turns(self, begun: float) -> str:
         """Run turns and return why there are no more."""
@@ -106,7 +112,7 @@ class Run:
             if turn.block != fresh:
                 if turn.position == 0 and (reason := self._over()):
                     return reason
-                self.executor.renew(turn.hash_seed)
+                self.executor.renew(turn)
                 fresh = turn.block
             if reason := self._turn(turn, begun):
                 return reason
@@ -143,6 +149,6 @@ class Run:
         """Tell whether every arm has its verdict."""
         measure = self.plan.decision.measure
         found = [one.measures.get(measure) for one in self.comparisons]
-        return len(found) == len(self.plan.others) and all(
+        return 0 < len(found) == len(self.plan.others) and all(
             one is not None and one.verdict != CANNOT_TELL for one in found
         )

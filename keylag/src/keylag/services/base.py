@@ -43,6 +43,8 @@ class StackOptions:
     """More variables for Keystone's workers; these win over ours."""
     extras: tuple[str, ...] = ()
     """Services beside the usual ones: keys of services.EXTRAS."""
+    query_cache: Mapping[str, int] = field(default_factory=dict)
+    """Statements whose answers ProxySQL keeps: a pattern, and for how many ms."""
     mariadb: Mapping[str, str] = field(default_factory=dict)
     """Variables of the database server; these win over deploy/mysql/keylag.cnf."""
 

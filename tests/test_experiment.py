@@ -7,13 +7,16 @@ import pytest
 from rich.console import Console
 
 from keylag.experiment import known, report
+from keylag.experiment.arms import PLANS
 from keylag.experiment.journal import INTERRUPTED, Folder, Journal
+from keylag.experiment.plan import Design
 from keylag.experiment.reading import PlanError, read
 from keylag.experiment.run import Run, Sent
 from keylag.experiment.schedule import Turn
 from keylag.experiment.stacks import Stacks
 from keylag.record import load_secrets
 from keylag.stack import Stack
+from keylag.tools import ToolError
 
 pytestmark = pytest.mark.stack
 
@@ -36,6 +39,9 @@ mariadb.max_connections = 77
 revocation_events = 40
 """
 ENVIRONMENT = {"load_before": 0.1, "processors": 2, "arms": {}}
+OF_STACKS = [
+    path.stem for path in sorted(PLANS.glob("*.toml")) if not read(path).elsewhere
+]
 ASKED = "SELECT @@max_connections, (SELECT COUNT(*) FROM revocation_event)"
 
 
@@ -73,6 +79,40 @@ def test_an_option_that_keystone_lacks_is_refused(tmp_path: Path) -> None:
         known.check(read(path), path)
     path.write_text(PLAN + "keystone.identity.password_hash_rounds = 10\n")
     known.check(read(path), path)
+
+
+class OneBlock(Stacks):
+    """Is interrupted in the second block."""
+
+    def send(self, turn: Turn, out: Path) -> Sent:
+        """Load as ever, in the first block."""
+        if turn.block:
+            raise KeyboardInterrupt
+        return super().send(turn, out)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", OF_STACKS)
+def test_a_block_of_every_plan_that_ships(name: str, tmp_path: Path) -> None:
+    """Each arm starts and is loaded; only one with a hung cache may fail."""
+    path = PLANS / f"{name}.toml"
+    short = Design(warm_up_seconds=0, turn_seconds=2)
+    plan = read(path).model_copy(update={"design": short})
+    try:
+        known.check(plan, path)
+    except ToolError as missing:
+        pytest.skip(str(missing))
+    folder = Folder(tmp_path / "out")
+    folder.create(path, Journal(seed=1, environment=ENVIRONMENT))
+    stacks = OneBlock(plan, tmp_path / "arms", Console(quiet=True))
+
+    under_way = Run(plan, folder, stacks, lambda _run: None)
+    under_way.go()
+
+    answered = {row.arm for row in folder.rows() if row.success}
+    may_fail = {arm for arm in plan.order if plan.whole_arm(arm).hung_cache}
+    assert under_way.journal.ended == INTERRUPTED, under_way.journal.events
+    assert answered | may_fail == set(plan.order), under_way.journal.events
 
 
 @pytest.mark.matrix

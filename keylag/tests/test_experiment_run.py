@@ -2,7 +2,9 @@
 
 import json
 import math
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -20,6 +22,7 @@ from keylag.experiment.result import of_folder
 from keylag.experiment.run import Run, Sent
 from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Turn, turns
+from keylag.experiment.turn import clock
 from keylag.launch import StackError
 from keylag.phases import BLOCKS
 
@@ -171,6 +174,67 @@ def test_an_interrupted_run_gives_the_rows_of_an_uninterrupted_one(
     assert (between.ended, between.turns) == (INTERRUPTED, 7)
     assert broken.folder.samples.read_bytes() == whole.folder.samples.read_bytes()
     assert isinstance(rest.log[1], int)  # a fresh Keystone before it goes on
+
+
+@pytest.mark.parametrize("room", [100, 10_000])
+def test_a_full_disk_keeps_what_was_measured(make_run: MakeRun, room: int) -> None:
+    """It ends where a file may grow no more, and goes on once there is room."""
+    whole = make_run("whole", Fake())
+    whole.go()
+    full = make_run("full", Fake())
+    with suppress(OSError), files_up_to(room):
+        full.go()
+    samples = full.folder.samples.read_bytes()
+    make_run("full", Fake()).go()
+
+    assert len(samples) < len(whole.folder.samples.read_bytes())
+    assert full.folder.samples.read_bytes() == whole.folder.samples.read_bytes()
+
+
+@contextmanager
+def files_up_to(size: int) -> Iterator[None]:
+    """Let no file grow beyond so many bytes, as if the disk were full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_arms_that_cannot_be_stopped_leave_a_report(make_run: MakeRun) -> None:
+    """What was measured is written down, and the reason told."""
+    fake = Fake()
+
+    def fail() -> None:
+        message = "the switch failed"
+        raise StackError(message)
+
+    fake.stop = fail
+    under_way = make_run("r", fake)
+    under_way.go()
+    known = under_way.folder.load()
+
+    assert (known.turns, known.events) == (18, ["the switch failed"])
+
+
+def test_one_arm_alone_is_measured_to_its_end(make_run: MakeRun) -> None:
+    """There is nothing to be clear about; `compare` needs its blocks."""
+    under_way = make_run("r", Fake())
+    only = {"arms": {"a": under_way.plan.arms["a"]}}
+    under_way.plan = under_way.plan.model_copy(update=only)
+    under_way.go()
+
+    assert under_way.journal.ended == run.BLOCKS_DONE
+    assert under_way.blocks == 6
+
+
+def test_a_clock_that_is_set_is_noticed() -> None:
+    """Times of day are compared with a clock that nobody sets."""
+    wall, steady = iter((1000.0, 1007.5)), iter((50.0, 56.0))
+    moved = clock(lambda: next(wall), lambda: next(steady))
+
+    assert moved() == pytest.approx(1.5)
 
 
 def test_failed_requests_decide_nothing(make_run: MakeRun) -> None:

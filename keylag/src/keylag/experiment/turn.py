@@ -38,10 +38,12 @@ def load(plan: Plan, turn: Turn, where: Target, out: Path) -> Sent:
     return Sent(rows_of(turn, samples, plan.design.warm_up_seconds), notes)
 
 
-def clock() -> Callable[[], float]:
+def clock(
+    wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
+) -> Callable[[], float]:
     """Return what tells by how many seconds the clock was set since this call."""
-    wall, steady = time.time(), time.monotonic()
-    return lambda: time.time() - wall - (time.monotonic() - steady)
+    ahead = wall() - steady()
+    return lambda: wall() - steady() - ahead
 
 
 def _send(plan: Plan, turn: Turn, where: Target, out: Path) -> jmeter.Result:

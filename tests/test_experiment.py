@@ -1,11 +1,16 @@
 """An experiment on real stacks: two arms, ended by Ctrl-C after the first block."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pymysql
 import pytest
 from rich.console import Console
 
+from keylag import processes
 from keylag.experiment import known, report
 from keylag.experiment.arms import PLANS
 from keylag.experiment.journal import INTERRUPTED, Folder, Journal
@@ -81,12 +86,14 @@ def test_an_option_that_keystone_lacks_is_refused(tmp_path: Path) -> None:
     known.check(read(path), path)
 
 
-class OneBlock(Stacks):
-    """Is interrupted in the second block."""
+class Ended(Stacks):
+    """Is interrupted in the block `at`, or before its turn `position` there."""
+
+    at = (1, 0)
 
     def send(self, turn: Turn, out: Path) -> Sent:
-        """Load as ever, in the first block."""
-        if turn.block:
+        """Load as ever, up to there."""
+        if (turn.block, turn.position) >= self.at:
             raise KeyboardInterrupt
         return super().send(turn, out)
 
@@ -104,7 +111,7 @@ def test_a_block_of_every_plan_that_ships(name: str, tmp_path: Path) -> None:
         pytest.skip(str(missing))
     folder = Folder(tmp_path / "out")
     folder.create(path, Journal(seed=1, environment=ENVIRONMENT))
-    stacks = OneBlock(plan, tmp_path / "arms", Console(quiet=True))
+    stacks = Ended(plan, tmp_path / "arms", Console(quiet=True))
 
     under_way = Run(plan, folder, stacks, lambda _run: None)
     under_way.go()
@@ -118,13 +125,9 @@ def test_a_block_of_every_plan_that_ships(name: str, tmp_path: Path) -> None:
 @pytest.mark.matrix
 def test_two_arms_of_one_plan(tmp_path: Path) -> None:
     """Each arm is what the plan says, and its samples tell what Keystone did."""
-    (tmp_path / "plan.toml").write_text(PLAN)
-    folder = Folder(tmp_path / "out")
-    folder.create(tmp_path / "plan.toml", Journal(seed=1, environment=ENVIRONMENT))
-    stacks = Watched(folder.plan(), tmp_path / "arms", Console(quiet=True))
-
-    under_way = Run(folder.plan(), folder, stacks, lambda _run: None)
+    under_way = run_of(tmp_path, "out", Watched)
     under_way.go()
+    folder, stacks = under_way.folder, under_way.executor
     report.write(folder)
 
     rows = {
@@ -138,3 +141,82 @@ def test_two_arms_of_one_plan(tmp_path: Path) -> None:
     assert rows["none"][-1].measured["sql_statements"] > 20
     assert rows["pool"][-1].measured["sql_statements"] < 20
     assert "cannot tell yet" in (folder.path / "report.html").read_text()
+
+
+class Unlucky(Ended):
+    """Loses Keystone in a turn of the first block, and JMeter in one of the second."""
+
+    at = (2, 0)
+
+    def send(self, turn: Turn, out: Path) -> Sent:
+        """Load as ever, while somebody may kill a program."""
+        if (turn.block, turn.arm) not in ((0, "none"), (1, "pool")):
+            return super().send(turn, out)
+        with ThreadPoolExecutor() as pool:
+            killed = pool.submit(self._kill, turn, out / "samples.jtl")
+            sent = super().send(turn, out)
+            killed.result()
+        return sent
+
+    def _kill(self, turn: Turn, samples: Path) -> None:
+        """Kill Keystone or JMeter once the load has begun."""
+        while not (samples.exists() and ",GET " in samples.read_text()):
+            time.sleep(0.1)
+        for process in self._keystone(turn) if turn.block == 0 else jmeter():
+            with suppress(psutil.Error):
+                process.kill()
+
+    def _keystone(self, turn: Turn) -> list[psutil.Process]:
+        found = processes.find(stack=self._stacks[turn.arm].folder)
+        return [mark.process for mark in found if mark.service == "keystone"]
+
+
+def jmeter() -> list[psutil.Process]:
+    """Return the JMeter that this process runs."""
+    return [one for one in psutil.Process().children() if one.name() == "java"]
+
+
+@pytest.mark.matrix
+def test_programs_that_die_in_a_turn(tmp_path: Path) -> None:
+    """What was measured stays, what went wrong is told, the next block is whole."""
+    under_way = run_of(tmp_path, "unlucky", Unlucky)
+    under_way.go()
+    rows = under_way.folder.rows()
+    events = "\n".join(under_way.journal.events)
+
+    assert under_way.journal.ended == INTERRUPTED, events
+    assert any(not row.success for row in rows if (row.block, row.arm) == (0, "none"))
+    assert "block 1, arm pool: JMeter ended with code" in events
+    assert all(row.success for row in rows if (row.block, row.arm) == (1, "none"))
+    report.write(under_way.folder)
+    said = (under_way.folder.path / "report.md").read_text()
+    assert "cannot tell yet" in said
+    assert "JMeter ended" in said
+
+
+@pytest.mark.matrix
+def test_an_interrupted_run_goes_on_in_the_same_order(tmp_path: Path) -> None:
+    """The turns of three blocks, with and without Ctrl-C in the second."""
+    whole = run_of(tmp_path, "whole", type("Third", (Ended,), {"at": (3, 0)}))
+    whole.go()
+    for at in ((1, 1), (3, 0)):
+        broken = run_of(tmp_path, "broken", type("Part", (Ended,), {"at": at}))
+        broken.go()
+
+    turns = [
+        list(dict.fromkeys((r.block, r.position, r.arm) for r in run.folder.rows()))
+        for run in (whole, broken)
+    ]
+    assert turns[0] == turns[1]
+    assert len(turns[0]) == 6
+
+
+def run_of(tmp_path: Path, name: str, kind: type[Stacks]) -> Run:
+    """Return a run of the plan above; with the same name it goes on."""
+    folder = Folder(tmp_path / name)
+    if not folder.path.exists():
+        (tmp_path / "plan.toml").write_text(PLAN)
+        begun = Journal(seed=1, environment=ENVIRONMENT)
+        folder.create(tmp_path / "plan.toml", begun)
+    stacks = kind(folder.plan(), tmp_path / "arms", Console(quiet=True))
+    return Run(folder.plan(), folder, stacks, lambda _run: None)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from keylag_dashboards.blocks import TITLES
-from keylag_dashboards.model import Board, Panel, Row
+from keylag_dashboards.model import Annotation, Board, Panel, Row
 from keylag_dashboards.queries.experiment import QUERIES
 
 _RUN: Final = "{{keylag_run}}"
@@ -118,4 +118,5 @@ BOARD: Final = Board(
     queries=QUERIES,
     variables=("job", "instance", "method", "run"),
     rows=(WHOLE, COURSE),
+    annotations=(Annotation("Arm under load", "under_load", "blue"),),
 )

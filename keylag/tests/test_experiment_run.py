@@ -256,17 +256,33 @@ def test_failed_requests_decide_nothing(make_run: MakeRun) -> None:
     assert found.tallies["a"].failed == 0
 
 
-def test_an_arm_that_fails_everything_ends_the_run(make_run: MakeRun) -> None:
-    """After three turns; the report says so and has no verdict on it."""
+def test_an_arm_that_fails_everything_is_given_up(make_run: MakeRun) -> None:
+    """After three turns; the others go on, and it has no verdict."""
     fake = Fake(wrong=lambda t: Sent(rows(t, "503"), ["no"]) if t.arm == "b" else None)
     under_way = make_run("r", fake, blocks=50)
     under_way.go()
     report.write(under_way.folder)
     page = (under_way.folder.path / "report.html").read_text()
 
-    assert under_way.journal.ended == "b answered nothing as asked 3 times in a row"
+    assert under_way.journal.ended == run.CLEAR
+    assert fake.log.count("b") == 3
+    assert under_way.blocks > 3
     assert "b: no request went well" in page
-    assert "block 0, arm b: no" in page
+    assert "c: no difference that matters to a" in page
+    assert "block 2, arm b: it answered nothing as asked 3 times in a row" in page
+
+
+@pytest.mark.parametrize("failing", ["a", "bc"])
+def test_a_run_without_anything_to_compare_ends(
+    make_run: MakeRun, failing: str
+) -> None:
+    """The base fails everything, or all the others do."""
+    fake = Fake(wrong=lambda t: Sent(rows(t, "503")) if t.arm in failing else None)
+    under_way = make_run("r", fake, blocks=50)
+    under_way.go()
+
+    assert under_way.journal.ended == run.NOTHING_LEFT
+    assert under_way.journal.turns <= 9
 
 
 def test_a_keystone_that_does_not_come_back_leaves_a_report(make_run: MakeRun) -> None:

@@ -84,4 +84,4 @@ def _answers(url: str) -> bool:
         answer = requests.get(url, timeout=POLL_SECONDS * 4, verify=False)  # noqa: S501
     except requests.RequestException:
         return False
-    return answer.status_code < requests.codes.server_error
+    return bool(answer.status_code < requests.codes.server_error)

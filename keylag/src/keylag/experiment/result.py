@@ -51,6 +51,8 @@ class Result:
     def headlines(self) -> list[str]:
         """A sentence an arm."""
         measure, base = self.plan.decision.measure, self.plan.base
+        if not self.plan.others:
+            return [f"{base} alone: `keylag experiment compare` takes another run."]
         if not self.deciding:
             return ["No request was answered, so there is nothing to compare."]
         return [

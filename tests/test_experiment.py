@@ -43,7 +43,7 @@ cache = "null"
 mariadb.max_connections = 77
 revocation_events = 40
 """
-ENVIRONMENT = {"load_before": 0.1, "processors": 2, "arms": {}}
+ENVIRONMENT = {"busy_before": 0.1, "arms": {}}
 OF_STACKS = [
     path.stem for path in sorted(PLANS.glob("*.toml")) if not read(path).elsewhere
 ]
@@ -152,15 +152,18 @@ class Unlucky(Ended):
         """Load as ever, while somebody may kill a program."""
         if (turn.block, turn.arm) not in ((0, "none"), (1, "pool")):
             return super().send(turn, out)
+        samples = out / "samples.jtl"
+        samples.unlink(missing_ok=True)
         with ThreadPoolExecutor() as pool:
-            killed = pool.submit(self._kill, turn, out / "samples.jtl")
+            killed = pool.submit(self._kill, turn, samples)
             sent = super().send(turn, out)
             killed.result()
         return sent
 
     def _kill(self, turn: Turn, samples: Path) -> None:
         """Kill Keystone or JMeter once the load has begun."""
-        while not (samples.exists() and ",GET " in samples.read_text()):
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not has_begun(samples):
             time.sleep(0.1)
         for process in self._keystone(turn) if turn.block == 0 else jmeter():
             with suppress(psutil.Error):
@@ -169,6 +172,11 @@ class Unlucky(Ended):
     def _keystone(self, turn: Turn) -> list[psutil.Process]:
         found = processes.find(stack=self._stacks[turn.arm].folder)
         return [mark.process for mark in found if mark.service == "keystone"]
+
+
+def has_begun(samples: Path) -> bool:
+    """Tell whether a turn is past what JMeter sends to prepare it."""
+    return samples.exists() and ",GET " in samples.read_text()
 
 
 def jmeter() -> list[psutil.Process]:

@@ -43,7 +43,7 @@ smallest = 0.02
 [arms.b]
 [arms.c]
 """
-ENVIRONMENT = {"load_before": 0.1, "processors": 2, "arms": {"a": {}}}
+ENVIRONMENT = {"busy_before": 0.1, "arms": {"a": {}}}
 MILLISECONDS = {"a": 100, "b": 90, "c": 100}
 REQUESTS = 12
 

@@ -1,7 +1,6 @@
 """Where a run was measured: what a reader has to know to judge it."""
 
 import json
-import os
 import platform
 import re
 import subprocess
@@ -20,11 +19,13 @@ from keylag.state import CHECKOUT
 from keylag.tools import Tools, find_program
 from keylag.tools.venvs import keystone_version
 
+LOOKED_SECONDS: Final = 2.0
+"""How long to look at what the processors do before the start."""
 OVERHEAD: Final = CHECKOUT / "out" / "bench" / "overhead.json"
 
 
 def record(plan: Plan) -> dict[str, Any]:
-    """Return versions, the machine, its load before the start, and every arm whole."""
+    """Return versions, the machine, how busy it is, and every arm whole."""
     arms = {name: plan.whole_arm(name) for name in plan.order}
     return {
         **(_there(plan.elsewhere) if plan.elsewhere else _ours(arms.values())),
@@ -34,7 +35,7 @@ def record(plan: Plan) -> dict[str, Any]:
         "processor": _processor(),
         "processors": psutil.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "load_before": round(os.getloadavg()[0], 2),
+        "busy_before": psutil.cpu_percent(LOOKED_SECONDS) / 100,
         "cost_of_keylag": cost(OVERHEAD),
         "arms": {
             name: arm.model_dump(exclude_defaults=True) for name, arm in arms.items()

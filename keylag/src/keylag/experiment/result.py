@@ -22,8 +22,8 @@ from keylag.experiment.words import headline, still_needed
 
 NOISY: Final = 0.1
 """A base whose blocks spread by more than this share of their mean."""
-BUSY: Final = 0.5
-"""Processes that ran before the start, for each processor."""
+BUSY: Final = 0.2
+"""Share of the processors' time that others used before the start."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,10 @@ def _doubts(
 ) -> list[str]:
     """Say when the machine was too noisy for the result to be worth much."""
     doubts = []
-    before, processors = environment["load_before"], environment["processors"]
-    if before > BUSY * processors:
+    if (before := environment["busy_before"]) > BUSY:
         doubts.append(
-            f"The machine was busy before the start: load {before} on {processors} "
-            "processors. Others who use it make every interval wider."
+            f"The machine was busy before the start: {before:.0%} of its processors' "
+            "time. Others who use it make every interval wider."
         )
     base = by_arm(rows, plan.decision.method).get(plan.base, {})
     medians = [figures["p50"] for figures in base.values()]

@@ -74,7 +74,7 @@ def test_a_switch_that_fails_loads_nothing(switched: Switched, tmp_path: Path) -
     sent = switched.send(BROKEN, tmp_path / "turn")
 
     assert sent.rows == []
-    assert "ended with code 3: no such thing" in sent.notes[0]
+    assert "status 3. It said: no such thing" in sent.notes[0]
 
 
 class Grafana(HTTPServer):

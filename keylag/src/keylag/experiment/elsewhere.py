@@ -19,8 +19,8 @@ from keylag.experiment.schedule import Turn
 from keylag.launch import StackError
 from keylag.target import Target
 
-PATIENCE_SECONDS: Final = 120.0
-"""How long Keystone may take to answer after it was switched."""
+PATIENCE_SECONDS: Final = 300.0
+"""How long a switch may take, and then Keystone until it answers."""
 POLL_SECONDS: Final = 0.5
 WORDS_SHOWN: Final = 500
 
@@ -59,13 +59,18 @@ class Switched:
 
     def _switch(self, name: str) -> None:
         command = self._plan.arms[name].switch
-        done = subprocess.run(
-            ["sh", "-c", command], capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            said = (done.stdout + done.stderr)[-WORDS_SHOWN:]
-            message = f"`{command}` ended with code {done.returncode}: {said}"
-            raise StackError(message)
+        try:
+            subprocess.run(
+                ["sh", "-c", command],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=True,
+                timeout=PATIENCE_SECONDS,
+            )
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            message = f"{error} It said: {str(error.output or '')[-WORDS_SHOWN:]}"
+            raise StackError(message) from error
         self._await_answer()
 
     def _await_answer(self) -> None:

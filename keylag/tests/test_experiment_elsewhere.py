@@ -162,7 +162,7 @@ def test_a_keystone_that_never_answers_is_an_error(
     switched: Switched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After some patience."""
-    monkeypatch.setattr("keylag.experiment.elsewhere.PATIENCE_SECONDS", 0)
+    monkeypatch.setattr("keylag.experiment.elsewhere.ANSWER_SECONDS", 0)
     gone = switched._there.model_copy(update={"url": "http://127.0.0.1:9/v3"})
 
     with pytest.raises(StackError, match="9/v3 did not answer"):

@@ -19,8 +19,10 @@ from keylag.experiment.schedule import Turn
 from keylag.launch import StackError
 from keylag.target import Target
 
-PATIENCE_SECONDS: Final = 300.0
-"""How long a switch may take, and then Keystone until it answers."""
+SWITCH_SECONDS: Final = 600.0
+"""How long a switch may take."""
+ANSWER_SECONDS: Final = 120.0
+"""How long Keystone may take after it until it answers."""
 POLL_SECONDS: Final = 0.5
 WORDS_SHOWN: Final = 500
 
@@ -66,7 +68,7 @@ class Switched:
                 stderr=subprocess.STDOUT,
                 text=True,
                 check=True,
-                timeout=PATIENCE_SECONDS,
+                timeout=SWITCH_SECONDS,
             )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
             message = f"{error} It said: {str(error.output or '')[-WORDS_SHOWN:]}"
@@ -74,11 +76,11 @@ class Switched:
         self._await_answer()
 
     def _await_answer(self) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + ANSWER_SECONDS
         url = f"{self._there.url.rstrip('/').removesuffix('/v3')}/v3"
         while not _answers(url):
             if time.monotonic() > deadline:
-                message = f"{url} did not answer within {PATIENCE_SECONDS:.0f} s"
+                message = f"{url} did not answer within {ANSWER_SECONDS:.0f} s"
                 raise StackError(message)
             time.sleep(POLL_SECONDS)
 

@@ -34,6 +34,7 @@ properties = { threads = 2, subjects = 1 }
 [design]
 warm_up_seconds = 0
 turn_seconds = 2
+minutes = 60
 [decision]
 method = "GET"
 [arms.pool]
@@ -80,7 +81,7 @@ def test_an_option_that_keystone_lacks_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(PLAN + "keystone.identity.password_hash_round = 10\n")
 
-    with pytest.raises(PlanError, match=r":17: .*no such option in \[identity\]"):
+    with pytest.raises(PlanError, match=r":18: .*no such option in \[identity\]"):
         known.check(read(path), path)
     path.write_text(PLAN + "keystone.identity.password_hash_rounds = 10\n")
     known.check(read(path), path)
@@ -103,7 +104,7 @@ class Ended(Stacks):
 def test_a_block_of_every_plan_that_ships(name: str, tmp_path: Path) -> None:
     """Each arm starts and is loaded; only one with a hung cache may fail."""
     path = PLANS / f"{name}.toml"
-    short = Design(warm_up_seconds=0, turn_seconds=2)
+    short = Design(warm_up_seconds=0, turn_seconds=6, minutes=60)
     plan = read(path).model_copy(update={"design": short})
     try:
         known.check(plan, path)

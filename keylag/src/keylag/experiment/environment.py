@@ -35,7 +35,7 @@ def record(plan: Plan) -> dict[str, Any]:
         "processor": _processor(),
         "processors": psutil.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "busy_before": psutil.cpu_percent(LOOKED_SECONDS) / 100,
+        "busy_before": round(psutil.cpu_percent(LOOKED_SECONDS) / 100, 3),
         "cost_of_keylag": cost(OVERHEAD),
         "arms": {
             name: arm.model_dump(exclude_defaults=True) for name, arm in arms.items()

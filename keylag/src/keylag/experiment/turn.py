@@ -28,11 +28,11 @@ def load(plan: Plan, turn: Turn, where: Target, out: Path) -> Sent:
     moved = clock()
     try:
         result = _send(plan, turn, where, out)
+        if result.interrupted:
+            raise KeyboardInterrupt
         samples, notes = jtl.read(result.samples)
     except (jmeter.JMeterError, jtl.JtlError) as error:
         return Sent([], [str(error)])
-    if result.interrupted:
-        raise KeyboardInterrupt
     if abs(seconds := moved()) > CLOCK_STEP_SECONDS:
         return Sent([], [f"the clock was set by {seconds:+.1f} s"])
     return Sent(rows_of(turn, samples, plan.design.warm_up_seconds), notes)

@@ -21,7 +21,7 @@ from keylag.experiment.samples import Row
 from keylag.experiment.words import headline, still_needed
 
 NOISY: Final = 0.1
-"""A base whose blocks spread by more than this share of their mean."""
+"""An arm whose blocks spread by more than this share of their mean."""
 BUSY: Final = 0.2
 """Share of the processors' time that others used before the start."""
 
@@ -96,13 +96,13 @@ def _doubts(
             f"The machine was busy before the start: {before:.0%} of its processors' "
             "time. Others who use it make every interval wider."
         )
-    base = by_arm(rows, plan.decision.method).get(plan.base, {})
-    medians = [figures["p50"] for figures in base.values()]
-    if len(medians) > 1 and (spread := stdev(medians) / fmean(medians)) > NOISY:
-        doubts.append(
-            f"The base's median spread by {spread:.0%} from block to block; look at "
-            "the drift, and measure again on a quieter machine."
-        )
+    for arm, blocks in by_arm(rows, plan.decision.method).items():
+        medians = [figures["p50"] for figures in blocks.values()]
+        if len(medians) > 1 and (spread := stdev(medians) / fmean(medians)) > NOISY:
+            doubts.append(
+                f"The median of {arm} spread by {spread:.0%} from block to block; look "
+                "at the drift, and measure again on a quieter machine."
+            )
     return doubts
 
 

@@ -104,7 +104,7 @@ class Ended(Stacks):
 def test_a_block_of_every_plan_that_ships(name: str, tmp_path: Path) -> None:
     """Each arm starts and is loaded; only one with a hung cache may fail."""
     path = PLANS / f"{name}.toml"
-    short = Design(warm_up_seconds=0, turn_seconds=6, minutes=60)
+    short = Design(warm_up_seconds=0, turn_seconds=15, minutes=60)
     plan = read(path).model_copy(update={"design": short})
     try:
         known.check(plan, path)

@@ -71,7 +71,8 @@ bench: ## Measure what Keylag costs, some 25 minutes (QUICK=1 only tries it)
 	  $(if $(QUICKLY),--seconds 5)
 	@$(SCRATCH) && .venv/bin/python bench/overhead.py $(if $(QUICKLY),--quick)
 
-test-matrix: setup-tests ## Run what is too long for test: each release, each server, an experiment
+test-matrix: setup-tests ## Run what is too long for test: each release, each server, experiments
+	@./setup.sh --with keystone-2026.1
 	@$(SCRATCH) && .venv/bin/python -m keylag.tools.matrix $(RELEASES)
 	@$(SCRATCH) && .venv/bin/python -m pytest -m matrix
 

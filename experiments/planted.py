@@ -1,4 +1,4 @@
-"""Keystone behind a delay of PLANTED_MS milliseconds, for planted.toml."""
+"""Keystone with PLANTED_MS milliseconds of work more, for planted.toml."""
 
 import os
 import time
@@ -13,6 +13,11 @@ DELAY_SECONDS = float(os.environ["PLANTED_MS"]) / 1000
 def application(
     environ: dict[str, Any], start_response: Callable[..., Any]
 ) -> Iterable[bytes]:
-    """Wait, then let Keystone answer."""
-    time.sleep(DELAY_SECONDS)
+    """Work in vain, then let Keystone answer.
+
+    A sleep would leave the processor to others, and take longer than it says.
+    """
+    end = time.perf_counter() + DELAY_SECONDS
+    while time.perf_counter() < end:
+        pass
     return keystone(environ, start_response)

@@ -1,20 +1,27 @@
 """An experiment on real stacks: two arms, ended by Ctrl-C after the first block."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pymysql
 import pytest
 from rich.console import Console
 
+from keylag import processes
 from keylag.experiment import known, report
+from keylag.experiment.arms import PLANS
 from keylag.experiment.journal import INTERRUPTED, Folder, Journal
-from keylag.experiment.plan import PlanError, read
+from keylag.experiment.plan import Design
+from keylag.experiment.reading import PlanError, read
 from keylag.experiment.run import Run, Sent
 from keylag.experiment.schedule import Turn
 from keylag.experiment.stacks import Stacks
 from keylag.record import load_secrets
 from keylag.stack import Stack
-from keylag.tools import Tools
+from keylag.tools import ToolError
 
 pytestmark = pytest.mark.stack
 
@@ -27,6 +34,7 @@ properties = { threads = 2, subjects = 1 }
 [design]
 warm_up_seconds = 0
 turn_seconds = 2
+minutes = 60
 [decision]
 method = "GET"
 [arms.pool]
@@ -36,7 +44,10 @@ cache = "null"
 mariadb.max_connections = 77
 revocation_events = 40
 """
-ENVIRONMENT = {"load_before": 0.1, "processors": 2, "arms": {}}
+ENVIRONMENT = {"busy_before": 0.1, "arms": {}}
+OF_STACKS = [
+    path.stem for path in sorted(PLANS.glob("*.toml")) if not read(path).elsewhere
+]
 ASKED = "SELECT @@max_connections, (SELECT COUNT(*) FROM revocation_event)"
 
 
@@ -70,22 +81,54 @@ def test_an_option_that_keystone_lacks_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(PLAN + "keystone.identity.password_hash_round = 10\n")
 
-    with pytest.raises(PlanError, match=r":17: .*no such option in \[identity\]"):
-        known.check(read(path), path, Tools.load().keystone)
+    with pytest.raises(PlanError, match=r":18: .*no such option in \[identity\]"):
+        known.check(read(path), path)
     path.write_text(PLAN + "keystone.identity.password_hash_rounds = 10\n")
-    known.check(read(path), path, Tools.load().keystone)
+    known.check(read(path), path)
+
+
+class Ended(Stacks):
+    """Is interrupted in the block `at`, or before its turn `position` there."""
+
+    at = (1, 0)
+
+    def send(self, turn: Turn, out: Path) -> Sent:
+        """Load as ever, up to there."""
+        if (turn.block, turn.position) >= self.at:
+            raise KeyboardInterrupt
+        return super().send(turn, out)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", OF_STACKS)
+def test_a_block_of_every_plan_that_ships(name: str, tmp_path: Path) -> None:
+    """Each arm starts and is loaded; only one with a hung cache may fail."""
+    path = PLANS / f"{name}.toml"
+    short = Design(warm_up_seconds=0, turn_seconds=15, minutes=60)
+    plan = read(path).model_copy(update={"design": short})
+    try:
+        known.check(plan, path)
+    except ToolError as missing:
+        pytest.skip(str(missing))
+    folder = Folder(tmp_path / "out")
+    folder.create(path, Journal(seed=1, environment=ENVIRONMENT))
+    stacks = Ended(plan, tmp_path / "arms", Console(quiet=True))
+
+    under_way = Run(plan, folder, stacks, lambda _run: None)
+    under_way.go()
+
+    answered = {row.arm for row in folder.rows() if row.success}
+    may_fail = {arm for arm in plan.order if plan.whole_arm(arm).hung_cache}
+    assert under_way.journal.ended == INTERRUPTED, under_way.journal.events
+    assert answered | may_fail == set(plan.order), under_way.journal.events
 
 
 @pytest.mark.matrix
 def test_two_arms_of_one_plan(tmp_path: Path) -> None:
     """Each arm is what the plan says, and its samples tell what Keystone did."""
-    (tmp_path / "plan.toml").write_text(PLAN)
-    folder = Folder(tmp_path / "out")
-    folder.create(tmp_path / "plan.toml", Journal(seed=1, environment=ENVIRONMENT))
-    stacks = Watched(folder.plan(), tmp_path / "arms", Console(quiet=True))
-
-    under_way = Run(folder.plan(), folder, stacks, lambda _run: None)
+    under_way = run_of(tmp_path, "out", Watched)
     under_way.go()
+    folder, stacks = under_way.folder, under_way.executor
     report.write(folder)
 
     rows = {
@@ -99,3 +142,90 @@ def test_two_arms_of_one_plan(tmp_path: Path) -> None:
     assert rows["none"][-1].measured["sql_statements"] > 20
     assert rows["pool"][-1].measured["sql_statements"] < 20
     assert "cannot tell yet" in (folder.path / "report.html").read_text()
+
+
+class Unlucky(Ended):
+    """Loses Keystone in a turn of the first block, and JMeter in one of the second."""
+
+    at = (2, 0)
+
+    def send(self, turn: Turn, out: Path) -> Sent:
+        """Load as ever, while somebody may kill a program."""
+        if (turn.block, turn.arm) not in ((0, "none"), (1, "pool")):
+            return super().send(turn, out)
+        samples = out / "samples.jtl"
+        samples.unlink(missing_ok=True)
+        with ThreadPoolExecutor() as pool:
+            killed = pool.submit(self._kill, turn, samples)
+            sent = super().send(turn, out)
+            killed.result()
+        return sent
+
+    def _kill(self, turn: Turn, samples: Path) -> None:
+        """Kill Keystone or JMeter once the load has begun."""
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not has_begun(samples):
+            time.sleep(0.1)
+        for process in self._keystone(turn) if turn.block == 0 else jmeter():
+            with suppress(psutil.Error):
+                process.kill()
+
+    def _keystone(self, turn: Turn) -> list[psutil.Process]:
+        found = processes.find(stack=self._stacks[turn.arm].folder)
+        return [mark.process for mark in found if mark.service == "keystone"]
+
+
+def has_begun(samples: Path) -> bool:
+    """Tell whether a turn is past what JMeter sends to prepare it."""
+    return samples.exists() and ",GET " in samples.read_text()
+
+
+def jmeter() -> list[psutil.Process]:
+    """Return the JMeter that this process runs."""
+    return [one for one in psutil.Process().children() if one.name() == "java"]
+
+
+@pytest.mark.matrix
+def test_programs_that_die_in_a_turn(tmp_path: Path) -> None:
+    """What was measured stays, what went wrong is told, the next block is whole."""
+    under_way = run_of(tmp_path, "unlucky", Unlucky)
+    under_way.go()
+    rows = under_way.folder.rows()
+    events = "\n".join(under_way.journal.events)
+
+    assert under_way.journal.ended == INTERRUPTED, events
+    assert any(not row.success for row in rows if (row.block, row.arm) == (0, "none"))
+    assert "block 1, arm pool: JMeter ended with code" in events
+    assert all(row.success for row in rows if (row.block, row.arm) == (1, "none"))
+    report.write(under_way.folder)
+    said = (under_way.folder.path / "report.md").read_text()
+    assert "cannot tell yet" in said
+    assert "JMeter ended" in said
+
+
+@pytest.mark.matrix
+def test_an_interrupted_run_goes_on_in_the_same_order(tmp_path: Path) -> None:
+    """The turns of three blocks, with and without Ctrl-C in the second."""
+    whole = run_of(tmp_path, "whole", type("Third", (Ended,), {"at": (3, 0)}))
+    whole.go()
+    for at in ((1, 1), (3, 0)):
+        broken = run_of(tmp_path, "broken", type("Part", (Ended,), {"at": at}))
+        broken.go()
+
+    turns = [
+        list(dict.fromkeys((r.block, r.position, r.arm) for r in run.folder.rows()))
+        for run in (whole, broken)
+    ]
+    assert turns[0] == turns[1]
+    assert len(turns[0]) == 6
+
+
+def run_of(tmp_path: Path, name: str, kind: type[Stacks]) -> Run:
+    """Return a run of the plan above; with the same name it goes on."""
+    folder = Folder(tmp_path / name)
+    if not folder.path.exists():
+        (tmp_path / "plan.toml").write_text(PLAN)
+        begun = Journal(seed=1, environment=ENVIRONMENT)
+        folder.create(tmp_path / "plan.toml", begun)
+    stacks = kind(folder.plan(), tmp_path / "arms", Console(quiet=True))
+    return Run(folder.plan(), folder, stacks, lambda _run: None)

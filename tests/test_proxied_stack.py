@@ -37,7 +37,7 @@ def test_without_the_program_nothing_starts(
         stack.up()
 
     assert str(caught.value) == (
-        "proxysql is not installed. `keylag up --with proxysql` needs it on the PATH."
+        "proxysql is not installed. Put it on the PATH, or do without proxysql."
     )
     assert not stack.folder.exists()
 

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from keylag.experiment import plan
-from keylag.experiment.arms import options_of, prepared_for
+from keylag.experiment import reading
+from keylag.experiment.arms import of_block, options_of, prepared_for, services_of
 from keylag.experiment.lines import line_of
+from keylag.experiment.schedule import Turn
+from keylag.experiment.settings import Arm
+from keylag.state import CHECKOUT
 
 GOOD = """\
 question = "Which?"
@@ -41,7 +44,7 @@ def write(tmp_path: Path, text: str) -> Path:
 
 def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
     """What an arm does not say is the base's; tables are merged."""
-    found = plan.read(write(tmp_path, GOOD))
+    found = reading.read(write(tmp_path, GOOD))
     arm = found.whole_arm("other")
 
     assert found.order == ["plain", "other"]
@@ -73,6 +76,15 @@ def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
             "cache.backend",
             ":20: arms.other.keystone.cache.backend: the stack sets this",
         ),
+        ('cache = "redis"', 'release = "26"', ":19: arms.other.release: there are"),
+        ('cache = "redis"', "query_cache = {x = 1}", "it is ProxySQL's; `proxysql"),
+        ('"redis"', '"null"\nhung_cache = true', ":20: arms.other.hung_cache: without"),
+        ('cache = "redis"', 'switch = "true"', ":19: arms.other.switch: only for"),
+        (
+            'cache = "redis"',
+            "properties = { loops = 2 }",
+            ":19: arms.other.properties.loops: an experiment sets",
+        ),
     ],
 )
 def test_a_mistake_is_refused_with_its_line(
@@ -81,23 +93,65 @@ def test_a_mistake_is_refused_with_its_line(
     """Each kind of mistake, where it stands."""
     path = write(tmp_path, GOOD.replace(old, new, 1))
 
-    with pytest.raises(plan.PlanError) as refused:
-        plan.read(path)
+    with pytest.raises(reading.PlanError) as refused:
+        reading.read(path)
     assert words in str(refused.value)
+
+
+ELSEWHERE = """\
+question = "Which?"
+base = "a"
+elsewhere = { url = "http://k:5000/v3", users = "users.csv" }
+[load]
+plan = "token-issue"
+[decision]
+method = "POST"
+[arms.a]
+switch = "make a"
+[arms.b]
+switch = "make b"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('switch = "make b"', "", ":10: arms.b: `switch`, the command that"),
+        ('switch = "make b"', "processes = 2", ":11: arms.b.processes: that Keystone"),
+        ("http://k:5000/v3", "k:5000", ":3: elsewhere.url: k:5000 is no URL"),
+    ],
+)
+def test_arms_elsewhere_are_made_by_commands_alone(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
+    """What they say beside that could not be done."""
+    with pytest.raises(reading.PlanError) as refused:
+        reading.read(write(tmp_path, ELSEWHERE.replace(old, new)))
+    assert words in str(refused.value)
+
+
+def test_one_arm_elsewhere_can_be_measured_alone(tmp_path: Path) -> None:
+    """And compared later; a single stack of ours is compared with nothing."""
+    alone = ELSEWHERE[: ELSEWHERE.index("[arms.b]")].replace('switch = "make a"', "")
+    ours = GOOD[: GOOD.index("[arms.other]")]
+
+    assert reading.read(write(tmp_path, alone)).order == ["a"]
+    with pytest.raises(reading.PlanError, match="one arm alone is compared with"):
+        reading.read(write(tmp_path, ours))
 
 
 def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
     """So that nobody has to start again for each."""
     text = GOOD.replace("processes = 4", "processes = 0").replace("10\n", '"x"\n', 1)
 
-    with pytest.raises(plan.PlanError, match=r"(?s):9: .*:15: "):
-        plan.read(write(tmp_path, text))
+    with pytest.raises(reading.PlanError, match=r"(?s):9: .*:15: "):
+        reading.read(write(tmp_path, text))
 
 
 def test_no_plan_at_all(tmp_path: Path) -> None:
     """The message names the file."""
-    with pytest.raises(plan.PlanError, match=r"nothing\.toml"):
-        plan.read(tmp_path / "nothing.toml")
+    with pytest.raises(reading.PlanError, match=r"nothing\.toml"):
+        reading.read(tmp_path / "nothing.toml")
 
 
 @pytest.mark.parametrize(
@@ -115,8 +169,8 @@ def test_lines_of_values_and_of_what_is_missing(
 
 def test_the_plans_that_ship_are_right() -> None:
     """Each of them can be run."""
-    folder = plan.plans.CHECKOUT / "experiments"
-    found = {path.stem: plan.read(path) for path in folder.glob("*.toml")}
+    folder = CHECKOUT / "experiments"
+    found = {path.stem: reading.read(path) for path in folder.glob("*.toml")}
 
     assert len(found) >= 5
     assert all(one.question.endswith("?") for one in found.values())
@@ -124,12 +178,32 @@ def test_the_plans_that_ship_are_right() -> None:
 
 def test_settings_become_what_the_servers_read(tmp_path: Path) -> None:
     """Options of keystone.conf are variables; the password's cost changes the data."""
-    found = plan.read(write(tmp_path, GOOD))
-    plain, default = found.whole_arm("plain"), plan.Arm()
-    options = options_of(plain, hash_seed=7)
+    found = reading.read(write(tmp_path, GOOD))
+    plain, default = found.whole_arm("plain"), Arm()
+    options = options_of(plain, of_block("plain", Turn(0, 0, "plain", 7), None))
 
     expected = {"OS_IDENTITY__PASSWORD_HASH_ROUNDS": "10", "PYTHONHASHSEED": "7"}
     assert expected.items() <= options.environment.items()
     assert options.mariadb == {"slow_query_log": "0"}
     assert prepared_for(plain).key != prepared_for(default).key
-    assert prepared_for(default).key == prepared_for(plan.Arm(cache="null")).key
+    assert prepared_for(default).key == prepared_for(Arm(cache="null")).key
+    assert prepared_for(Arm(more_services=1)).key != prepared_for(default).key
+
+
+def test_metrics_name_the_arm_and_the_block_if_somebody_asks_for_them() -> None:
+    """By the labels that the Experiment dashboard has."""
+    turn = Turn(4, 0, "b", 7)
+
+    assert of_block("a", turn, None) == {"PYTHONHASHSEED": "7"}
+    sent = of_block("a", turn, "http://c:4318")
+    assert sent["OTEL_RESOURCE_ATTRIBUTES"] == "keylag.run=a,keylag.block=4"
+    assert sent["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://c:4318"
+
+
+def test_an_arm_has_the_servers_that_it_asks_for() -> None:
+    """In the order they start, Keystone last."""
+    arm = Arm(cache="redis", proxysql=True, query_cache={"FROM x": 5})
+    names = [service.name for service in services_of(arm)]
+
+    assert names == ["mariadb", "memcached", "redis", "proxysql", "keystone"]
+    assert options_of(arm, {}).query_cache == {"FROM x": 5}

@@ -6,7 +6,7 @@ group and by implication, and 20 endpoints in 2 regions.
 
 import csv
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -65,15 +65,18 @@ def users_file(stack: Stack) -> Path:
     return stack.folder / "data" / USERS_FILE
 
 
-def fill(stack: Stack, users: int = USERS) -> None:
+def fill(stack: Stack, users: int = USERS, more_services: int = 0) -> None:
     """Fill a stack's Keystone and write the users file; once, on an empty one."""
-    populate(stack.admin(), users_file(stack), users)
+    populate(stack.admin(), users_file(stack), users, more_services)
 
 
-def populate(admin: Admin, file: Path, users: int = USERS) -> None:
+def populate(
+    admin: Admin, file: Path, users: int = USERS, more_services: int = 0
+) -> None:
     """Fill any empty Keystone, and write its users to a file that this makes."""
     identity: Any = connect(admin).identity
-    _endpoints(identity)
+    more = {f"service-{number}": f"type-{number}" for number in range(more_services)}
+    _endpoints(identity, {**SERVICES, **more})
     domains = [identity.create_domain(name=name) for name in DOMAINS]
     projects = _projects(identity, domains)
     roles = _roles(identity)
@@ -130,12 +133,12 @@ def _reissue(cloud: Connection, url: str, token: str) -> str:
     return str(answer.headers["X-Subject-Token"])
 
 
-def _endpoints(identity: Any) -> None:
+def _endpoints(identity: Any, services: Mapping[str, str]) -> None:
     """Add the second region and the services' endpoints."""
     identity.create_region(id=SECOND_REGION)
     (keystone,) = identity.services(type="identity")
     _endpoint(identity, keystone.id, SECOND_REGION, _url("keystone", SECOND_REGION))
-    for name, kind in SERVICES.items():
+    for name, kind in services.items():
         service = identity.create_service(name=name, type=kind)
         for region in (HOME_REGION, SECOND_REGION):
             _endpoint(identity, service.id, region, _url(name, region))

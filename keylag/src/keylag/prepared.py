@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keylag.state import CHECKOUT, DEPLOY, locked, moved_in
+from keylag.tools import Tools
 
 if TYPE_CHECKING:
     from keylag.stack import Stack
 
 CODE = Path(__file__).parent / "services"
 DEPENDS_ON = (
-    CHECKOUT / "locks" / "keystone.txt",
+    *(CHECKOUT / "locks" / name for name in ("keystone.txt", "keystone-2026.1.txt")),
     DEPLOY / "keystone" / "keystone.conf",
     DEPLOY / "keystone" / "setup.sh",
     DEPLOY / "mysql" / "accounts.sql",
@@ -55,14 +56,17 @@ BARE = Prepared("", _leave_bare)
 """A Keystone as `keystone-manage bootstrap` leaves it."""
 
 
-def digest(key: str, mariadbd: Path) -> str:
+def digest(key: str, tools: Tools) -> str:
     """Return the name of the data that was filled as `key` says.
 
     Its first half stands for everything else that the data depends on.
     """
-    status = mariadbd.stat()
+    server = tools.mariadbd
+    status = server.stat()
     # The user too: the database lets in root over the socket by the owner's name.
-    text = f"{mariadbd} {status.st_size} {status.st_mtime_ns} {os.getuid()}"
+    text = f"{server} {status.st_size} {status.st_mtime_ns} {os.getuid()}"
+    # And which Keystone made the tables.
+    text += f" {tools.keystone.name}"
     base = hashlib.sha256(text.encode())
     for path in DEPENDS_ON:
         base.update(path.read_bytes())

@@ -173,12 +173,12 @@ class Stack:
         self._start(chosen)
 
     def _has_data(self, prepared: Prepared | None) -> bool:
-        name = digest((prepared or BARE).key, self.tools.mariadbd)
+        name = digest((prepared or BARE).key, self.tools)
         return holds(self.data, name, however_filled=prepared is None)
 
     def _provide_data(self, prepared: Prepared) -> None:
         """Copy the data, or make it if nobody has made it yet."""
-        name = digest(prepared.key, self.tools.mariadbd)
+        name = digest(prepared.key, self.tools)
         with self._store.locked():
             if not self._store.restore(name, self.data):
                 self._make_data(name, prepared)
@@ -186,7 +186,7 @@ class Stack:
     def _make_data(self, name: str, prepared: Prepared) -> None:
         """Make the data the slow way, and keep a copy for the next time."""
         self._console.print("Preparing the database; this is done once.")
-        bare = digest(BARE.key, self.tools.mariadbd)
+        bare = digest(BARE.key, self.tools)
         if not self._store.restore(bare, self.data):
             shutil.rmtree(self.data, ignore_errors=True)
             self.data.mkdir(mode=0o700)

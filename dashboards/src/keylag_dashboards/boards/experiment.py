@@ -3,7 +3,7 @@
 from typing import Final
 
 from keylag_dashboards.blocks import columns
-from keylag_dashboards.model import Board, Panel, Row
+from keylag_dashboards.model import Annotation, Board, Panel, Row
 from keylag_dashboards.queries.experiment import QUERIES
 
 _RUN: Final = "{{keylag_run}}"
@@ -93,4 +93,5 @@ BOARD: Final = Board(
     queries=QUERIES,
     variables=("job", "instance", "method", "run"),
     rows=(WHOLE, COURSE),
+    annotations=(Annotation("Arm under load", "under_load", "blue"),),
 )

@@ -12,21 +12,39 @@ import click
 from rich.console import Console
 from rich.markdown import Markdown
 
-from keylag.commands.common import explained
+from keylag.commands.common import Function, explained
 from keylag.commands.load import INTERRUPTED
-from keylag.experiment import environment, journal, known, plan, report
+from keylag.experiment import environment, journal, known, reading, report
 from keylag.experiment.arms import PLANS
+from keylag.experiment.elsewhere import Switched
 from keylag.experiment.journal import Folder, Journal
+from keylag.experiment.marks import TOKEN, Marked
+from keylag.experiment.plan import Plan
 from keylag.experiment.progress import say_block
-from keylag.experiment.run import Run
+from keylag.experiment.run import Executor, Run
 from keylag.experiment.stacks import Stacks
 from keylag.state import CHECKOUT, locked, state_folder
-from keylag.tools import Tools
+from keylag.target import TargetError
 
 OUT = CHECKOUT / "out" / "experiments"
 SEEDS = 2**31
 
 a_run = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+def shown(function: Function) -> Function:
+    """Add the options that say who else is told while a run goes on."""
+    otlp = click.option(
+        "--otlp",
+        metavar="URL",
+        help="A Collector for the arms' metrics, as http://127.0.0.1:4318.",
+    )
+    grafana = click.option(
+        "--grafana",
+        metavar="URL",
+        help=f"A Grafana to mark the turns in; its token is in {TOKEN}.",
+    )
+    return otlp(grafana(function))
 
 
 @click.group("experiment")
@@ -47,7 +65,14 @@ def command() -> None:
     help="Where samples and reports are left.  [default: out/experiments/PLAN-TIME]",
 )
 @click.option("--seed", type=click.IntRange(0), help="Of the order.  [default: any]")
-def run(file: Path, out: Path | None, seed: int | None) -> None:
+@shown
+def run(
+    file: Path,
+    out: Path | None,
+    seed: int | None,
+    otlp: str | None,
+    grafana: str | None,
+) -> None:
     r"""Run a plan.
 
     Each arm is a Keystone with a database and a cache of its own, started afresh
@@ -56,27 +81,28 @@ def run(file: Path, out: Path | None, seed: int | None) -> None:
     early; `keylag experiment resume` goes on.
     """
     with explained(), _explained():
-        asked = plan.read(file)
-        known.check(asked, file, Tools.load().keystone)
+        asked = reading.read(file)
+        known.check(asked, file)
         folder = Folder(out or OUT / f"{file.stem}-{time.strftime('%Y%m%d-%H%M%S')}")
         begun = Journal(
             seed=secrets.randbelow(SEEDS) if seed is None else seed,
             environment=environment.record(asked),
         )
         folder.create(file, begun)
-        _go(folder)
+        _go(folder, otlp, grafana)
 
 
 @command.command("resume")
 @click.argument("folder", type=a_run)
-def resume(folder: Path) -> None:
+@shown
+def resume(folder: Path, otlp: str | None, grafana: str | None) -> None:
     """Go on with a run that was interrupted, or whose time was over.
 
     The order is that of the same seed, as if it had never stopped. To give a run
     more time, change `minutes` or `blocks` in its plan.toml.
     """
     with explained(), _explained():
-        _go(Folder(folder))
+        _go(Folder(folder), otlp, grafana)
 
 
 @command.command("compare")
@@ -98,13 +124,13 @@ def list_() -> None:
     """List the plans that there are, and the runs."""
     for path in sorted(PLANS.glob("*.toml")):
         with _explained():
-            click.echo(f"{path.relative_to(CHECKOUT)}: {plan.read(path).question}")
+            click.echo(f"{path.relative_to(CHECKOUT)}: {reading.read(path).question}")
     for path in sorted(OUT.glob("*/run.json")):
         found = Folder(path.parent).load()
         click.echo(f"{path.parent}: {found.turns} turns, {found.ended}")
 
 
-def _go(folder: Folder) -> None:
+def _go(folder: Folder, otlp: str | None, grafana: str | None) -> None:
     """Run what is left of a run, and write what it says, however it ends."""
     # Ended by another program is ended as by Ctrl-C: nothing is left running.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -112,8 +138,10 @@ def _go(folder: Folder) -> None:
     asked = folder.plan()
     # Two at a time would measure each other.
     with locked(state_folder() / "experiment.lock"):
-        stacks = Stacks(asked, state_folder() / "experiment", console)
-        Run(asked, folder, stacks, lambda so_far: say_block(so_far, console)).go()
+        executor = _executor(asked, console, otlp)
+        if grafana:
+            executor = Marked(executor, grafana)
+        Run(asked, folder, executor, lambda so_far: say_block(so_far, console)).go()
     report.write(folder)
     console.print(Markdown((folder.path / "report.md").read_text(encoding="utf-8")))
     console.print(f"{folder.path / 'report.html'}", highlight=False, soft_wrap=True)
@@ -121,10 +149,19 @@ def _go(folder: Folder) -> None:
         sys.exit(INTERRUPTED)
 
 
+def _executor(asked: Plan, console: Console, otlp: str | None) -> Executor:
+    if asked.elsewhere:
+        return Switched(asked, asked.elsewhere)
+    return Stacks(asked, state_folder() / "experiment", console, otlp)
+
+
 @contextmanager
 def _explained() -> Iterator[None]:
     """Show our own errors as their text, without a traceback."""
     try:
         yield
-    except (plan.PlanError, journal.FolderError) as error:
+    except (reading.PlanError, journal.FolderError, TargetError) as error:
         raise click.ClickException(str(error)) from error
+    except OSError as error:
+        message = f"{error}. What was measured stays; make room, then resume."
+        raise click.ClickException(message) from error

@@ -25,7 +25,7 @@ from keylag.tools.install import Installer, Report
     "extras",
     type=click.Choice(list(EXTRA_TOOLS)),
     multiple=True,
-    help="Make what `make test` or `make bench` needs, too.",
+    help="Make what tests, benchmarks or an experiment need, too.",
 )
 def command(extras: tuple[str, ...]) -> None:
     """Find or make the programs that the stack and the load need.

@@ -8,26 +8,32 @@ one arm alone.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import pymysql
 
 from keylag import cloud
-from keylag.experiment.plan import Arm, Scalar
+from keylag.experiment.schedule import Turn
+from keylag.experiment.settings import Arm, Scalar
 from keylag.prepared import Prepared
 from keylag.record import load_secrets
-from keylag.services import keystone, mariadb, memcached, redis
+from keylag.services import SERVICES, find_programs, keystone, mariadb, memcached
 from keylag.services.base import HOST, Service, StackOptions
 from keylag.stack import Stack
-from keylag.state import CHECKOUT
+from keylag.state import CHECKOUT, state_folder
+from keylag.tools import Tools
+from keylag.tools.install import ready
+from keylag.tools.venvs import KEYSTONES
 
-SERVICES: Final = (mariadb.SERVICE, memcached.SERVICE, keystone.SERVICE)
-REDIS_TOO: Final = (redis.SERVICE, *SERVICES)
+NEEDED: Final = (mariadb.SERVICE, memcached.SERVICE, keystone.SERVICE)
 PLANS: Final = CHECKOUT / "experiments"
 """Where plans lie, and WSGI modules of their own that an arm may name."""
 QUIET_DATABASE: Final = {"slow_query_log": "0"}
 """The usual stack logs every statement, which an experiment need not pay for."""
+USUAL_CLOUD: Final = [cloud.USERS, 0, {}]
+"""Users, more services and options of `[identity]` that `keylag up` has, too."""
 EVENTS: Final = """\
 INSERT INTO revocation_event ({column}, issued_before, revoked_at)
 SELECT LEFT(SHA2(CONCAT(seq, RAND()), 256), 22), UTC_TIMESTAMP(), UTC_TIMESTAMP()
@@ -35,13 +41,32 @@ FROM seq_1_to_{number}"""
 """As Keystone writes them when a token is revoked, but for tokens nobody has."""
 
 
+def tools_of(arm: Arm) -> Tools:
+    """Return the programs of an arm; raises ToolError if one is missing."""
+    find_programs(extras_of(arm))
+    release = ready(KEYSTONES[arm.release], state_folder() / "tools")
+    return replace(Tools.load(), keystone=release.parents[1])
+
+
+def extras_of(arm: Arm) -> tuple[str, ...]:
+    """Return the servers that an arm needs beside the usual ones."""
+    asked = {"redis": arm.cache == "redis", "proxysql": arm.proxysql}
+    return tuple(name for name, needed in asked.items() if needed)
+
+
 def services_of(arm: Arm) -> Sequence[Service]:
-    """Return the servers that an arm needs."""
-    return REDIS_TOO if arm.cache == "redis" else SERVICES
+    """Return the servers that an arm needs, in the order they start."""
+    names = {*extras_of(arm), *(service.name for service in NEEDED)}
+    return [service for service in SERVICES if service.name in names]
 
 
-def options_of(arm: Arm, hash_seed: int) -> StackOptions:
-    """Return how an arm's servers are started."""
+def cache_server(arm: Arm) -> str:
+    """Return the name of the service that holds an arm's cache."""
+    return "redis" if arm.cache == "redis" else memcached.SERVICE.name
+
+
+def options_of(arm: Arm, block: Mapping[str, str]) -> StackOptions:
+    """Return how an arm's servers are started, with what a block sets."""
     return StackOptions(
         cache=arm.cache,
         processes=arm.processes,
@@ -50,12 +75,29 @@ def options_of(arm: Arm, hash_seed: int) -> StackOptions:
         environment={
             "KEYLAG_SQL_COMMENT": "false",
             "PYTHONPATH": str(PLANS),
-            "PYTHONHASHSEED": str(hash_seed),
+            **block,
             **as_variables(arm.keystone),
             **arm.environment,
         },
+        extras=extras_of(arm),
+        query_cache=arm.query_cache,
         mariadb={k: as_text(v) for k, v in {**QUIET_DATABASE, **arm.mariadb}.items()},
     )
+
+
+def of_block(name: str, turn: Turn, otlp: str | None) -> dict[str, str]:
+    """Return what all Keystones of a block have alike, and how metrics name them.
+
+    Metrics go to the Collector at `otlp`, if there is one.
+    """
+    seed = {"PYTHONHASHSEED": str(turn.hash_seed)}
+    if otlp is None:
+        return seed
+    return seed | {
+        "OTEL_METRICS_EXPORTER": "otlp",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": otlp,
+        "OTEL_RESOURCE_ATTRIBUTES": f"keylag.run={name},keylag.block={turn.block}",
+    }
 
 
 def as_variables(sections: Mapping[str, Mapping[str, Scalar]]) -> dict[str, str]:
@@ -78,10 +120,10 @@ def prepared_for(arm: Arm) -> Prepared:
     The options of `[identity]` belong to it: they decide how passwords are hashed.
     """
     identity = arm.keystone.get("identity", {})
-    key = cloud.KEY
-    if identity or arm.users != cloud.USERS:
-        key += f" users {arm.users} identity {json.dumps(identity, sort_keys=True)}"
-    return Prepared(key, partial(cloud.fill, users=arm.users))
+    said = [arm.users, arm.more_services, identity]
+    more = "" if said == USUAL_CLOUD else f" {json.dumps(said, sort_keys=True)}"
+    fill = partial(cloud.fill, users=arm.users, more_services=arm.more_services)
+    return Prepared(cloud.KEY + more, fill)
 
 
 def revoke(stack: Stack, arm: Arm) -> None:

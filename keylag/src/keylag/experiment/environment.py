@@ -1,40 +1,82 @@
 """Where a run was measured: what a reader has to know to judge it."""
 
-import os
+import json
 import platform
 import re
 import subprocess
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import psutil
 
-from keylag.experiment.plan import Plan
-from keylag.tools import Tools
+from keylag.experiment.arms import extras_of
+from keylag.experiment.plan import Elsewhere, Plan
+from keylag.experiment.settings import Arm
+from keylag.services import EXTRAS
+from keylag.state import CHECKOUT
+from keylag.tools import Tools, find_program
 from keylag.tools.venvs import keystone_version
+
+LOOKED_SECONDS: Final = 2.0
+"""How long to look at what the processors do before the start."""
+OVERHEAD: Final = CHECKOUT / "out" / "bench" / "overhead.json"
 
 
 def record(plan: Plan) -> dict[str, Any]:
-    """Return versions, the machine, its load before the start, and every arm whole."""
-    tools = Tools.load()
+    """Return versions, the machine, how busy it is, and every arm whole."""
+    arms = {name: plan.whole_arm(name) for name in plan.order}
     return {
-        "keystone": keystone_version(),
+        **(_there(plan.elsewhere) if plan.elsewhere else _ours(arms.values())),
         "keylag": version("keylag"),
         "python": platform.python_version(),
-        "database": _said_by(tools.mariadbd),
-        "memcached": _said_by(tools.memcached),
         "system": platform.platform(),
         "processor": _processor(),
         "processors": psutil.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "load_before": round(os.getloadavg()[0], 2),
-        "instrumentation": "Keylag in every arm: its cost is in all alike",
+        "busy_before": round(psutil.cpu_percent(LOOKED_SECONDS) / 100, 3),
+        "cost_of_keylag": cost(OVERHEAD),
         "arms": {
-            name: plan.whole_arm(name).model_dump(exclude_defaults=True)
-            for name in plan.order
+            name: arm.model_dump(exclude_defaults=True) for name, arm in arms.items()
         },
     }
+
+
+def _ours(arms: Iterable[Arm]) -> dict[str, str]:
+    """Return the versions of what the arms' stacks are made of."""
+    tools = Tools.load()
+    releases = sorted({arm.release for arm in arms})
+    extras = sorted({name for arm in arms for name in extras_of(arm)})
+    return {
+        "keystone": ", ".join(keystone_version(release) for release in releases),
+        "database": _said_by(tools.mariadbd),
+        "memcached": _said_by(tools.memcached),
+        **{name: _said_by(find_program(EXTRAS[name])) for name in extras},
+        "instrumentation": "Keylag in every arm: its cost is in all alike",
+    }
+
+
+def _there(elsewhere: Elsewhere) -> dict[str, str]:
+    return {
+        "keystone": elsewhere.url,
+        "instrumentation": "that Keystone's own; without Keylag there are no parts",
+        "machine": "below is the client's; nothing is known of Keystone's",
+    }
+
+
+def cost(overhead: Path) -> str:
+    """Say what `make bench` found that Keylag costs, if it was run here."""
+    try:
+        workloads = json.loads(overhead.read_text())["workloads"]
+        found = [
+            f"{name} {mid:.3f} [{low:.3f}, {high:.3f}]"
+            for name, arms in workloads.items()
+            for low, mid, high in [arms["keylag"]["cpu_ratio"]]
+        ]
+    except (OSError, ValueError, KeyError):
+        return "not measured on this machine; `make bench` does it"
+    return f"processor time by that of bare Keystone, make bench: {', '.join(found)}"
 
 
 def _said_by(program: Path) -> str:

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from keylag.experiment import plan as plans
-from keylag.experiment import samples
+from keylag.experiment import reading, samples
+from keylag.experiment.plan import Plan
 from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Turn
 from keylag.state import write_private
@@ -72,9 +72,9 @@ class Folder:
         journal.samples_size = self.samples.stat().st_size
         self.save(journal)
 
-    def plan(self) -> plans.Plan:
+    def plan(self) -> Plan:
         """Return the plan as it was when the run began."""
-        return plans.read(self.path / "plan.toml")
+        return reading.read(self.path / "plan.toml")
 
     def load(self) -> Journal:
         """Return the journal; raises FolderError if there is none."""

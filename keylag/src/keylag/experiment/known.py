@@ -1,25 +1,44 @@
-"""Which options Keystone knows; it would pass over any other without a word."""
+"""What a plan of ours asks for and is not there: a program, an option of Keystone.
+
+Keystone itself would pass over an option that it does not know without a word.
+"""
 
 import json
 import subprocess
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from keylag.experiment.arms import tools_of
+from keylag.experiment.elsewhere import where
 from keylag.experiment.lines import Place
-from keylag.experiment.plan import Plan, refuse
+from keylag.experiment.plan import Plan
+from keylag.experiment.reading import Mistake, refuse
+from keylag.experiment.settings import Arm
 from keylag.tools import ToolError
 
 NAMESPACES: Final = ("keystone", "oslo.cache", "oslo.db", "oslo.log", "oslo.policy")
 """Whose options the generator lists: Keystone's own, and its libraries'."""
 
 
-def check(plan: Plan, path: Path, keystone: Path) -> None:
-    """Raise PlanError for an option that the Keystone of that folder lacks."""
-    sections = _sections(keystone / "bin" / "oslo-config-generator")
-    refuse(path, path.read_text(encoding="utf-8"), list(_unknown(plan, sections)))
+def check(plan: Plan, path: Path) -> None:
+    """Raise ToolError for a program, PlanError for an option that an arm lacks.
+
+    Of a Keystone elsewhere: TargetError if it is not known how to ask it.
+    """
+    if plan.elsewhere:
+        where(plan.elsewhere)
+        return
+    unknown: list[Mistake] = []
+    for name in plan.order:
+        keystone = tools_of(plan.whole_arm(name)).keystone
+        sections = _sections(keystone / "bin" / "oslo-config-generator")
+        unknown += _unknown(("arms", name, "keystone"), plan.arms[name], sections)
+    refuse(path, path.read_text(encoding="utf-8"), unknown)
 
 
+@cache
 def _sections(generator: Path) -> Mapping[str, Any]:
     words = [word for name in NAMESPACES for word in ("--namespace", name)]
     made = subprocess.run(
@@ -32,11 +51,10 @@ def _sections(generator: Path) -> Mapping[str, Any]:
     return options
 
 
-def _unknown(plan: Plan, sections: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
-    for arm, settings in plan.arms.items():
-        for section, options in settings.keystone.items():
-            known = {one["dest"] for one in sections.get(section, {}).get("opts", ())}
-            for option in options:
-                if option not in known:
-                    place = ("arms", arm, "keystone", section, option)
-                    yield place, f"Keystone has no such option in [{section}]"
+def _unknown(place: Place, arm: Arm, sections: Mapping[str, Any]) -> Iterator[Mistake]:
+    for section, options in arm.keystone.items():
+        known = {one["dest"] for one in sections.get(section, {}).get("opts", ())}
+        for option in options:
+            if option not in known:
+                why = f"Keystone has no such option in [{section}]"
+                yield (*place, section, option), why

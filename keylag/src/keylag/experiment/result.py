@@ -21,9 +21,9 @@ from keylag.experiment.samples import Row
 from keylag.experiment.words import headline, still_needed
 
 NOISY: Final = 0.1
-"""A base whose blocks spread by more than this share of their mean."""
-BUSY: Final = 0.5
-"""Processes that ran before the start, for each processor."""
+"""An arm whose blocks spread by more than this share of their mean."""
+BUSY: Final = 0.2
+"""Share of the processors' time that others used before the start."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ class Result:
     def headlines(self) -> list[str]:
         """A sentence an arm."""
         measure, base = self.plan.decision.measure, self.plan.base
+        if not self.plan.others:
+            return [f"{base} alone: `keylag experiment compare` takes another run."]
         if not self.deciding:
             return ["No request was answered, so there is nothing to compare."]
         return [
@@ -89,19 +91,18 @@ def _doubts(
 ) -> list[str]:
     """Say when the machine was too noisy for the result to be worth much."""
     doubts = []
-    before, processors = environment["load_before"], environment["processors"]
-    if before > BUSY * processors:
+    if (before := environment["busy_before"]) > BUSY:
         doubts.append(
-            f"The machine was busy before the start: load {before} on {processors} "
-            "processors. Others who use it make every interval wider."
+            f"The machine was busy before the start: {before:.0%} of its processors' "
+            "time. Others who use it make every interval wider."
         )
-    base = by_arm(rows, plan.decision.method).get(plan.base, {})
-    medians = [figures["p50"] for figures in base.values()]
-    if len(medians) > 1 and (spread := stdev(medians) / fmean(medians)) > NOISY:
-        doubts.append(
-            f"The base's median spread by {spread:.0%} from block to block; look at "
-            "the drift, and measure again on a quieter machine."
-        )
+    for arm, blocks in by_arm(rows, plan.decision.method).items():
+        medians = [figures["p50"] for figures in blocks.values()]
+        if len(medians) > 1 and (spread := stdev(medians) / fmean(medians)) > NOISY:
+            doubts.append(
+                f"The median of {arm} spread by {spread:.0%} from block to block; look "
+                "at the drift, and measure again on a quieter machine."
+            )
     return doubts
 
 

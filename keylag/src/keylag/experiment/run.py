@@ -1,6 +1,7 @@
 """The run: turn after turn, until the answer is clear or the time is over."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,9 +18,10 @@ from keylag.launch import StackError
 from keylag.tools import ToolError
 
 FAILED_IN_A_ROW: Final = 3
-"""Turns of one arm without a good request, after which the run gives up."""
+"""Turns of one arm without a good request, after which it is not tried again."""
 CLEAR: Final = "the answer is clear"
 TIME_OVER: Final = "the time is over"
+NOTHING_LEFT: Final = "of what is compared, nothing answers as asked"
 COULD_NOT_GO_ON: Final = "it could not go on"
 BLOCKS_DONE: Final = "all blocks are done"
 
@@ -38,8 +40,8 @@ class Executor(Protocol):
     def start(self) -> None:
         """Start all arms from their prepared states; StackError if one does not."""
 
-    def renew(self, hash_seed: int) -> None:
-        """Give all arms a fresh Keystone for the next block; StackError as above."""
+    def renew(self, turn: Turn) -> None:
+        """Give all arms a fresh Keystone before this turn; StackError as above."""
 
     def send(self, turn: Turn, out: Path) -> Sent:
         """Load one arm; `out` is a folder for JMeter's files."""
@@ -60,7 +62,7 @@ class Run:
     clock: Callable[[], float] = time.monotonic
     journal: Journal = field(init=False)
     rows: list[Row] = field(init=False)
-    _failed: dict[str, int] = field(default_factory=dict)
+    _failed: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.journal = self.folder.load()
@@ -94,8 +96,14 @@ class Run:
             self.journal.ended = COULD_NOT_GO_ON
         finally:
             self.journal.seconds = self.clock() - begun
-            self.executor.stop()
+            self._stop()
             self.folder.save(self.journal)
+
+    def _stop(self) -> None:
+        try:
+            self.executor.stop()
+        except StackError as error:
+            self.journal.events.append(str(error))
 
     def _turns(self, begun: float) -> str:
         """Run turns and return why there are no more."""
@@ -106,28 +114,44 @@ class Run:
             if turn.block != fresh:
                 if turn.position == 0 and (reason := self._over()):
                     return reason
-                self.executor.renew(turn.hash_seed)
+                self.executor.renew(turn)
                 fresh = turn.block
-            if reason := self._turn(turn, begun):
-                return reason
+            self._turn(turn, begun)
+            if not self._can_compare():
+                return NOTHING_LEFT
         return self._over() or BLOCKS_DONE
 
-    def _turn(self, turn: Turn, begun: float) -> str | None:
-        sent = self.executor.send(turn, self.folder.path / "turn")
+    @property
+    def _tried(self) -> list[str]:
+        """The arms that are not given up."""
+        failed = self._failed
+        return [arm for arm in self.plan.order if failed[arm] < FAILED_IN_A_ROW]
+
+    def _can_compare(self) -> bool:
+        """Tell whether the base, and something to compare with it, is still tried."""
+        tried = self._tried
+        return tried == self.plan.order or (self.plan.base in tried and len(tried) > 1)
+
+    def _turn(self, turn: Turn, begun: float) -> None:
+        sent = Sent([])
+        if turn.arm in self._tried:
+            sent = self.executor.send(turn, self.folder.path / "turn")
+            self._count(turn, sent)
         self.journal.note(turn, sent.notes)
         self.journal.seconds = self.clock() - begun
         self.folder.add(self.journal, sent.rows)
         self.rows += sent.rows
         if turn.position == len(self.plan.arms) - 1:
             self.report(self)
-        return self._given_up(turn, sent)
 
-    def _given_up(self, turn: Turn, sent: Sent) -> str | None:
+    def _count(self, turn: Turn, sent: Sent) -> None:
+        """Give an arm up that has failed too often."""
         good = any(row.success for row in sent.rows)
-        self._failed[turn.arm] = 0 if good else self._failed.get(turn.arm, 0) + 1
-        if self._failed[turn.arm] < FAILED_IN_A_ROW:
-            return None
-        return f"{turn.arm} answered nothing as asked {FAILED_IN_A_ROW} times in a row"
+        self._failed[turn.arm] = 0 if good else self._failed[turn.arm] + 1
+        if turn.arm not in self._tried:
+            times = f"{FAILED_IN_A_ROW} times in a row"
+            text = f"it answered nothing as asked {times} and is not tried again"
+            self.journal.note(turn, [text])
 
     def _over(self) -> str | None:
         """Say why no other block should begin; None if one should."""
@@ -140,9 +164,8 @@ class Run:
         return TIME_OVER if left < block else None
 
     def is_clear(self) -> bool:
-        """Tell whether every arm has its verdict."""
+        """Tell whether every arm that is still tried has its verdict."""
         measure = self.plan.decision.measure
-        found = [one.measures.get(measure) for one in self.comparisons]
-        return len(found) == len(self.plan.others) and all(
-            one is not None and one.verdict != CANNOT_TELL for one in found
-        )
+        compared = {one.arm: one.measures.get(measure) for one in self.comparisons}
+        found = [compared.get(arm) for arm in self._tried if arm != self.plan.base]
+        return bool(found) and all(one and one.verdict != CANNOT_TELL for one in found)

@@ -43,5 +43,5 @@ def chosen(extras: Collection[str]) -> tuple[Service, ...]:
 def find_programs(extras: Collection[str]) -> None:
     """Look for the programs of extra services; raises ToolError if one is missing."""
     for name in extras:
-        advice = f"`keylag up --with {name}` needs it on the PATH."
+        advice = f"Put it on the PATH, or do without {name}."
         find_program(EXTRAS[name], advice)

@@ -18,6 +18,7 @@ ANSWER_SECONDS = 2.0
 """How long a health check waits for an answer."""
 SOCKET_PATH_LIMIT = 107
 """Bytes that the kernel allows for the path of a Unix socket."""
+LONGEST_SOCKET = "keystone-stats.sock"
 OWN_PREFIXES = (
     *("OS_", "OTEL_", "KEYLAG_", "PYTHON"),
     *("UWSGI_", "MYSQL_", "MARIADB_", "GF_"),
@@ -43,6 +44,8 @@ class StackOptions:
     """More variables for Keystone's workers; these win over ours."""
     extras: tuple[str, ...] = ()
     """Services beside the usual ones: keys of services.EXTRAS."""
+    query_cache: Mapping[str, int] = field(default_factory=dict)
+    """Statements whose answers ProxySQL keeps: a pattern, and for how many ms."""
     mariadb: Mapping[str, str] = field(default_factory=dict)
     """Variables of the database server; these win over deploy/mysql/keylag.cnf."""
 
@@ -137,7 +140,7 @@ class Service:
 def run_folder(folder: Path) -> Path:
     """Return where a stack's sockets go, as a path short enough for one."""
     inside = folder / "run"
-    if len(str(inside / "mariadb.sock").encode()) <= SOCKET_PATH_LIMIT:
+    if len(str(inside / LONGEST_SOCKET).encode()) <= SOCKET_PATH_LIMIT:
         return inside
     digest = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
     return Path(tempfile.gettempdir()) / f"keylag-{os.getuid()}-{digest}"

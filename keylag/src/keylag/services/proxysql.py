@@ -1,5 +1,7 @@
 """ProxySQL between Keystone and MariaDB, for whoever asks for it."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
@@ -36,7 +38,18 @@ def _prepare(site: Site) -> None:
     filled = Template(CONFIG.read_text()).substitute(
         {f"KEYLAG_PROXYSQL_{name}": value for name, value in values.items()}
     )
-    write_private(_folder(site) / CONFIG.name, filled)
+    text = filled + _query_rules(site.options.query_cache)
+    write_private(_folder(site) / CONFIG.name, text)
+
+
+def _query_rules(cached: Mapping[str, int]) -> str:
+    """Write what is kept as rules of ProxySQL, the first that matches decides."""
+    rules = (
+        f"{{ rule_id = {number}, active = 1, match_pattern = {json.dumps(pattern)},"
+        f" cache_ttl = {milliseconds}, apply = 1 }}"
+        for number, (pattern, milliseconds) in enumerate(cached.items(), start=1)
+    )
+    return f"\nmysql_query_rules = ({', '.join(rules)})\n"
 
 
 def _command(site: Site) -> list[str | Path]:

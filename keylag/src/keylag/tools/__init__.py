@@ -30,6 +30,7 @@ TOOLS: tuple[Tool, ...] = (
 EXTRA_TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "tests": (venvs.COLLECTORS_TESTS,),
     "bench": (venvs.BENCH,),
+    "keystone-2026.1": (venvs.KEYSTONES["2026.1"],),
 }
 """What the set-up makes only when asked for it by this name."""
 

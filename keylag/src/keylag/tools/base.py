@@ -92,6 +92,8 @@ class Tool:
     on_path: tuple[str, ...] = ()
     """Names of programs that serve as well, if `accept` says so."""
     accept: Callable[[Path], bool] = lambda _: False
+    command: str = "make setup"
+    """The command that makes it."""
 
     def candidates(self) -> list[Path]:
         """Return the programs on the PATH that might serve."""

@@ -30,7 +30,7 @@ def ready(tool: Tool, folder: Path) -> Path:
     if path is None:
         message = (
             f"{tool.name} ({tool.purpose}) is not set up in {folder}, "
-            "or what it is made of has changed. Run `make setup` first."
+            f"or what it is made of has changed. Run `{tool.command}` first."
         )
         raise ToolError(message)
     return path

@@ -3,14 +3,15 @@
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
 
 from keylag.state import CHECKOUT
 from keylag.tools.base import Build, Tool, ToolError
 
-KEYSTONE_LOCK = "locks/keystone.txt"
+NEWEST = "2026.2"
+"""The release that Keylag runs unless it is asked for another one."""
 BUILD_LOCK = "locks/workshop.txt"
 COLLECTORS = (
     "collectors/pyproject.toml",
@@ -60,12 +61,12 @@ def base() -> str:
     return os.path.realpath(sys.executable)
 
 
-def keystone_version() -> str:
-    """Return the version of Keystone that the lock file holds."""
-    lock = (CHECKOUT / KEYSTONE_LOCK).read_text()
-    found = re.search(r"^keystone==(\S+)", lock, re.MULTILINE)
+def keystone_version(release: str = NEWEST) -> str:
+    """Return the version of Keystone that a release's lock file holds."""
+    (lock, *_) = KEYSTONES[release].inputs
+    found = re.search(r"^keystone==(\S+)", (CHECKOUT / lock).read_text(), re.MULTILINE)
     if found is None:
-        message = f"{KEYSTONE_LOCK} does not hold Keystone"
+        message = f"{lock} does not hold Keystone"
         raise ToolError(message)
     return found[1]
 
@@ -79,14 +80,35 @@ ADVICE = (
     "Check that it can be reached, then run `make setup` again."
 )
 
-KEYSTONE = Tool(
-    name="keystone",
-    purpose="Keystone with uWSGI and the collectors",
-    inputs=(KEYSTONE_LOCK, *COLLECTORS),
-    program="bin/keystone-manage",
-    make=_maker(KEYSTONE_LOCK, "collectors"),
-    advice=ADVICE,
+
+def _keystone(name: str, lock: str, purpose: str, command: str) -> Tool:
+    return Tool(
+        name=name,
+        purpose=purpose,
+        inputs=(lock, *COLLECTORS),
+        program="bin/keystone-manage",
+        make=_maker(lock, "collectors"),
+        advice=ADVICE,
+        command=command,
+    )
+
+
+KEYSTONE = _keystone(
+    "keystone",
+    "locks/keystone.txt",
+    "Keystone with uWSGI and the collectors",
+    "make setup",
 )
+KEYSTONES: Mapping[str, Tool] = {
+    "2026.1": _keystone(
+        "keystone-2026.1",
+        "locks/keystone-2026.1.txt",
+        "Keystone 2026.1, for experiments",
+        "./setup.sh --with keystone-2026.1",
+    ),
+    NEWEST: KEYSTONE,
+}
+"""Keystone by the release of OpenStack: 29 is 2026.1, 30 is 2026.2."""
 
 
 def collectors_tests(name: str, lock: str, purpose: str) -> Tool:
@@ -107,11 +129,9 @@ COLLECTORS_TESTS = collectors_tests(
     "Keystone's libraries with pytest, for the collectors' tests",
 )
 
-BENCH = Tool(
-    name="bench",
-    purpose="Keystone with every instrumentation that `make bench` compares",
-    inputs=("locks/bench.txt", *COLLECTORS),
-    program="bin/keystone-manage",
-    make=_maker("locks/bench.txt", "collectors"),
-    advice=ADVICE,
+BENCH = _keystone(
+    "bench",
+    "locks/bench.txt",
+    "Keystone with every instrumentation that `make bench` compares",
+    "./setup.sh --with bench",
 )

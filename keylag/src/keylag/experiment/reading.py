@@ -1,0 +1,164 @@
+"""From a file to a plan, or to what is wrong with it.
+
+    plan = read(Path("experiments/cache-backends.toml"))
+
+A plan that is wrong or contradicts itself is refused with the line; nothing has been
+started then.
+"""
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from keylag import plans, target
+from keylag.experiment.lines import Place, line_of
+from keylag.experiment.plan import FEWEST_BLOCKS, Design, Elsewhere, Plan
+from keylag.experiment.settings import ELSEWHERE, Arm, Properties
+from keylag.services.keystone import CACHE_BACKENDS
+from keylag.tools.venvs import KEYSTONES
+
+OURS: Final = ("loops", "duration_seconds", "host", "port", "protocol", "users_file")
+"""Properties of a load plan that an experiment sets by itself."""
+GIVEN_AS: Final = {
+    ("cache", "backend"): "cache",
+    ("cache", "memcache_servers"): "cache",
+    ("cache", "redis_server"): "cache",
+    ("database", "connection"): "mariadb",
+}
+"""Options of keystone.conf that the stack sets, and the setting that means them."""
+
+Mistake = tuple[Place, str]
+"""Where it stands, and why it is one."""
+
+
+class PlanError(Exception):
+    """The plan cannot be run; the text has file, line and reason of each mistake."""
+
+
+def read(path: Path) -> Plan:
+    """Read a plan; raises PlanError with every mistake that was found."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        raw = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        message = f"{path}: {error}"
+        raise PlanError(message) from error
+    try:
+        plan = Plan.model_validate(raw)
+        mistakes = list(contradictions(plan))
+    except ValidationError as error:
+        mistakes = [(_place(found["loc"]), found["msg"]) for found in error.errors()]
+    refuse(path, text, mistakes)
+    return plan
+
+
+def refuse(path: Path, text: str, mistakes: list[Mistake]) -> None:
+    """Raise PlanError with the line of each mistake, if there is one."""
+    if mistakes:
+        lines = [
+            f"{path}:{line_of(text, place)}: {'.'.join(place) or 'plan'}: {why}"
+            for place, why in mistakes
+        ]
+        raise PlanError("\n".join(lines))
+
+
+def contradictions(plan: Plan) -> Iterator[Mistake]:
+    """Say what cannot be, of a plan whose values are right one by one."""
+    yield from _load_mistakes(plan)
+    least = FEWEST_BLOCKS * len(plan.arms) * _turn_seconds(plan.design)
+    if least > plan.design.minutes * 60:
+        why = (
+            f"{FEWEST_BLOCKS} blocks, the fewest that tell anything, take {least:.0f} s"
+        )
+        yield ("design", "minutes"), why
+    if plan.base not in plan.arms:
+        yield ("base",), f"there is no such arm; there are {', '.join(plan.arms)}"
+        return
+    if plan.elsewhere:
+        yield from _elsewhere_mistakes(plan, plan.elsewhere)
+    else:
+        yield from _own_mistakes(plan)
+
+
+def _turn_seconds(design: Design) -> float:
+    return design.warm_up_seconds + design.turn_seconds
+
+
+def _load_mistakes(plan: Plan) -> Iterator[Mistake]:
+    try:
+        load = plans.find(plan.load.plan)
+    except plans.PlanError as error:
+        yield ("load", "plan"), str(error)
+        return
+    given: dict[Place, Properties] = {("load", "properties"): plan.load.properties}
+    given |= {("arms", n, "properties"): arm.properties for n, arm in plan.arms.items()}
+    for place, properties in given.items():
+        yield from _property_mistakes(place, properties, load)
+    sends = f'testname="{plan.decision.method} '
+    if sends not in load.path.read_text(encoding="utf-8"):
+        why = f"{load.name} sends no {plan.decision.method}"
+        yield ("decision", "method"), why
+
+
+def _property_mistakes(
+    place: Place, properties: Properties, load: plans.Plan
+) -> Iterator[Mistake]:
+    for name in properties:
+        if name in (*OURS, *plans.SECRET):
+            yield (*place, name), "an experiment sets this by itself"
+        elif name not in load.defaults:
+            yield (*place, name), f"{load.name} takes {', '.join(load.defaults)}"
+
+
+def _own_mistakes(plan: Plan) -> Iterator[Mistake]:
+    """Say what is wrong with arms that are stacks of ours."""
+    if not plan.others:
+        yield ("arms",), "one arm alone is compared with nothing"
+    for name, arm in plan.arms.items():
+        place = ("arms", name)
+        whole = plan.whole_arm(name)
+        if arm.cache not in CACHE_BACKENDS:
+            yield (*place, "cache"), f"there are {', '.join(CACHE_BACKENDS)}"
+        if arm.release not in KEYSTONES:
+            yield (*place, "release"), f"there are {', '.join(KEYSTONES)}"
+        if arm.switch:
+            yield (*place, "switch"), "only for an arm of a Keystone [elsewhere]"
+        if whole.query_cache and not whole.proxysql:
+            yield (*place, "query_cache"), "it is ProxySQL's; `proxysql = true`"
+        if whole.hung_cache and whole.cache == "null":
+            yield (*place, "hung_cache"), "without a cache there is no server to hang"
+        yield from _option_mistakes(place, arm)
+
+
+def _option_mistakes(place: Place, arm: Arm) -> Iterator[Mistake]:
+    for section, options in arm.keystone.items():
+        for option in options:
+            if setting := GIVEN_AS.get((section, option)):
+                where = (*place, "keystone", section, option)
+                yield where, f"the stack sets this; give it as `{setting}`"
+
+
+def _elsewhere_mistakes(plan: Plan, there: Elsewhere) -> Iterator[Mistake]:
+    """Say what is wrong with arms of a Keystone that is not ours."""
+    for name, arm in plan.arms.items():
+        for setting in sorted(arm.model_fields_set - ELSEWHERE):
+            why = "that Keystone is not ours to change; `switch` is a command that does"
+            yield ("arms", name, setting), why
+        if plan.others and not arm.switch:
+            why = (
+                "`switch`, the command that makes Keystone this arm, is missing; "
+                "arms measured one by one, each in a plan of its own, can be compared "
+                "by `keylag experiment compare`"
+            )
+            yield ("arms", name), why
+    try:
+        target.address(there.url)
+    except target.TargetError as error:
+        yield ("elsewhere", "url"), str(error)
+
+
+def _place(found: tuple[int | str, ...]) -> Place:
+    return tuple(str(key) for key in found)

@@ -1,0 +1,180 @@
+"""A Keystone that is not ours: switched by commands, marked in Grafana."""
+
+import csv
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_keystone import password_of, running
+
+from keylag.experiment import reading
+from keylag.experiment.elsewhere import Switched
+from keylag.experiment.environment import cost
+from keylag.experiment.marks import TOKEN, Marked
+from keylag.experiment.run import Sent
+from keylag.experiment.schedule import Turn
+from keylag.launch import StackError
+
+PLAN = """\
+question = "Which?"
+base = "a"
+elsewhere = {{ url = "{url}/v3", users = "{folder}/users.csv" }}
+[load]
+plan = "token-issue"
+properties = {{ threads = 1, rate_per_second = 50 }}
+[design]
+warm_up_seconds = 0
+turn_seconds = 2
+[decision]
+method = "POST"
+[arms.a]
+switch = "echo a >>{folder}/switched"
+[arms.b]
+switch = "echo b >>{folder}/switched"
+[arms.broken]
+switch = "echo no such thing >&2; exit 3"
+"""
+A, B, BROKEN = (Turn(0, n, arm, 1) for n, arm in enumerate(("a", "b", "broken")))
+
+
+@pytest.fixture
+def switched(tmp_path: Path) -> Iterator[Switched]:
+    """Give an executor on a Keystone of the tests."""
+    with (tmp_path / "users.csv").open("w", newline="", encoding="utf-8") as stream:
+        users = csv.writer(stream)
+        users.writerow(["username", "password"])
+        users.writerow(["someone", password_of("someone")])
+    with running() as keystone:
+        path = tmp_path / "plan.toml"
+        path.write_text(PLAN.format(url=keystone.url, folder=tmp_path))
+        plan = reading.read(path)
+        assert plan.elsewhere
+        yield Switched(plan, plan.elsewhere)
+
+
+def test_a_turn_is_switched_to_and_loaded(switched: Switched, tmp_path: Path) -> None:
+    """The base comes first and last, so that it is left as it was found."""
+    switched.start()
+    sent = switched.send(B, tmp_path / "turn")
+    switched.stop()
+
+    assert (tmp_path / "switched").read_text().split() == ["a", "b", "a"]
+    assert {(row.arm, row.method, row.success) for row in sent.rows} == {
+        ("b", "POST", True)
+    }
+    assert sent.rows[0].measured["total"] == pytest.approx(0.01)
+
+
+def test_a_switch_that_fails_loads_nothing(switched: Switched, tmp_path: Path) -> None:
+    """What would be measured is another arm."""
+    sent = switched.send(BROKEN, tmp_path / "turn")
+
+    assert sent.rows == []
+    assert "status 3. It said: no such thing" in sent.notes[0]
+
+
+class Grafana(HTTPServer):
+    """Keeps what it is told, and answers with a code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.code = code
+        self.told: list[tuple[str, str | None, Any]] = []
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Grafana
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.told.append((self.path, self.headers["Authorization"], body))
+        self.send_response(self.server.code)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+class Nobody:
+    """An executor of turns without a request."""
+
+    def start(self) -> None: ...
+
+    def renew(self, turn: Turn) -> None: ...
+
+    def send(self, turn: Turn, out: Path) -> Sent:  # noqa: ARG002 - nothing to leave
+        return Sent([], [f"a note of {turn.arm}"])
+
+    def stop(self) -> None: ...
+
+
+@pytest.fixture
+def grafana(request: pytest.FixtureRequest) -> Iterator[Grafana]:
+    """Give a server that answers with the test's code."""
+    server = Grafana(request.param)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def marked(grafana: Grafana) -> Marked:
+    """Return an executor that tells the server."""
+    return Marked(Nobody(), f"http://127.0.0.1:{grafana.server_address[1]}/")
+
+
+@pytest.mark.parametrize("grafana", [200], indirect=True)
+def test_a_turn_is_marked_with_arm_and_block(
+    grafana: Grafana, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a region of time, by Grafana's own interface."""
+    monkeypatch.setenv(TOKEN, "secret")
+    sent = marked(grafana).send(B, tmp_path)
+    ((path, authorization, mark),) = grafana.told
+
+    assert (path, authorization) == ("/api/annotations", "Bearer secret")
+    assert mark["tags"] == ["keylag", "experiment", "b"]
+    assert mark["text"] == "b, block 0"
+    assert mark["time"] <= mark["timeEnd"]
+    assert sent.notes == ["a note of b"]
+
+
+@pytest.mark.parametrize("grafana", [401], indirect=True)
+def test_a_grafana_that_refuses_is_asked_once(grafana: Grafana, tmp_path: Path) -> None:
+    """The run goes on, and says so once."""
+    executor = marked(grafana)
+    first, second = executor.send(A, tmp_path), executor.send(B, tmp_path)
+
+    assert len(grafana.told) == 1
+    assert first.notes[1:] == [
+        "Grafana took no mark, and is asked no more: HTTPError 401"
+    ]
+    assert second.notes == ["a note of b"]
+
+
+def test_a_keystone_that_never_answers_is_an_error(
+    switched: Switched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After some patience."""
+    monkeypatch.setattr("keylag.experiment.elsewhere.ANSWER_SECONDS", 0)
+    gone = switched._there.model_copy(update={"url": "http://127.0.0.1:9/v3"})
+
+    with pytest.raises(StackError, match="9/v3 did not answer"):
+        Switched(switched._plan, gone).start()
+
+
+def test_the_cost_of_keylag_is_cited(tmp_path: Path) -> None:
+    """From what `make bench` leaves, if it was run."""
+    path = tmp_path / "overhead.json"
+    before = cost(path)
+    ratio = {"cpu_ratio": [1.01, 1.02, 1.03]}
+    path.write_text(json.dumps({"workloads": {"get": {"keylag": ratio}}}))
+
+    assert before == "not measured on this machine; `make bench` does it"
+    assert cost(path).endswith("make bench: get 1.020 [1.010, 1.030]")

@@ -59,6 +59,8 @@ class Secrets:
     """The exporters, which may only read statistics and one table."""
     proxysql: str = ""
     """ProxySQL, which asks the database whether it lives, and its administrator."""
+    service: str = ""
+    """The small service, at Keystone."""
 
 
 @dataclass(frozen=True)

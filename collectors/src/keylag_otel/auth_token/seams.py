@@ -1,0 +1,102 @@
+"""auth_token from the request to the call to Keystone, in keystonemiddleware 10 on.
+
+The outermost is `BaseAuthProtocol.__call__`, which answers for the service: what
+is in front of it, and the sending of a streamed answer, is not seen.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any
+
+from keylag_otel.auth_token.calls import called
+from keylag_otel.auth_token.configuration import remembered
+from keylag_otel.auth_token.instruments import CACHE_OPERATION
+from keylag_otel.auth_token.notes import (
+    note_again,
+    note_cache_error,
+    note_cached,
+    note_dead,
+    note_lookup,
+    note_not_accepted,
+    note_reconnect,
+)
+from keylag_otel.auth_token.recording import SERVED, recorded
+from keylag_otel.auth_token.spans import traced
+from keylag_otel.request import Measured
+from keylag_otel.seam import Seam
+from keylag_otel.wrappers import (
+    Call,
+    Maker,
+    counted,
+    noted,
+    noted_failure,
+    noted_result,
+    timed,
+)
+
+_PACKAGE = "keystonemiddleware.auth_token"
+
+
+def measured_service(call: Any) -> Call:
+    """Put the stopwatch around auth_token and all that it protects.
+
+    Keystone's own middleware, which asks nobody, is left alone.
+    """
+
+    @wraps(call.func)
+    def watched(self: Any, environ: Any, start_response: Any) -> Any:
+        serve = call.__get__(self, type(self))
+        if not hasattr(self, "_identity_server"):
+            return serve(environ, start_response)
+        return Measured(serve, ledger=SERVED)(environ, start_response)
+
+    return watched
+
+
+def _token_cache(operation: str, *makers: Maker) -> Seam:
+    """Return the seam of a look-up or a change, each of them a round trip."""
+    return Seam(
+        f"{_PACKAGE}._cache",
+        f"TokenCache.{operation}",
+        (
+            timed("cache"),
+            counted("cache_calls"),
+            recorded("cache", {CACHE_OPERATION: operation}),
+            noted_failure(note_cache_error),
+            *makers,
+        ),
+    )
+
+
+SEAMS = (
+    Seam(_PACKAGE, "BaseAuthProtocol.__call__", (measured_service,)),
+    Seam(_PACKAGE, "AuthProtocol.__init__", (remembered,)),
+    Seam(
+        _PACKAGE,
+        "AuthProtocol.process_request",
+        (timed("other", "auth_token"), traced),
+    ),
+    Seam(_PACKAGE, "AuthProtocol.fetch_token", (noted_failure(note_not_accepted),)),
+    _token_cache("get", noted_result(note_lookup)),
+    _token_cache("set", noted(note_cached)),
+    *(
+        Seam(f"{_PACKAGE}._memcache_crypt", name, (timed("token_crypto"),))
+        for name in ("derive_keys", "protect_data", "unprotect_data")
+    ),
+    # Whatever Keystone is waited for: the service's own token and the discovery of
+    # Keystone's address are within.
+    Seam(
+        f"{_PACKAGE}._identity",
+        "IdentityServer.verify_token",
+        (timed("keystone"), noted(note_again)),
+    ),
+    Seam(
+        f"{_PACKAGE}._identity",
+        "IdentityServer.www_authenticate_uri",
+        (timed("keystone"),),
+    ),
+    Seam("requests.sessions", "Session.request", (called,)),
+    Seam("keystoneauth1.session", "_Retries.__next__", (noted(note_reconnect),)),
+    Seam("memcache", "_Host.mark_dead", (noted(note_dead),), optional=True),
+)

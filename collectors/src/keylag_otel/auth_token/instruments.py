@@ -78,7 +78,7 @@ TALLIES = {
         "keystone.auth_token.retries",
         "{retry}",
         "Calls to Keystone that were made again: after a failed connection or a "
-        "time-out, or because the service's own token was refused",
+        "time-out, or because Keystone refused the service's own credentials",
         (RETRY,),
     ),
     "token_cache_errors": Instrument(

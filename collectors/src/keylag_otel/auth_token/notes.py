@@ -17,15 +17,14 @@ _FAILURES = {
     "InvalidToken": "refused",
     "HTTPServiceUnavailable": "unavailable",
     "EndpointNotFound": "unavailable",
-}
-#: And of the one behind it: auth_token may leave the decision to the service.
-_CAUSES = {
-    "ServiceError": "unavailable",
-    "ConnectFailure": "unavailable",
-    "DiscoveryFailure": "unavailable",
-    "RequestTimeout": "unavailable",
+    # Not caught by auth_token: the service answers 500.
     "ConnectTimeout": "unavailable",
 }
+#: And of the one behind it: auth_token may leave the decision to the service.
+_CAUSES = dict.fromkeys(
+    ("ServiceError", "ConnectFailure", "DiscoveryFailure", "RequestTimeout"),
+    "unavailable",
+)
 _CACHE_ERRORS = {"QueueEmpty": "no_connection"}
 
 
@@ -87,10 +86,10 @@ def note_dead(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> No
 
 
 def note_again(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Count a validation that is made once more with a new token of the service."""
+    """Count a validation that is made once more, since the service was refused."""
     retry = args[2] if len(args) > 2 else kwargs.get("retry", True)  # noqa: PLR2004
     if not retry:
-        clock.tallies[tally("retries", "service_token_refused")] += 1
+        clock.tallies[tally("retries", "service_refused")] += 1
 
 
 def note_reconnect(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

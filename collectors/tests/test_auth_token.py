@@ -127,9 +127,9 @@ def test_what_went_to_authentication_is_a_part_of_the_request(story, call) -> No
     _, headers, booked = story[call]
 
     assert 0 < booked.operation("auth_token") < booked.wall
-    assert booked.operation("auth_token") + booked.operation(
-        "other"
-    ) == pytest.approx(booked.wall)
+    assert booked.operation("auth_token") + booked.operation("other") == pytest.approx(
+        booked.wall
+    )
     assert "cache.auth_token;dur=" in headers["Server-Timing"]
 
 

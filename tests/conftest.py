@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from traffic import Sent, send_all
+from traffic import Sent, call_service, send_all
 
 from keylag.demo import CLOUD
+from keylag.jtl import Sample
 from keylag.stack import Stack, StackOptions
 from keylag.tools import Tools
 
@@ -16,10 +17,12 @@ RUN = "tests"
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Real servers with a small cloud and the cache in memcached."""
+    """Real servers with a small cloud, the cache in memcached, and a service."""
     folder: Path = tmp_path_factory.mktemp("stack")
     environment = {"OTEL_RESOURCE_ATTRIBUTES": f"keylag.run={RUN}"}
-    options = StackOptions(cache="memcache_pool", environment=environment)
+    options = StackOptions(
+        cache="memcache_pool", environment=environment, extras=("service",)
+    )
     with Stack(folder, Tools.load(), options, prepared=CLOUD) as started:
         yield started
 
@@ -28,3 +31,11 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 def sent(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Sent:
     """Token calls of all kinds, and what everybody saw of them."""
     return send_all(stack, RUN, tmp_path_factory.mktemp("load"))
+
+
+@pytest.fixture(scope="session")
+def called(
+    stack: Stack, sent: Sent, tmp_path_factory: pytest.TempPathFactory
+) -> list[Sample]:
+    """Calls of the service, after all that is counted by itself."""
+    return call_service(stack, tmp_path_factory.mktemp("service"))

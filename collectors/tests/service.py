@@ -10,7 +10,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
 from signal import SIGCONT, SIGSTOP
 from threading import Thread
 from time import monotonic, sleep
@@ -114,28 +114,34 @@ def authtoken(url: str) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
 class Memcached:
     """A memcached that can be made to hang."""
 
-    def __init__(self, folder: Path) -> None:
-        self.port = free_port()
-        user = ["-u", "nobody"] if os.getuid() == 0 else []
-        listen = ["-l", "127.0.0.1", "-U", "0", "-p", str(self.port)]
-        command = [program("memcached"), *listen, *user]
-        self.process = subprocess.Popen(command, cwd=folder)
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+    port: int
+    pid: int
 
     @contextmanager
     def hanging(self) -> Iterator[None]:
         """Let it accept, as the kernel does for it, and not answer."""
-        self.process.send_signal(SIGSTOP)
+        os.kill(self.pid, SIGSTOP)
         try:
             yield
         finally:
-            self.process.send_signal(SIGCONT)
+            os.kill(self.pid, SIGCONT)
+
+
+@contextmanager
+def memcached() -> Iterator[Memcached]:
+    """Run a memcached while the block runs."""
+    port = free_port()
+    user = ["-u", "nobody"] if os.getuid() == 0 else []
+    listen = ["-l", "127.0.0.1", "-U", "0", "-p", str(port)]
+    with subprocess.Popen([program("memcached"), *listen, *user]) as process:
+        try:
+            yield Memcached(port, process.pid)
+        finally:
+            process.kill()
 
 
 def until(true: Callable[[], bool], what: str) -> None:

@@ -36,6 +36,8 @@ from keylag_otel.wrappers import (
 )
 
 _PACKAGE = "keystonemiddleware.auth_token"
+#: Where a middleware keeps the application that it is, measured.
+_MEASURED = "_keylag_measured"
 
 
 def measured_service(call: Any) -> Call:
@@ -46,10 +48,12 @@ def measured_service(call: Any) -> Call:
 
     @wraps(call.func)
     def watched(self: Any, environ: Any, start_response: Any) -> Any:
-        serve = call.__get__(self, type(self))
-        if not hasattr(self, "_identity_server"):
-            return serve(environ, start_response)
-        return Measured(serve, ledger=SERVED)(environ, start_response)
+        known = vars(self)
+        if _MEASURED not in known:
+            serve = call.__get__(self, type(self))
+            asks = "_identity_server" in known
+            known[_MEASURED] = Measured(serve, ledger=SERVED) if asks else serve
+        return known[_MEASURED](environ, start_response)
 
     return watched
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from keystone_client import Booked, Keystone, password
 from keystone_site import Site
-from service import Answer, Service, listed
+from service import Service, listed
 from test_telemetry import read
 
 from keylag_otel import AuthTokenInstrumentor
@@ -41,9 +41,15 @@ def cached_in(memcached: int, **options: Any) -> dict[str, Any]:
     return {"memcached_servers": f"127.0.0.1:{memcached}", **options}
 
 
-def tell_the_story(keystone: Keystone, memcached: int) -> Seen:
-    """Ask once, ask again, ask with a wrong token, without one, and protected."""
+def drive(keystone: Keystone, memcached: int) -> Seen:
+    """Ask a Keystone that answers, then some that do not."""
     reader = metrics_reader()
+    story = tell_the_story(keystone, memcached, reader)
+    return {"story": story, "failures": fail(keystone, reader)}
+
+
+def tell_the_story(keystone: Keystone, memcached: int, reader: Any) -> Seen:
+    """Ask once, ask again, ask with a wrong token, without one, and protected."""
     token = keystone.issue(password("admin")).token
     with listed(keystone) as url:
         service = Service(url, **cached_in(memcached))
@@ -85,12 +91,41 @@ def tell_the_story(keystone: Keystone, memcached: int) -> Seen:
     }
 
 
+def fail(keystone: Keystone, reader: Any) -> Seen:
+    """Ask a Keystone that is dead, one that hangs, and one that knows us not."""
+    token = keystone.issue(password("admin")).token
+    with closing(socket.socket()) as silent, listed(keystone) as url:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        hung = f"http://127.0.0.1:{silent.getsockname()[1]}/v3"
+        answers = {"hanging": Service(hung, http_connect_timeout=1).call(token)}
+        answers["stranger"] = Service(url, password="wrong").call(token)  # noqa: S106
+        late = Service(url, password="wrong", delay_auth_decision=True)  # noqa: S106
+        answers["deferred"] = late.call(token)
+        known = Service(url, http_request_max_retries=1)
+        assert known.call(token)[0] == 200
+    # Only what is asked with a token of the service's own is tried again.
+    answers["dead"] = known.call("another-token")
+    calls = measured(reader, "keystone.auth_token.call.duration")
+    return {**answers, "calls": set(calls)}
+
+
 @pytest.fixture(scope="module")
-def story(processes, prepared, tmp_path_factory, memcached) -> Seen:
+def driven(processes, prepared, tmp_path_factory, memcached) -> Seen:
     site = Site(processes, prepared, tmp_path_factory.mktemp("auth_token"))
     environment = {"KEYLAG_SERVER_TIMING": "true"}
-    seen: Seen = site.run(tell_the_story, memcached, environment=environment)
+    seen: Seen = site.run(drive, memcached, environment=environment)
     return seen
+
+
+@pytest.fixture(scope="module")
+def story(driven: Seen) -> Seen:
+    return driven["story"]
+
+
+@pytest.fixture(scope="module")
+def failures(driven: Seen) -> Seen:
+    return driven["failures"]
 
 
 def judged(booked: Booked) -> dict[tuple[str, ...], int]:
@@ -181,33 +216,6 @@ def test_a_first_use_is_a_miss_in_each_replay(story) -> None:
 
     assert first.tallied("replayed_misses") == 4
     assert again.tallied("replayed_misses") == 0
-
-
-def fail(keystone: Keystone) -> dict[str, Answer]:
-    """Ask a Keystone that is dead, one that hangs, and one that knows us not."""
-    reader = metrics_reader()
-    token = keystone.issue(password("admin")).token
-    with closing(socket.socket()) as silent, listed(keystone) as url:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        hung = f"http://127.0.0.1:{silent.getsockname()[1]}/v3"
-        answers = {"hanging": Service(hung, http_connect_timeout=1).call(token)}
-        answers["stranger"] = Service(url, password="wrong").call(token)  # noqa: S106
-        late = Service(url, password="wrong", delay_auth_decision=True)  # noqa: S106
-        answers["deferred"] = late.call(token)
-        known = Service(url, http_request_max_retries=1)
-        assert known.call(token)[0] == 200
-    # Only what is asked with a token of the service's own is tried again.
-    answers["dead"] = known.call("another-token")
-    calls = measured(reader, "keystone.auth_token.call.duration")
-    return {**answers, "calls": set(calls)}
-
-
-@pytest.fixture(scope="module")
-def failures(processes, prepared, tmp_path_factory) -> Seen:
-    site = Site(processes, prepared, tmp_path_factory.mktemp("failures"))
-    seen: Seen = site.run(fail)
-    return seen
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def _prepare(module: Any) -> None:
 class SeamInstrumentor(BaseInstrumentor):  # type: ignore[misc]
     """Watches the seams of one table."""
 
-    seams: tuple[Seam, ...]
+    seams: ClassVar[tuple[Seam, ...]]
     #: Imported in the server's first process; with it, what exports, so that no
     #: request waits for imports.
     host: ClassVar[str]

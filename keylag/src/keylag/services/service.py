@@ -11,7 +11,8 @@ MODULE = "keylag_service"
 NAME = "keylag-service"
 """Of its user in Keystone, and of what its metrics are of."""
 PROJECT = "service"
-PROCESSES = 2
+THREADS = 2
+"""Of its one worker, which so knows all uses of a token."""
 
 
 def _prepare(_: Site) -> None:
@@ -49,8 +50,8 @@ def _environment(site: Site) -> dict[str, str]:
         "OTEL_SERVICE_NAME": NAME,
         "KEYLAG_UWSGI_LISTEN": site.address("service"),
         "KEYLAG_UWSGI_MODULE": f"{MODULE}:application",
-        "KEYLAG_UWSGI_PROCESSES": str(PROCESSES),
-        "KEYLAG_UWSGI_THREADS": "1",
+        "KEYLAG_UWSGI_PROCESSES": "1",
+        "KEYLAG_UWSGI_THREADS": str(THREADS),
         "KEYLAG_UWSGI_VENV": str(site.tools.keystone),
     }
 

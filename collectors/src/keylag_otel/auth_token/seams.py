@@ -25,15 +25,7 @@ from keylag_otel.auth_token.recording import SERVED, recorded
 from keylag_otel.auth_token.spans import traced
 from keylag_otel.request import Measured
 from keylag_otel.seam import Seam
-from keylag_otel.wrappers import (
-    Call,
-    Maker,
-    counted,
-    noted,
-    noted_failure,
-    noted_result,
-    timed,
-)
+from keylag_otel.wrappers import Call, Maker, noted, noted_failure, timed
 
 _PACKAGE = "keystonemiddleware.auth_token"
 #: Where a middleware keeps the application that it is, measured.
@@ -58,18 +50,12 @@ def measured_service(call: Any) -> Call:
     return watched
 
 
-def _token_cache(operation: str, *makers: Maker) -> Seam:
+def _token_cache(operation: str, watched: Maker) -> Seam:
     """Return the seam of a look-up or a change, each of them a round trip."""
     return Seam(
         f"{_PACKAGE}._cache",
         f"TokenCache.{operation}",
-        (
-            timed("cache"),
-            counted("cache_calls"),
-            recorded("cache", {CACHE_OPERATION: operation}),
-            noted_failure(note_cache_error),
-            *makers,
-        ),
+        (watched, recorded("cache", {CACHE_OPERATION: operation})),
     )
 
 
@@ -82,8 +68,8 @@ SEAMS = (
         (timed("other", "auth_token"), traced),
     ),
     Seam(_PACKAGE, "AuthProtocol.fetch_token", (noted_failure(note_not_accepted),)),
-    _token_cache("get", noted_result(note_lookup)),
-    _token_cache("set", noted(note_cached)),
+    _token_cache("get", timed("cache", after=note_lookup, failed=note_cache_error)),
+    _token_cache("set", timed("cache", before=note_cached, failed=note_cache_error)),
     *(
         Seam(f"{_PACKAGE}._memcache_crypt", name, (timed("token_crypto"),))
         for name in ("derive_keys", "protect_data", "unprotect_data")
@@ -93,7 +79,7 @@ SEAMS = (
     Seam(
         f"{_PACKAGE}._identity",
         "IdentityServer.verify_token",
-        (timed("keystone"), noted(note_again)),
+        (timed("keystone", before=note_again),),
     ),
     Seam(
         f"{_PACKAGE}._identity",

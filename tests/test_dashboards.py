@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from traffic import Sent
 
+from keylag.jtl import Sample
 from keylag.stack import Stack
 from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.check import GENERATED, questions, samples
@@ -24,7 +24,9 @@ def excused(board: Board) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("board", BOARDS, ids=[board.name for board in BOARDS])
-def test_every_query_finds_data(stack: Stack, sent: Sent, board: Board) -> None:
+def test_every_query_finds_data(
+    stack: Stack, called: list[Sample], board: Board
+) -> None:
     """Panels, variables and annotations, as Grafana asks, after all kinds of calls."""
     file: Path = GENERATED / f"{board.name}.json"
     found = {

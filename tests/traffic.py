@@ -8,7 +8,8 @@ import requests
 from rich.console import Console
 
 from keylag import sql_sides
-from keylag.jtl import read
+from keylag.cloud import connect
+from keylag.jtl import Sample, read
 from keylag.plans import find
 from keylag.sending import send
 from keylag.sql_sides import BySide
@@ -54,18 +55,35 @@ def requests_by_method(stack: Stack) -> Counter[str]:
     return Counter({key[0]: round(n) for key, n in ask(stack, query).items()})
 
 
+def _send(stack: Stack, name: str, chosen: dict[str, str], out: Path) -> list[Sample]:
+    """Send one plan's load, all of which has to be answered well."""
+    result = send(find(name), of_stack(stack), chosen, out / name, Console(quiet=True))
+    samples, notes = read(result.samples)
+    assert notes == []
+    assert all(sample.success for sample in samples)
+    return samples
+
+
+def call_service_once(stack: Stack) -> None:
+    """Call the service as the administrator, so that its counters begin."""
+    token = connect(stack.admin()).session.get_token()
+    headers = {"X-Auth-Token": str(token)}
+    answer = requests.get(stack.url("service"), headers=headers, timeout=60)
+    assert answer.status_code == requests.codes.ok
+
+
+def call_service(stack: Stack, out: Path) -> list[Sample]:
+    """Call the service with the tokens of a few users, again and again."""
+    samples = _send(stack, "service-call", {**SHORT, "subjects": "3"}, out)
+    return [sample for sample in samples if not sample.is_setup]
+
+
 def send_all(stack: Stack, run: str, out: Path) -> Sent:
     """Send all three plans, and ask everybody what they saw of it."""
     sides_before, before = sql_sides.settled(stack, run), requests_by_method(stack)
     written: Counter[str] = Counter()
     for name, shares in PLANS.items():
-        chosen = {**SHORT, **shares}
-        result = send(
-            find(name), of_stack(stack), chosen, out / name, Console(quiet=True)
-        )
-        samples, notes = read(result.samples)
-        assert notes == []
-        assert all(sample.success for sample in samples)
+        samples = _send(stack, name, {**SHORT, **shares}, out)
         written.update(s.label.removeprefix("setup ").split()[0] for s in samples)
     sides = sql_sides.since(sql_sides.settled(stack, run), sides_before)
     return Sent(written, requests_by_method(stack) - before, sides)

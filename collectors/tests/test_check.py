@@ -15,7 +15,6 @@ import pytest
 from keylag_otel import __main__ as command
 from keylag_otel import check
 from keylag_otel.seam import Seam
-from keylag_otel.seams import SEAMS
 from keylag_otel.wrappers import timed
 
 SQL = (timed("sql"),)
@@ -90,7 +89,7 @@ def test_looking_leaves_everything_as_it_was(library) -> None:
 def test_it_ends_with_0_when_all_is_bound_but_what_an_optional_seam_lacks(
     monkeypatch, capsys, seam, code
 ) -> None:
-    monkeypatch.setattr(command, "SEAMS", (seam,))
+    monkeypatch.setattr(command, "HOSTS", {"keystone": (seam,)})
 
     assert command.main(["check"]) == code
     assert command.main(["check", "--output", "json"]) == code
@@ -132,12 +131,12 @@ def test_it_says_what_to_know_about_the_export(environ, said) -> None:
 @pytest.mark.parametrize(
     ("versions", "said"),
     [
-        ({"keystone": None}, "Keystone is not installed"),
+        ({"keystone": None, "keystonemiddleware": None}, "Neither Keystone nor"),
         ({"opentelemetry-sdk": None}, "install keylag-otel[otlp]"),
     ],
 )
 def test_it_says_what_to_install(monkeypatch, versions, said) -> None:
-    monkeypatch.setattr(check, "_version", lambda name: versions.get(name, "1.0"))
+    monkeypatch.setattr(check, "installed", lambda name: versions.get(name, "1.0"))
 
     assert said in "\n".join(check.check([], {}).advice)
 
@@ -171,8 +170,24 @@ def test_a_real_keystone_is_in_order() -> None:
     lost = [s for s in report["seams"] if s["state"] != "bound" and not s["optional"]]
     assert lost == []
     assert (result.returncode, report["ok"]) == (0, True)
-    assert len(report["seams"]) == len(SEAMS)
+    assert len(report["seams"]) == sum(map(len, command.HOSTS.values()))
     assert report["versions"]["keystone"]
+
+
+def test_a_service_without_a_keystone_has_the_seams_of_auth_token(
+    monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr(
+        command, "installed", lambda name: None if name == "keystone" else "1.0"
+    )
+
+    assert command.main(["check", "--output", "json"]) == 0
+
+    seams = json.loads(capsys.readouterr().out)["seams"]
+    assert len(seams) == len(command.HOSTS["keystonemiddleware"])
+    assert "keystonemiddleware.auth_token:AuthProtocol.fetch_token" in {
+        each["seam"] for each in seams
+    }
 
 
 def test_it_can_be_run_as_a_module_too() -> None:

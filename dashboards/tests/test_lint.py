@@ -123,17 +123,22 @@ def test_counters_are_seen_as_rates(board) -> None:
 def test_every_series_is_chosen_by_variables(board) -> None:
     """target-job and target-instance, with a difference.
 
-    What Keystone sends is chosen by $job and $instance.  An exporter is another
-    job, so its metrics are chosen by a variable for its own address; what is
-    recorded has lost the instance.
+    What Keystone sends is chosen by $job and $instance, what services send by
+    $service and $worker.  An exporter is another job, so its metrics are chosen by a
+    variable for its own address; what is recorded has lost the instance.
     """
+    keystones = ('job=~"$job"', 'instance=~"$instance"')
+    services = ('job=~"$service"', 'instance=~"$worker"')
     for query in queries(board).values():
         for metric, matchers in ANNOTATED.findall(query):
             wanted = {
                 "keylag": ('instance=~"$exporter"',),
                 "memcached": ('instance=~"$memcached"',),
                 "keylag:token": ('job=~"$job"',),
-            }.get(metric.partition("_")[0], ('job=~"$job"', 'instance=~"$instance"'))
+            }.get(
+                metric.partition("_")[0],
+                services if metric.startswith("keystone_auth_token_") else keystones,
+            )
             assert all(matcher in matchers for matcher in wanted), query
 
 

@@ -19,7 +19,9 @@ manage db_sync
 # A name that Keystone replaces by its own public_endpoint: the data may be copied to
 # where another port is free.
 endpoint='$(public_endpoint)s/v3'
+# Services may have to ask elsewhere, as they do in containers.
+internal=${KEYLAG_INTERNAL_ENDPOINT:-$endpoint}
 manage bootstrap --bootstrap-region-id RegionOne \
   --bootstrap-public-url "$endpoint" \
-  --bootstrap-internal-url "$endpoint" \
+  --bootstrap-internal-url "$internal" \
   --bootstrap-admin-url "$endpoint"

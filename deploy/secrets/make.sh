@@ -21,7 +21,7 @@ make() {
   [ -s "$1" ] || head -c 18 /dev/urandom | base64 | tr '+/' '-_' | put "$1" "$2"
 }
 
-for name in root database proxysql exporters admin profiler; do
+for name in root database proxysql exporters admin profiler service; do
   make "$name" "$OURS"
 done
 make grafana "$GRAFANA"

@@ -37,4 +37,6 @@ def test_extra_services_start_where_they_belong() -> None:
     assert set(with_proxy) - set(usual) == {"proxysql"}
     order = [with_proxy.index(name) for name in ("mariadb", "proxysql", "keystone")]
     assert order == sorted(order)
+    with_service = [service.name for service in chosen({"service"})]
+    assert with_service.index("keystone") < with_service.index("service")
     assert set(EXTRAS) < {service.name for service in SERVICES}

@@ -7,7 +7,8 @@
     KeystoneInstrumentor().instrument()
 
 Do this before Keystone is imported, or let ``keylag_otel.wsgi:application`` or
-``opentelemetry-instrument`` do it.
+``opentelemetry-instrument`` do it.  `AuthTokenInstrumentor` does the same in the
+services that ask Keystone.
 """
 
 from __future__ import annotations
@@ -16,18 +17,19 @@ import logging
 from collections.abc import Collection
 from typing import Any
 
-import wrapt
-from opentelemetry.instrumentation.instrumentor import (  # type: ignore[attr-defined]
-    BaseInstrumentor,
+from keylag_otel import process
+from keylag_otel.auth_token.seams import SEAMS as AUTH_TOKEN_SEAMS
+from keylag_otel.instrumentor import SeamInstrumentor
+from keylag_otel.package import (
+    TRIED,
+    _instruments,
+    _instruments_auth_token,
+    untried_keystone,
 )
-
-from keylag_otel import process, provider, telemetry
-from keylag_otel.package import TRIED, _instruments, untried_keystone
-from keylag_otel.seam import Binding, bind_all
 from keylag_otel.seams import SEAMS
 from keylag_otel.version import __version__
 
-__all__ = ["KeystoneInstrumentor", "__version__"]
+__all__ = ["AuthTokenInstrumentor", "KeystoneInstrumentor", "__version__"]
 
 LOG = logging.getLogger("keylag_otel")
 
@@ -42,15 +44,11 @@ def _say_if_untried() -> None:
         )
 
 
-def _prepare(module: Any) -> None:
-    del module
-    provider.prepare()
-
-
-class KeystoneInstrumentor(BaseInstrumentor):  # type: ignore[misc]
+class KeystoneInstrumentor(SeamInstrumentor):
     """Watches the seams of Keystone, SQLAlchemy and dogpile.cache."""
 
-    bindings: list[Binding] = []  # noqa: RUF012 - the base class is a singleton
+    seams = SEAMS
+    host = "keystone.server.flask.core"
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """Return the releases of Keystone this package knows."""
@@ -58,15 +56,20 @@ class KeystoneInstrumentor(BaseInstrumentor):  # type: ignore[misc]
 
     def _instrument(self, **kwargs: Any) -> None:
         _say_if_untried()
-        telemetry.use(kwargs.get("meter_provider"))
-        self.bindings = bind_all(SEAMS)
+        super()._instrument(**kwargs)
         process.watch()
-        # In the server's first process, so that no request waits for imports.
-        wrapt.register_post_import_hook(_prepare, "keystone.server.flask.core")
 
     def _uninstrument(self, **kwargs: Any) -> None:
-        del kwargs
-        for binding in reversed(self.bindings):
-            binding.unbind()
-        self.bindings = []
+        super()._uninstrument(**kwargs)
         process.unwatch()
+
+
+class AuthTokenInstrumentor(SeamInstrumentor):
+    """Watches keystonemiddleware.auth_token, in a service that asks Keystone."""
+
+    seams = AUTH_TOKEN_SEAMS
+    host = "keystonemiddleware.auth_token"
+
+    def instrumentation_dependencies(self) -> Collection[str]:
+        """Return the releases of keystonemiddleware this package knows."""
+        return _instruments_auth_token

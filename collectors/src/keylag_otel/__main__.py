@@ -7,15 +7,20 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 
-from keylag_otel.check import Finding, Report, check
+from keylag_otel.auth_token.seams import SEAMS as AUTH_TOKEN_SEAMS
+from keylag_otel.check import Finding, Report, check, installed
+from keylag_otel.seam import Seam
 from keylag_otel.seams import SEAMS
 
-DESCRIPTION = "The part of Keylag that runs inside Keystone."
+DESCRIPTION = "The part of Keylag that runs inside Keystone and the services."
 CHECK = (
-    "Say which seams of this Keystone can be watched, and what is missing. "
-    "Run it with Keystone's own interpreter. Ends with 0 if every seam that "
-    "this release should have is bound."
+    "Say which seams of this Keystone, or of this service, can be watched, and "
+    "what is missing. Run it with its own interpreter. Ends with 0 if every seam "
+    "that this release should have is bound."
 )
+
+#: Distribution to what is watched where it is installed.
+HOSTS = {"keystone": SEAMS, "keystonemiddleware": AUTH_TOKEN_SEAMS}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -24,6 +29,13 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("check", help=CHECK, description=CHECK)
     command.add_argument("--output", choices=OUTPUTS, default="text")
     return parser
+
+
+def _seams() -> Iterator[Seam]:
+    """Yield what is watched of the hosts that are here; of all if none is."""
+    here = [name for name in HOSTS if installed(name) is not None]
+    for name in here or HOSTS:
+        yield from HOSTS[name]
 
 
 def _shown(finding: Finding) -> str:
@@ -60,7 +72,7 @@ OUTPUTS = {"text": _text, "json": _json}
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check, and print what was found."""
     options = _parser().parse_args(arguments)
-    report = check(SEAMS)
+    report = check(_seams())
     print(OUTPUTS[options.output](report))  # noqa: T201 - this is a command
     return 0 if report.in_order else 1
 

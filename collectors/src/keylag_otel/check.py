@@ -25,7 +25,8 @@ from keylag_otel.seam import Binding, Seam
 
 DISTRIBUTIONS = (
     *("keystone", "sqlalchemy", "oslo.db", "dogpile.cache", "oslo.cache"),
-    *("oslo.policy", "flask", "keylag-otel", "wrapt"),
+    *("oslo.policy", "flask", "keystonemiddleware", "keystoneauth1"),
+    *("python-memcached", "keylag-otel", "wrapt"),
     *("opentelemetry-api", "opentelemetry-instrumentation", "opentelemetry-sdk"),
     "opentelemetry-exporter-otlp-proto-http",
     "opentelemetry-exporter-otlp-proto-grpc",
@@ -76,7 +77,7 @@ def check(seams: Iterable[Seam], environ: Mapping[str, str] = os.environ) -> Rep
     findings = look_at(seams)
     return Report(
         seams=findings,
-        versions={name: _version(name) for name in DISTRIBUTIONS},
+        versions={name: installed(name) for name in DISTRIBUTIONS},
         environment=settings(environ),
         advice=[
             *_seam_advice(findings),
@@ -115,7 +116,8 @@ def _look_at(seam: Seam) -> Finding:
     return finding
 
 
-def _version(name: str) -> str | None:
+def installed(name: str) -> str | None:
+    """Return the version of a distribution; None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -142,10 +144,11 @@ _UNKNOWABLE = (
 
 
 def _seam_advice(findings: list[Finding]) -> Iterator[str]:
-    if _version("keystone") is None:
+    if installed("keystone") is None and installed("keystonemiddleware") is None:
         yield (
-            "Keystone is not installed in this Python; run this with the "
-            "interpreter that Keystone's server runs with."
+            "Neither Keystone nor keystonemiddleware is installed in this Python; "
+            "run this with the interpreter that Keystone's or the service's server "
+            "runs with."
         )
     elif untried_keystone():
         yield (
@@ -175,7 +178,7 @@ def _export_advice(environ: Mapping[str, str]) -> Iterator[str]:
         yield "OTEL_SDK_DISABLED switches all metrics off."
     if not names:
         yield "OTEL_METRICS_EXPORTER=none switches the export off."
-    elif _version("opentelemetry-sdk") is None:
+    elif installed("opentelemetry-sdk") is None:
         yield (
             "The OpenTelemetry SDK is not installed, so nothing is exported: "
             "install keylag-otel[otlp]."

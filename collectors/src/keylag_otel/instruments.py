@@ -29,6 +29,7 @@ DIRECTION = "network.io.direction"
 SEAM = "keylag.seam"
 KEY_REPOSITORY = "keystone.fernet.repository"
 CACHE_BACKEND = "keystone.cache.backend"
+CALLER = "keystone.caller"
 TOKEN_PROVIDER = "keystone.token.provider"  # noqa: S105 - an attribute's name
 CPU_MODE = "cpu.mode"
 GENERATION = "cpython.gc.generation"
@@ -171,6 +172,13 @@ TALLIES = {
         "{failure}",
         "Authentications refused, by method and reason",
         (AUTH_METHOD, ERROR_TYPE),
+    ),
+    "validations": Instrument(
+        "keystone.token.validations",
+        "{validation}",
+        "Validations that were asked for, by the service that the asking user is "
+        "named after, if it is one of OpenStack's",
+        (CALLER,),
     ),
     "password_hashes": Instrument(
         "keystone.password_hash.operations",

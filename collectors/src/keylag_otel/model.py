@@ -26,6 +26,7 @@ PHASES = (
     "render",
     "timestamps",
     "schema",
+    "keystone",
 )
 
 OPERATIONS = (
@@ -40,6 +41,7 @@ OPERATIONS = (
     "enforce",
     "render",
     "audit",
+    "auth_token",
 )
 
 PHASE_BITS = 4

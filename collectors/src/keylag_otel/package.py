@@ -1,4 +1,4 @@
-"""Which releases of Keystone this package knows."""
+"""Which releases of Keystone and keystonemiddleware this package knows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 #: Any, also a pre-release: what a release does not have is skipped seam by seam.
 _instruments = ("keystone >= 0a0",)
+_instruments_auth_token = ("keystonemiddleware >= 0a0",)
 
 #: The major versions that the tests are run against, from 2023.1 on.
 TRIED = range(23, 31)

@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 from keylag_otel import sql_comment, telemetry
 from keylag_otel.clock import active, start
-from keylag_otel.ledger import LEDGER
+from keylag_otel.ledger import LEDGER, Ledger
 from keylag_otel.server_timing import server_timing, whose
 from keylag_otel.wrappers import Call, fault
 
@@ -45,10 +45,14 @@ class Measured:
     """A WSGI application, measured; its answer passes through untouched."""
 
     def __init__(
-        self, application: Application, route: Callable[[Any], str | None] = _no_route
+        self,
+        application: Application,
+        route: Callable[[Any], str | None] = _no_route,
+        ledger: Ledger = LEDGER,
     ) -> None:
         self._application = application
         self._route = route
+        self._ledger = ledger
         self._answer_timing = whose()
 
     def __call__(  # noqa: D102 - WSGI
@@ -57,7 +61,9 @@ class Measured:
         if active.get() is not None:
             return self._application(environ, start_response)
         telemetry.start_once_per_process()
-        request = _Request(environ, start_response, timing=self._answer_timing(environ))
+        request = _Request(
+            environ, start_response, self._ledger, timing=self._answer_timing(environ)
+        )
         clock = request.clock
         if sql_comment.Switch.on:
             # The first statements are sent before Flask matches the route.
@@ -85,6 +91,7 @@ class _Request:
 
     __slots__ = (
         "_finished",
+        "_ledger",
         "_start_response",
         "_status",
         "_timing",
@@ -95,9 +102,11 @@ class _Request:
         self,
         environ: dict[str, Any],
         start_response: StartResponse,
+        ledger: Ledger,
         *,
         timing: bool,
     ) -> None:
+        self._ledger = ledger
         self._start_response = start_response
         self._status = 500  # what a server answers when nothing was started
         self._timing = timing
@@ -124,7 +133,7 @@ class _Request:
         self._finished = True
         try:
             self.clock.book()
-            LEDGER.add(self.clock.method, self._status, self.clock)
+            self._ledger.add(self.clock.method, self._status, self.clock)
         except Exception:
             fault(self.finish)
 

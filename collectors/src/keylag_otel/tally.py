@@ -11,11 +11,14 @@ from threading import Lock
 from typing import Any
 
 from keylag_otel import instruments
+from keylag_otel.auth_token import instruments as auth_token_instruments
 
 #: Attribute values come from closed sets.  Should one turn out not to be, what
 #: is beyond this many tallies is counted as one, with all its values "other".
 LIMIT = 4096
 _BEYOND = "other"
+
+_TALLIES = {**instruments.TALLIES, **auth_token_instruments.TALLIES}
 
 _ids: dict[tuple[Any, ...], int] = {}
 _keys: list[tuple[Any, ...]] = []
@@ -23,7 +26,7 @@ _lock = Lock()
 
 
 def tally(name: str, *values: Any) -> int:
-    """Return the number of a tally; `name` is a key of ``instruments.TALLIES``.
+    """Return the number of a tally; `name` is a key of a table ``TALLIES``.
 
     `values` are parallel to the instrument's attributes.
     """
@@ -45,4 +48,4 @@ def _new(key: tuple[Any, ...]) -> int:
 def attributes_of(number: int) -> tuple[str, dict[str, Any]]:
     """Return a tally's instrument and its attributes."""
     name, *values = _keys[number]
-    return name, dict(zip(instruments.TALLIES[name].attributes, values))
+    return name, dict(zip(_TALLIES[name].attributes, values))

@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
 from functools import partial
 from threading import RLock
 from typing import Any
 
 from opentelemetry import metrics
-from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
+from opentelemetry.metrics import Meter, MeterProvider
 
 from keylag_otel import gauges, instruments, process, provider
+from keylag_otel.auth_token import recording
 from keylag_otel.clock import COUNTS
 from keylag_otel.ledger import LEDGER
+from keylag_otel.metering import (
+    histogram,
+    observe,
+    observe_ledger,
+    observe_readings,
+)
 from keylag_otel.version import __version__
 
 LOG = logging.getLogger("keylag_otel")
@@ -113,31 +119,11 @@ os.register_at_fork(after_in_child=_forked)
 
 
 def _create_instruments(meter: Meter) -> None:
-    duration = instruments.REQUEST_DURATION
-    histogram = meter.create_histogram(
-        duration.name,
-        duration.unit,
-        duration.description,
-        explicit_bucket_boundaries_advisory=instruments.DURATION_BUCKETS,
-    )
-    LEDGER.reset(histogram.record)
-    _observe(meter, instruments.PHASE_TIME, LEDGER.phase_seconds)
+    LEDGER.reset(histogram(meter, instruments.REQUEST_DURATION))
+    observe_ledger(meter, LEDGER, instruments.PHASE_TIME, instruments.TALLIES)
     for name in COUNTS:
-        _observe(meter, instruments.COUNTERS[name], partial(LEDGER.count, name))
-    for name, instrument in instruments.TALLIES.items():
-        _observe(meter, instrument, partial(LEDGER.tallied, name))
-    for name, read in gauges.READ.items():
-        _observe(meter, instruments.GAUGES[name], read, meter.create_observable_gauge)
+        observe(meter, instruments.COUNTERS[name], partial(LEDGER.count, name))
+    observe_readings(meter, instruments.GAUGES, gauges.READ)
     for name, read in process.READ.items():
-        _observe(meter, instruments.PROCESS[name], read)
-
-
-def _observe(
-    meter: Meter, instrument: instruments.Instrument, read: Any, create: Any = None
-) -> None:
-    def observe(options: CallbackOptions) -> Iterator[Observation]:
-        del options
-        return (Observation(value, attributes) for value, attributes in read())
-
-    create = create or meter.create_observable_counter
-    create(instrument.name, [observe], instrument.unit, instrument.description)
+        observe(meter, instruments.PROCESS[name], read)
+    recording.create(meter)

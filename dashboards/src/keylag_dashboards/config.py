@@ -30,6 +30,7 @@ WORDS: Final[Mapping[str, str]] = {
     "EXPORTER": 'instance=~"$exporter"',
     "TOKENS_LOG": f'instance=~"$exporter", route=~"$method {ROUTE}"',
     "MEMCACHED": 'instance=~"$memcached"',
+    "SERVICE": 'job=~"$service", instance=~"$worker"',
     "RATE": "$__rate_interval",
     "SHOWN": "$__range",
     "ALL_TOKENS": f'http_route="{ROUTE}"',
@@ -73,9 +74,13 @@ SOURCES: Final[Mapping[str, str]] = {
     "keylag_exporter_": "`keylag-exporter`",
     "memcached_": "`keylag-exporter memcached` or the official memcached_exporter",
     "keylag:": "the recording rules of dashboards/generated/rules",
+    "keystone_auth_token_": "`keylag-otel`, inside the service",
     "keystone_": "`keylag-otel`, inside Keystone",
     "http_server_": "`keylag-otel`, inside Keystone",
     "process_cpu_": "`keylag-otel`, inside Keystone",
     "cpython_gc_": "`keylag-otel`, inside Keystone",
 }
-"""How the name of a metric begins, and who sends it: shown where there is no data."""
+"""How the name of a metric begins, and who sends it: shown where there is no data.
+
+Of several that fit, the first.
+"""

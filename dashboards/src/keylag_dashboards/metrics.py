@@ -5,6 +5,7 @@ from typing import Final
 
 from keylag_exporters import collector, sources
 from keylag_otel import instruments
+from keylag_otel.auth_token import instruments as auth_token
 from keylag_otel.instruments import Instrument
 
 UNIT_SUFFIXES: Final = {"s": "_seconds", "By": "_bytes"}
@@ -16,11 +17,16 @@ def instruments_by_kind() -> Iterator[tuple[Instrument, str]]:
     """Yield every metric of keylag-otel with its kind."""
     yield instruments.REQUEST_DURATION, "histogram"
     yield instruments.PHASE_TIME, "counter"
+    yield auth_token.REQUEST_DURATION, "histogram"
+    yield auth_token.PHASE_TIME, "counter"
     for kind, table in (
         ("counter", instruments.COUNTERS),
         ("counter", instruments.TALLIES),
         ("counter", instruments.PROCESS),
         ("gauge", instruments.GAUGES),
+        ("histogram", auth_token.HISTOGRAMS),
+        ("counter", auth_token.TALLIES),
+        ("gauge", auth_token.GAUGES),
     ):
         for instrument in table.values():
             yield instrument, kind

@@ -12,7 +12,7 @@ from grafana_foundation_sdk.models import dashboard as models
 
 from keylag_dashboards import config, panels
 from keylag_dashboards.model import Annotation, Board, Panel, Row
-from keylag_dashboards.promql import expand
+from keylag_dashboards.promql import expand, metric_names
 from keylag_dashboards.variables import VARIABLES, Variable
 
 SOURCE: Final = models.DataSourceRef("prometheus", config.DATASOURCE)
@@ -136,10 +136,11 @@ def described(panel: Panel) -> str:
 def without_data(queries: Mapping[str, str]) -> str:
     """Return what a panel says where its queries find nothing."""
     senders = {
-        sender
+        next(
+            sender for start, sender in config.SOURCES.items() if name.startswith(start)
+        )
         for query in queries.values()
-        for start, sender in config.SOURCES.items()
-        if start in query
+        for name in metric_names(query)
     }
     return f"No data. It comes from {' and '.join(sorted(senders))}."
 

@@ -22,6 +22,7 @@ class Variable:
 _REQUESTS: Final = "http_server_request_duration_seconds_count"
 _OF_JOB: Final = f'{_REQUESTS}{{job=~"$job"}}'
 _TOKENS: Final = f'{_REQUESTS}{{job=~"$job", http_route="{ROUTE}"}}'
+_SERVED: Final = "keystone_auth_token_request_duration_seconds_count"
 
 VARIABLES: Final[Mapping[str, Variable]] = {
     "job": Variable(
@@ -39,6 +40,16 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         "POST issues a token, GET validates one, DELETE revokes one",
         f"label_values({_TOKENS}, http_request_method)",
         first=("POST", "GET"),
+    ),
+    "service": Variable(
+        "Service",
+        "A service's name (OTEL_SERVICE_NAME), as it says what auth_token did",
+        f"label_values({_SERVED}, job)",
+    ),
+    "worker": Variable(
+        "Worker",
+        "The service's workers, as host/number",
+        f'label_values({_SERVED}{{job=~"$service"}}, instance)',
     ),
     "exporter": Variable(
         "Exporter",

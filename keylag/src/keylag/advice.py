@@ -29,6 +29,10 @@ def _with_cache(environment: Environment) -> bool:
     return CACHE_BACKEND in environment and not _without_cache(environment)
 
 
+def _of_a_service(environment: Environment) -> bool:
+    return environment.get("plan") == "service-call"
+
+
 @dataclass(frozen=True)
 class Advice:
     """What helps when most of the time is in `block`, if `holds` for the run."""
@@ -87,6 +91,13 @@ TABLE: Final = (
         "token_crypto",
         "fewer keys ([fernet_tokens] max_active_keys) on a local file system are "
         "what would help, for keys are read at every use",
+    ),
+    Advice(
+        "other",
+        "a service that waits for Keystone is helped by a token cache that its "
+        "workers share ([keystone_authtoken] memcached_servers) and a longer "
+        "token_cache_time",
+        _of_a_service,
     ),
     Advice(
         "other",

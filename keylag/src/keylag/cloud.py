@@ -1,7 +1,7 @@
 """A believable small cloud to fill a Keystone with.
 
 Three domains, 10 projects, 100 users in 5 groups, roles given directly, by
-group and by implication, and 20 endpoints in 2 regions.
+group and by implication, 20 endpoints in 2 regions, and the user of a service.
 """
 
 import csv
@@ -17,11 +17,12 @@ from keystoneauth1 import session as keystone_session
 from keystoneauth1.identity import v3
 from openstack.connection import Connection
 
-from keylag.record import Admin
+from keylag.record import Admin, load_secrets
+from keylag.services import service as small_service
 from keylag.stack import Stack
 from keylag.state import write_private
 
-KEY = "small cloud 1"
+KEY = "small cloud 2"
 """Change this whenever what `fill` makes changes."""
 
 HOME_REGION = "RegionOne"
@@ -67,11 +68,16 @@ def users_file(stack: Stack) -> Path:
 
 def fill(stack: Stack, users: int = USERS, more_services: int = 0) -> None:
     """Fill a stack's Keystone and write the users file; once, on an empty one."""
-    populate(stack.admin(), users_file(stack), users, more_services)
+    service_password = load_secrets(stack.data).service
+    populate(stack.admin(), users_file(stack), service_password, users, more_services)
 
 
 def populate(
-    admin: Admin, file: Path, users: int = USERS, more_services: int = 0
+    admin: Admin,
+    file: Path,
+    service_password: str,
+    users: int = USERS,
+    more_services: int = 0,
 ) -> None:
     """Fill any empty Keystone, and write its users to a file that this makes."""
     identity: Any = connect(admin).identity
@@ -80,6 +86,7 @@ def populate(
     domains = [identity.create_domain(name=name) for name in DOMAINS]
     projects = _projects(identity, domains)
     roles = _roles(identity)
+    _service_user(identity, roles, service_password)
     groups = _groups(identity, projects, roles)
     _write_users(file, _users(identity, users, projects, groups, roles))
 
@@ -170,6 +177,15 @@ def _roles(identity: Any) -> dict[str, Any]:
     answer = identity.put(f"/roles/{role.id}/implies/{roles['member'].id}", json={})
     answer.raise_for_status()
     return roles
+
+
+def _service_user(identity: Any, roles: dict[str, Any], password: str) -> None:
+    """Create the user with which the small service asks about tokens."""
+    project = identity.create_project(name=small_service.PROJECT, domain_id="default")
+    user = identity.create_user(
+        name=small_service.NAME, password=password, domain_id="default"
+    )
+    identity.assign_project_role_to_user(project, user, roles["service"])
 
 
 def _groups(

@@ -25,6 +25,7 @@ PHASES: Final = (
     "render",
     "timestamps",
     "schema",
+    "keystone",
     "wsgi",
     "other",
 )
@@ -40,6 +41,7 @@ OPERATIONS: Final = (
     "enforce",
     "render",
     "audit",
+    "auth_token",
     "other",
 )
 

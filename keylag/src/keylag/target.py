@@ -49,6 +49,7 @@ def of_stack(stack: Stack, users: Path | None = None) -> Target:
     return Target(
         {
             **address(stack.url("keystone")),
+            **_service(stack),
             "service_username": admin.username,
             "service_project": admin.project_name,
             **_users(users or users_file(stack)),
@@ -56,6 +57,13 @@ def of_stack(stack: Stack, users: Path | None = None) -> Target:
         {"service_password": admin.password},
         {"cache_backend": CACHE_BACKENDS[stack.options.cache]},
     )
+
+
+def _service(stack: Stack) -> dict[str, str]:
+    """Return where the small service is, as far as the stack has one."""
+    if "service" not in stack.options.extras:
+        return {}
+    return {"target_port": str(stack.port("service"))}
 
 
 def of_url(

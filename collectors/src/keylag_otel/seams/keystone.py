@@ -10,6 +10,7 @@ from keylag_otel.authentication import (
     note_hash,
     note_method,
 )
+from keylag_otel.callers import note_caller
 from keylag_otel.clock import Clock
 from keylag_otel.request import measured_app
 from keylag_otel.revocation import note_fetched, note_written
@@ -58,6 +59,8 @@ SEAMS = (
         (timed("wsgi"),),
         optional=True,
     ),
+    # GET /v3/auth/tokens
+    Seam("keystone.api.auth", "AuthTokenResource.get", (noted(note_caller),)),
     # POST /v3/auth/tokens
     Seam(
         "keystone.api._shared.authentication",

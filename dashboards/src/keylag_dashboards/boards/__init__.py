@@ -6,6 +6,7 @@ from keylag_dashboards.boards import (
     cache,
     experiment,
     revocation,
+    services,
     sql,
     tokens,
     workers,
@@ -18,5 +19,6 @@ BOARDS: Final[tuple[Board, ...]] = (
     cache.BOARD,
     revocation.BOARD,
     workers.BOARD,
+    services.BOARD,
     experiment.BOARD,
 )

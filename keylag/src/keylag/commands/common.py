@@ -9,7 +9,7 @@ import click
 
 from keylag.digest import DigestError
 from keylag.launch import StackError
-from keylag.services import SERVICES
+from keylag.services import chosen
 from keylag.stack import Stack
 from keylag.state import default_stack_folder
 from keylag.tools import ToolError
@@ -20,6 +20,7 @@ Function = Callable[..., Any]
 # What to look up, and the name it is shown by.
 PAGES = (
     ("Keystone", "keystone", "/v3"),
+    ("Service", "service", ""),
     ("Prometheus", "prometheus", ""),
     ("Grafana", "grafana", "/dashboards?tag=keylag"),
 )
@@ -48,7 +49,8 @@ def explained() -> Iterator[None]:
 
 def addresses(stack: Stack) -> list[str]:
     """Return lines with the addresses of a running stack and its credentials."""
-    started = {port for service in SERVICES for port in service.ports}
+    services = chosen(stack.options.extras)
+    started = {port for service in services for port in service.ports}
     lines = [
         f"{name:<12} {stack.url(port)}{path}"
         for name, port, path in PAGES

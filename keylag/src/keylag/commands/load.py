@@ -65,8 +65,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> None:
     """Send a load and show where the time of its calls went.
 
-    PLAN is token-issue, token-validate, token-mixed, or the path of a .jmx
-    file. The load goes to the stack that `keylag up` started, or to the
+    PLAN is token-issue, token-validate, token-mixed, service-call, or the
+    path of a .jmx file. The load goes to the stack that `keylag up` started, or to the
     Keystone at --url. By default 10 virtual users start within 10 s and send
     10 requests each. Ctrl-C ends it early and shows what there is.
 
@@ -76,6 +76,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       keylag load token-validate --set threads=4 --set loops=100
       keylag load token-mixed --set loops=-1 --set duration_seconds=60 \
           --set rate_per_second=20 --set revoke_percent=5
+      keylag load service-call          needs `keylag up --with service`
 
     Against another Keystone, the service user comes from the variables of an
     openrc file (OS_USERNAME, OS_PASSWORD, ...), never from the command line:

@@ -35,8 +35,9 @@ NO_EXTRAS = "none"
     "extras",
     type=click.Choice([*EXTRAS, NO_EXTRAS]),
     multiple=True,
-    help="Start this, too; its program has to be on the PATH. proxysql goes between "
-    "Keystone and the database.  [default: as last time; at first none]",
+    help="Start this, too; a program of its own has to be on the PATH. proxysql goes "
+    "between Keystone and the database; service is a small service that asks Keystone "
+    "about tokens.  [default: as last time; at first none]",
 )
 @stack_folder_option
 def command(

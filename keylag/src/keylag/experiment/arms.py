@@ -49,14 +49,14 @@ def tools_of(arm: Arm) -> Tools:
 
 
 def extras_of(arm: Arm) -> tuple[str, ...]:
-    """Return the servers that an arm needs beside the usual ones."""
-    asked = {"redis": arm.cache == "redis", "proxysql": arm.proxysql}
-    return tuple(name for name, needed in asked.items() if needed)
+    """Return the servers of an arm that a usual stack does not have."""
+    return ("proxysql",) if arm.proxysql else ()
 
 
 def services_of(arm: Arm) -> Sequence[Service]:
     """Return the servers that an arm needs, in the order they start."""
-    names = {*extras_of(arm), *(service.name for service in NEEDED)}
+    needed = {service.name for service in NEEDED}
+    names = {*needed, *extras_of(arm), cache_server(arm)}
     return [service for service in SERVICES if service.name in names]
 
 

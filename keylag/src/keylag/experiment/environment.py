@@ -11,16 +11,17 @@ from typing import Any, Final
 
 import psutil
 
-from keylag.experiment.arms import extras_of
+from keylag.experiment.arms import services_of
 from keylag.experiment.plan import Elsewhere, Plan
 from keylag.experiment.settings import Arm
-from keylag.services import EXTRAS
 from keylag.state import CHECKOUT
 from keylag.tools import Tools, find_program
 from keylag.tools.venvs import keystone_version
 
 LOOKED_SECONDS: Final = 2.0
 """How long to look at what the processors do before the start."""
+NOT_ALWAYS: Final = {"proxysql": "proxysql", "redis": "redis-server"}
+"""The program of each server that only some arms have."""
 OVERHEAD: Final = CHECKOUT / "out" / "bench" / "overhead.json"
 
 
@@ -47,12 +48,16 @@ def _ours(arms: Iterable[Arm]) -> dict[str, str]:
     """Return the versions of what the arms' stacks are made of."""
     tools = Tools.load()
     releases = sorted({arm.release for arm in arms})
-    extras = sorted({name for arm in arms for name in extras_of(arm)})
+    asked = {service.name for arm in arms for service in services_of(arm)}
     return {
         "keystone": ", ".join(keystone_version(release) for release in releases),
         "database": _said_by(tools.mariadbd),
         "memcached": _said_by(tools.memcached),
-        **{name: _said_by(find_program(EXTRAS[name])) for name in extras},
+        **{
+            name: _said_by(find_program(program))
+            for name, program in NOT_ALWAYS.items()
+            if name in asked
+        },
         "instrumentation": "Keylag in every arm: its cost is in all alike",
     }
 

@@ -64,6 +64,8 @@ class Secrets:
     """ProxySQL, which asks the database whether it lives, and its administrator."""
     profiler: str = ""
     """Whoever asks OSProfiler for a trace; such requests are signed with it."""
+    service: str = ""
+    """The small service, at Keystone."""
 
 
 @dataclass(frozen=True)

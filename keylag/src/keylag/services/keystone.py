@@ -9,6 +9,7 @@ from keylag.services.redis import traces_url
 from keylag.state import DEPLOY
 
 CONFIG_FOLDER = DEPLOY / "keystone"
+UWSGI_CONFIG = DEPLOY / "uwsgi.ini"
 REGION = "RegionOne"
 CACHE_BACKENDS = {
     "null": "dogpile.cache.null",
@@ -59,14 +60,14 @@ def _redis(site: Site) -> dict[str, str]:
     }
 
 
-def _export(site: Site) -> dict[str, str]:
+def export(site: Site) -> dict[str, str]:
     """Return where metrics go; nowhere in a stack without a collector."""
     if "otlp" not in site.ports:
         return {"OTEL_METRICS_EXPORTER": "none"}
     return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{site.address('otlp')}"}
 
 
-def _telemetry() -> dict[str, str]:
+def telemetry() -> dict[str, str]:
     """Return the switches of telemetry, OpenTelemetry's and ours, that stacks share."""
     lines = (CONFIG_FOLDER / "telemetry.env").read_text().splitlines()
     return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
@@ -75,13 +76,13 @@ def _telemetry() -> dict[str, str]:
 def _environment(site: Site) -> dict[str, str]:
     return {
         **_configuration(site),
-        **_telemetry(),
-        **_export(site),
-        "KEYLAG_KEYSTONE_LISTEN": site.address("keystone"),
-        "KEYLAG_KEYSTONE_MODULE": site.options.module,
-        "KEYLAG_KEYSTONE_PROCESSES": str(site.options.processes),
-        "KEYLAG_KEYSTONE_THREADS": str(site.options.threads),
-        "KEYLAG_KEYSTONE_VENV": str(site.tools.keystone),
+        **telemetry(),
+        **export(site),
+        "KEYLAG_UWSGI_LISTEN": site.address("keystone"),
+        "KEYLAG_UWSGI_MODULE": site.options.module,
+        "KEYLAG_UWSGI_PROCESSES": str(site.options.processes),
+        "KEYLAG_UWSGI_THREADS": str(site.options.threads),
+        "KEYLAG_UWSGI_VENV": str(site.tools.keystone),
         **site.options.environment,
     }
 
@@ -103,7 +104,7 @@ def _prepare(site: Site) -> None:
 def _command(site: Site) -> list[str | Path]:
     return [
         site.tools.keystone / "bin" / "uwsgi",
-        f"--ini={CONFIG_FOLDER / 'uwsgi.ini'}",
+        f"--ini={UWSGI_CONFIG}",
         f"--stats={stats_socket(site)}",
     ]
 

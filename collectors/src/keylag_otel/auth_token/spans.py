@@ -1,0 +1,78 @@
+"""Spans of authentication, for services that have a tracer provider.
+
+OpenTelemetry's API alone: without a provider there is no span, and nothing is
+sent to Keystone that was not sent before.  Nothing of a token, a URL or an
+exception's text goes into a span.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
+from typing import Any
+
+from opentelemetry import propagate, trace
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    ProxyTracerProvider,
+    Span,
+    SpanKind,
+    Tracer,
+)
+
+from keylag_otel.instruments import METHOD
+from keylag_otel.version import __version__
+from keylag_otel.wrappers import Call, fault
+
+
+def tracer() -> Tracer | None:
+    """Return a tracer of the deployer's provider; None without one."""
+    provider = trace.get_tracer_provider()
+    if isinstance(provider, ProxyTracerProvider):
+        return None
+    return provider.get_tracer("keylag_otel", __version__)
+
+
+def traced(process_request: Call) -> Call:
+    """Put a span around auth_token, in the trace that the request came with."""
+
+    @wraps(process_request)
+    def watched(self: Any, request: Any) -> Any:
+        with _around(request.headers):
+            return process_request(self, request)
+
+    return watched
+
+
+def _around(headers: Mapping[str, str]) -> AbstractContextManager[Any]:
+    """Return the span, below the service's own if that has one."""
+    try:
+        own = tracer()
+        if own is None:
+            return nullcontext()
+        known = trace.get_current_span().get_span_context().is_valid
+        context = None if known else propagate.extract(headers)
+        return own.start_as_current_span(
+            "auth_token",
+            context,
+            record_exception=False,
+            set_status_on_exception=False,
+        )
+    except Exception:
+        fault(_around)
+        return nullcontext()
+
+
+def start_call(method: str, kwargs: dict[str, Any]) -> tuple[Span, dict[str, Any]]:
+    """Start a span for one request to Keystone; return it, and `kwargs` with it.
+
+    Without a provider it is a span that nobody sees, and `kwargs` are the same.
+    """
+    own = tracer()
+    if own is None:
+        return INVALID_SPAN, kwargs
+    span = own.start_span(method, kind=SpanKind.CLIENT, attributes={METHOD: method})
+    headers = dict(kwargs.get("headers") or {})
+    propagate.inject(headers, trace.set_span_in_context(span))
+    return span, {**kwargs, "headers": headers}

@@ -1,0 +1,245 @@
+"""A service behind auth_token: what it asks, whom, how long, and how old it is."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+from typing import Any
+
+import pytest
+from keystone_client import Booked, Keystone, password
+from keystone_site import Site
+from service import Service, listed
+from test_telemetry import read
+
+from keylag_otel import AuthTokenInstrumentor
+
+Seen = dict[str, Any]
+
+
+def measured(reader: Any, name: str) -> dict[tuple[Any, ...], Any]:
+    """Return the points of a metric by the values of their attributes."""
+    metric = read(reader).get(name)
+    points = metric.data.data_points if metric else ()
+    return {
+        tuple(str(value) for _, value in sorted(point.attributes.items())): point
+        for point in points
+    }
+
+
+def metrics_reader() -> Any:
+    """Return a reader of what services of this process export from now on."""
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+    reader = InMemoryMetricReader()
+    AuthTokenInstrumentor().instrument(meter_provider=MeterProvider([reader]))
+    return reader
+
+
+def cached_in(memcached: int, **options: Any) -> dict[str, Any]:
+    return {"memcached_servers": f"127.0.0.1:{memcached}", **options}
+
+
+def drive(keystone: Keystone, memcached: int) -> Seen:
+    """Ask a Keystone that answers, then some that do not."""
+    reader = metrics_reader()
+    story = tell_the_story(keystone, memcached, reader)
+    return {"story": story, "failures": fail(keystone, reader)}
+
+
+def tell_the_story(keystone: Keystone, memcached: int, reader: Any) -> Seen:
+    """Ask once, ask again, ask with a wrong token, without one, and protected."""
+    token = keystone.issue(password("admin")).token
+    with listed(keystone) as url:
+        service = Service(url, **cached_in(memcached))
+        secure = Service(
+            url,
+            **cached_in(memcached),
+            memcache_security_strategy="ENCRYPT",
+            memcache_secret_key="secret",  # noqa: S106 - of this test's cache
+        )
+        answers = {
+            "miss": service.call(token),
+            "hit": service.call(token),
+            "wrong": service.call("not-a-token"),
+            "missing": service.call(),
+            "protected miss": secure.call(token),
+            "protected hit": secure.call(token),
+        }
+    names = (
+        "keystone.auth_token.call.duration",
+        "keystone.auth_token.cache.age",
+        "keystone.auth_token.cache.duration",
+        "keystone.auth_token.request.duration",
+    )
+    counts = {
+        name: {key: point.count for key, point in measured(reader, name).items()}
+        for name in names
+    }
+    info = measured(reader, "keystone.auth_token.configuration.info")
+    cache_time = measured(reader, "keystone.auth_token.cache.time")
+    callers = [
+        one.tallied("validations") for one in keystone.finished if one.status == 200
+    ]
+    return {
+        **answers,
+        "counts": counts,
+        "info": set(info),
+        "cache time": [point.value for point in cache_time.values()],
+        "validations in Keystone": sum(callers),
+    }
+
+
+def fail(keystone: Keystone, reader: Any) -> Seen:
+    """Ask a Keystone that is dead, one that hangs, and one that knows us not."""
+    token = keystone.issue(password("admin")).token
+    with closing(socket.socket()) as silent, listed(keystone) as url:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        hung = f"http://127.0.0.1:{silent.getsockname()[1]}/v3"
+        answers = {"hanging": Service(hung, http_connect_timeout=1).call(token)}
+        answers["stranger"] = Service(url, password="wrong").call(token)  # noqa: S106
+        late = Service(url, password="wrong", delay_auth_decision=True)  # noqa: S106
+        answers["deferred"] = late.call(token)
+        known = Service(url, http_request_max_retries=1)
+        assert known.call(token)[0] == 200
+    # Only what is asked with a token of the service's own is tried again.
+    answers["dead"] = known.call("another-token")
+    calls = measured(reader, "keystone.auth_token.call.duration")
+    return {**answers, "calls": set(calls)}
+
+
+@pytest.fixture(scope="module")
+def driven(processes, prepared, tmp_path_factory, memcached) -> Seen:
+    site = Site(processes, prepared, tmp_path_factory.mktemp("auth_token"))
+    environment = {"KEYLAG_SERVER_TIMING": "true"}
+    seen: Seen = site.run(drive, memcached, environment=environment)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def story(driven: Seen) -> Seen:
+    return driven["story"]
+
+
+@pytest.fixture(scope="module")
+def failures(driven: Seen) -> Seen:
+    return driven["failures"]
+
+
+def judged(booked: Booked) -> dict[tuple[str, ...], int]:
+    """Return how often tokens were judged so."""
+    return {
+        tuple(key[1:]): count
+        for key, count in booked.tallies.items()
+        if key[0] == "auth_token_validations"
+    }
+
+
+@pytest.mark.parametrize(
+    ("call", "status", "judgement"),
+    [
+        ("miss", 200, {("online", "accepted"): 1}),
+        ("hit", 200, {("offline", "accepted"): 1}),
+        ("wrong", 401, {("online", "refused"): 1}),
+        ("missing", 401, {}),
+        ("protected miss", 200, {("online", "accepted"): 1}),
+        ("protected hit", 200, {("offline", "accepted"): 1}),
+    ],
+)
+def test_a_token_is_judged_by_the_cache_or_by_keystone(
+    story, call, status, judgement
+) -> None:
+    answered, _, booked = story[call]
+
+    assert (answered, booked.status) == (status, status)
+    assert judged(booked) == judgement
+
+
+@pytest.mark.parametrize("call", ["miss", "hit", "wrong", "protected hit"])
+def test_what_went_to_authentication_is_a_part_of_the_request(story, call) -> None:
+    _, headers, booked = story[call]
+
+    assert 0 < booked.operation("auth_token") < booked.wall
+    assert booked.operation("auth_token") + booked.operation("other") == pytest.approx(
+        booked.wall
+    )
+    assert "cache.auth_token;dur=" in headers["Server-Timing"]
+
+
+def test_keystone_is_waited_for_on_a_miss_alone(story) -> None:
+    assert story["miss"][2].phase("keystone") > 0
+    assert story["hit"][2].phase("keystone") == 0
+
+
+def test_protecting_what_is_cached_has_a_time_of_its_own(story) -> None:
+    assert story["protected hit"][2].phase("token_crypto") > 0
+    assert story["hit"][2].phase("token_crypto") == 0
+    assert {("memcached", "none"), ("memcached", "encrypt")} == story["info"]
+    assert story["cache time"] == [300]
+
+
+def test_each_round_trip_to_the_cache_is_counted(story) -> None:
+    trips = {name: story[name][2].counts["cache_calls"] for name in ("miss", "hit")}
+
+    assert trips == {"miss": 2, "hit": 1}
+    assert story["counts"]["keystone.auth_token.cache.duration"] == {
+        ("get",): 5,
+        ("set",): 2,
+    }
+
+
+def test_each_request_to_keystone_is_seen_with_its_answer(story) -> None:
+    calls = story["counts"]["keystone.auth_token.call.duration"]
+
+    validated = {key: n for key, n in calls.items() if "validate" in key}
+    # Two services: each logs in once, and has its own cache keys.
+    assert validated == {("200", "validate"): 2, ("404", "validate"): 1}
+    assert calls[("201", "authenticate")] == 2
+
+
+def test_keystone_counts_the_validations_that_the_service_caused(story) -> None:
+    assert story["validations in Keystone"] == 2
+
+
+def test_the_age_of_a_hit_is_known_and_first_uses_have_none(story) -> None:
+    # The second service's first look-up is of a token that this process knows.
+    assert story["counts"]["keystone.auth_token.cache.age"] == {
+        ("hit",): 2,
+        ("miss",): 1,
+    }
+
+
+def test_a_first_use_is_a_miss_in_each_replay(story) -> None:
+    first, again = story["miss"][2], story["hit"][2]
+
+    assert first.tallied("replayed_misses") == 4
+    assert again.tallied("replayed_misses") == 0
+
+
+@pytest.mark.parametrize(
+    ("keystone", "status", "retries"),
+    [
+        ("dead", 503, {"connection": 1}),
+        ("hanging", 500, {}),
+        ("stranger", 503, {"service_refused": 1}),
+        ("deferred", 200, {"service_refused": 1}),
+    ],
+)
+def test_a_keystone_that_does_not_help_is_unavailable(
+    failures, keystone, status, retries
+) -> None:
+    answered, _, booked = failures[keystone]
+
+    assert answered == status
+    assert judged(booked) == {("online", "unavailable"): 1}
+    again = {k[1]: n for k, n in booked.tallies.items() if k[0] == "retries"}
+    assert again == retries
+    assert booked.phase("keystone") > 0
+
+
+def test_requests_that_failed_say_how(failures) -> None:
+    kinds = {kind for key in failures["calls"] for kind in key}
+
+    assert {"timeout", "connection", "discover", "authenticate", "401"} <= kinds

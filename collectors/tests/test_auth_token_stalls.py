@@ -1,0 +1,77 @@
+"""A memcached that hangs, a token that expires: what a service loses by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from keystone_client import Keystone, password
+from keystone_site import Site
+from service import Memcached, Service, listed, memcached, until
+from test_auth_token import cached_in, judged, measured, metrics_reader
+
+#: Long, and what it says is what today's keystonemiddleware does.
+pytestmark = [pytest.mark.newest, pytest.mark.matrix]
+
+Seen = dict[str, Any]
+
+
+def hang(keystone: Keystone, server: Memcached) -> Seen:
+    """Call while memcached works, while it hangs, and when it is given up."""
+    reader = metrics_reader()
+    token = keystone.issue(password("admin")).token
+    with listed(keystone) as url:
+        service = Service(url, **cached_in(server.port), memcache_pool_socket_timeout=1)
+        until(
+            lambda: ("offline", "accepted") in judged(service.call(token)[2]),
+            "a hit",
+        )
+        with server.hanging():
+            hung, gone = service.call(token), service.call(token)
+    durations = measured(reader, "keystone.auth_token.cache.duration")
+    slow = sum(sum(point.bucket_counts[9:]) for point in durations.values())
+    return {"hung": hung, "gone": gone, "slow": slow}
+
+
+def test_a_memcached_that_hangs_stalls_a_request_and_is_told_of(
+    site: Site,
+) -> None:
+    with memcached() as server:
+        seen = site.run(hang, server)
+
+    for call in ("hung", "gone"):
+        status, _, booked = seen[call]
+        assert (status, judged(booked)) == (200, {("online", "accepted"): 1})
+    hung, gone = seen["hung"][2], seen["gone"][2]
+    assert hung.tallied("token_cache_errors", "server_dead") == 1
+    assert gone.tallied("token_cache_errors") == 0
+    # A time-out of one second, once: the next request does not ask that server.
+    assert hung.phase("cache") > 0.9
+    assert seen["slow"] >= 1
+
+
+def outlive(keystone: Keystone) -> Seen:
+    """Use a token until it has expired, which the token cache does not know."""
+    metrics_reader()
+    with listed(keystone) as url:
+        service, token = Service(url), ""
+
+        def fresh() -> bool:
+            nonlocal token
+            token = keystone.issue(password("admin")).token
+            return service.call(token)[0] == 200
+
+        until(fresh, "a token that lives until it is judged")
+        until(lambda: service.call(token)[0] == 401, "expired")
+        return {"expired": service.call(token)}
+
+
+def test_an_expired_token_is_refused_whatever_the_cache_has(site: Site) -> None:
+    status, _, booked = site.run(outlive, options={"token": {"expiration": 4}})[
+        "expired"
+    ]
+
+    assert status == 401
+    # The cache still had it, and nobody was asked.
+    assert judged(booked) == {("offline", "accepted"): 1}
+    assert booked.phase("keystone") == 0

@@ -1,0 +1,88 @@
+"""Services: what each asks of Keystone, and what longer caching would save."""
+
+from collections.abc import Mapping
+from typing import Final
+
+TIMES: Final = ("2", "4", "12")
+"""How many times as long a service's workers replay their token cache."""
+STALL_SECONDS: Final = "0.1"
+"""A look-up in the token cache that takes longer is a stall; a bucket's bound."""
+
+_VALIDATIONS: Final = "keystone_auth_token_validations_total"
+_REQUESTS: Final = "keystone_auth_token_request_duration_seconds_count"
+_PHASES: Final = "keystone_auth_token_phase_time_seconds_total"
+_REPLAYED: Final = "keystone_auth_token_cache_replayed_misses_total"
+_CACHE: Final = "keystone_auth_token_cache_duration_seconds"
+_CALLS: Final = "keystone_auth_token_call_duration_seconds"
+_AUTH: Final = 'keystone_operation="auth_token"'
+
+
+def _rate(metric: str, by: str = "", matchers: str = "") -> str:
+    chosen = f"SERVICE, {matchers}" if matchers else "SERVICE"
+    grouped = f"sum by ({by})" if by else "sum"
+    return f"{grouped} (rate({metric}{{{chosen}}}[RATE]))"
+
+
+def _missed(matchers: str) -> str:
+    """Return the misses of a replay over the time that is shown, by service."""
+    return f"sum by (job) (increase({_REPLAYED}{{SERVICE, {matchers}}}[SHOWN]))"
+
+
+def _per_request(by: str, matchers: str) -> str:
+    spent = _rate(_PHASES, by, matchers)
+    return f"{spent} / on () group_left () {_rate(_REQUESTS)}"
+
+
+def _age(share: float, result: str) -> str:
+    return f"""histogram_quantile({share}, sum by (le) (rate(
+        keystone_auth_token_cache_age_seconds_bucket{{SERVICE,
+        keystone_auth_token_cache_result="{result}"}}[RATE])))"""
+
+
+def _lookup(share: float) -> str:
+    return f"""histogram_quantile({share}, sum by (le) (
+        rate({_CACHE}_bucket{{SERVICE}}[RATE])))"""
+
+
+QUERIES: Final[Mapping[str, str]] = {
+    "asked": _rate(_VALIDATIONS, "job", 'keystone_auth_token_validation="online"'),
+    "callers": """sum by (keystone_caller) (
+        rate(keystone_token_validations_total{KEYSTONE}[RATE]))""",
+    "requests": _rate(_REQUESTS, "job"),
+    "not_accepted": _rate(
+        _VALIDATIONS,
+        "job, keystone_auth_token_result",
+        'keystone_auth_token_result!="accepted"',
+    ),
+    "hits": f"""{_rate(_VALIDATIONS, "job", 'keystone_auth_token_validation="offline"')}
+        / {_rate(_VALIDATIONS, "job")}""",
+    "age_hit_p50": _age(0.5, "hit"),
+    "age_hit_p95": _age(0.95, "hit"),
+    "age_miss_p50": _age(0.5, "miss"),
+    "cache_time": "max by (job) (keystone_auth_token_cache_time_seconds{SERVICE})",
+    "missed": _missed('keystone_auth_token_times="1"'),
+    **{
+        f"saved_{times}": f"""1 - {_missed(f'keystone_auth_token_times="{times}"')}
+            / {_missed('keystone_auth_token_times="1"')}"""
+        for times in TIMES
+    },
+    "lookup_p50": _lookup(0.5),
+    "lookup_p99": _lookup(0.99),
+    "stalls": f"""{_rate(f"{_CACHE}_count", "job")}
+        - {_rate(f"{_CACHE}_bucket", "job", f'le="{STALL_SECONDS}"')}""",
+    "cache_errors": _rate("keystone_auth_token_cache_errors_total", "job, error_type"),
+    "share": f"{_rate(_PHASES, 'job', _AUTH)} / {_rate(_PHASES, 'job')}",
+    "parts": _per_request("keystone_phase", _AUTH),
+    "service_itself": f"""{_rate(_PHASES, "", 'keystone_operation!="auth_token"')}
+        / {_rate(_REQUESTS)}""",
+    "calls": _rate(f"{_CALLS}_count", "job, keystone_auth_token_call"),
+    "call_time": f"""{_rate(f"{_CALLS}_sum", "keystone_auth_token_call")}
+        / {_rate(f"{_CALLS}_count", "keystone_auth_token_call")}""",
+    "failed_calls": _rate(f"{_CALLS}_count", "job, error_type", 'error_type!=""'),
+    "retries": _rate(
+        "keystone_auth_token_retries_total", "job, keystone_auth_token_retry"
+    ),
+    "configuration": """count by (job, keystone_auth_token_security_strategy,
+        keystone_auth_token_cache) (
+        keystone_auth_token_configuration_info{SERVICE})""",
+}

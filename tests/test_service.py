@@ -1,0 +1,61 @@
+"""The small service: auth_token in front, a real Keystone behind it, seen from both."""
+
+import time
+
+import pytest
+import requests
+from traffic import ask
+
+from keylag.commands.common import addresses
+from keylag.jtl import Sample
+from keylag.services.service import NAME, THREADS
+from keylag.stack import Stack
+
+pytestmark = pytest.mark.stack
+
+PROMETHEUS_SECONDS = 60
+JUDGED = "keystone_auth_token_validations_total"
+SEEN_BY_KEYSTONE = f'sum(keystone_token_validations_total{{keystone_caller="{NAME}"}})'
+
+
+def test_its_address_is_told(stack: Stack) -> None:
+    """`keylag up` prints it beside the others."""
+    lines = dict(line.split() for line in addresses(stack) if "source" not in line)
+
+    assert lines["Service"] == stack.url("service")
+
+
+def test_nobody_passes_without_a_token(stack: Stack) -> None:
+    """auth_token answers, and tells where Keystone is."""
+    answer = requests.get(stack.url("service"), timeout=30)
+
+    assert answer.status_code == requests.codes.unauthorized
+    assert stack.url("keystone") in answer.headers["WWW-Authenticate"]
+
+
+def test_each_call_tells_what_went_to_authentication(called: list[Sample]) -> None:
+    """The answer's own breakdown has auth_token apart from the service."""
+    assert len(called) == 20
+    for sample in called:
+        assert sample.timing is not None
+        steps = {operation for _, operation in sample.timing.cells}
+        assert steps == {"auth_token", "other"}
+
+
+def test_every_token_is_judged_once(stack: Stack, called: list[Sample]) -> None:
+    """Offline and online together are the calls, and the one before them.
+
+    A token is asked about once by each of those who find at the same time that it
+    is not cached.  What is online is what Keystone has counted of this caller.
+    """
+    by_kind = f"sum by (keystone_auth_token_validation) ({JUDGED})"
+    calls, tokens = len(called) + 1, 3 + 1
+    deadline = time.monotonic() + PROMETHEUS_SECONDS
+    judged: dict[tuple[str, ...], float] = {}
+    while sum(judged.values()) < calls and time.monotonic() < deadline:
+        judged = ask(stack, by_kind)
+        time.sleep(0.2)
+
+    assert sum(judged.values()) == calls
+    assert tokens <= judged["online",] <= tokens * THREADS
+    assert ask(stack, SEEN_BY_KEYSTONE)[()] == judged["online",]

@@ -25,6 +25,7 @@ from keylag_otel import process, provider, telemetry
 from keylag_otel.package import TRIED, _instruments, untried_keystone
 from keylag_otel.seam import Binding, bind_all
 from keylag_otel.seams import SEAMS
+from keylag_otel.traces import tracing
 from keylag_otel.version import __version__
 
 __all__ = ["KeystoneInstrumentor", "__version__"]
@@ -59,6 +60,7 @@ class KeystoneInstrumentor(BaseInstrumentor):  # type: ignore[misc]
     def _instrument(self, **kwargs: Any) -> None:
         _say_if_untried()
         telemetry.use(kwargs.get("meter_provider"))
+        tracing.use(kwargs.get("tracer_provider"))
         self.bindings = bind_all(SEAMS)
         process.watch()
         # In the server's first process, so that no request waits for imports.

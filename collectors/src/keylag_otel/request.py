@@ -10,6 +10,7 @@ from keylag_otel import sql_comment, telemetry
 from keylag_otel.clock import active, start
 from keylag_otel.ledger import LEDGER
 from keylag_otel.server_timing import server_timing, whose
+from keylag_otel.traces import tracing
 from keylag_otel.wrappers import Call, fault
 
 StartResponse = Callable[..., Any]
@@ -85,6 +86,7 @@ class _Request:
 
     __slots__ = (
         "_finished",
+        "_head",
         "_start_response",
         "_status",
         "_timing",
@@ -102,6 +104,7 @@ class _Request:
         self._status = 500  # what a server answers when nothing was started
         self._timing = timing
         self.clock = start(environ.get("REQUEST_METHOD", ""))
+        self._head = tracing.begin(environ, self.clock)
         self._finished = False
 
     def start_response(
@@ -124,9 +127,16 @@ class _Request:
         self._finished = True
         try:
             self.clock.book()
-            LEDGER.add(self.clock.method, self._status, self.clock)
+            if self.clock.events is None:
+                self._add()
+                return
+            with tracing.finished(self._head, self.clock, self._status):
+                self._add()
         except Exception:
             fault(self.finish)
+
+    def _add(self) -> None:
+        LEDGER.add(self.clock.method, self._status, self.clock)
 
 
 class _Body:

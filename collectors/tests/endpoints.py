@@ -73,7 +73,9 @@ def healthy() -> Iterator[Sink]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            sink.take(self.rfile.read(int(self.headers["Content-Length"])))
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.path == "/v1/metrics":
+                sink.take(body)
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()

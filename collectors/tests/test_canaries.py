@@ -17,7 +17,10 @@ pytestmark = pytest.mark.newest
 
 Shown = dict[str, str]
 
-CHANNELS = ("metrics", "OTLP", "Server-Timing", "SQL comments", "logs", "OSProfiler")
+CHANNELS = (
+    *("metrics", "OTLP", "Server-Timing", "SQL comments", "logs"),
+    *("OSProfiler", "spans"),
+)
 
 KEY = "canary-hmac-key"
 
@@ -62,13 +65,16 @@ def traced(keystone: Keystone) -> list[dict[str, Any]]:
 
 def drive(keystone: Keystone, rounds: int) -> dict[str, Any]:
     """Show everything that Keylag shows: whole, then with its notes broken."""
+    from opentelemetry.sdk.trace.sampling import DEFAULT_ON
+    from spans_of import Traces
     from sqlalchemy import event
     from sqlalchemy.pool import Pool
 
     from keylag_otel import sql_comment
 
     sql_comment.Switch.on = True
-    canaries, output, reader = Canaries(), Output(), metrics_reader()
+    canaries, output = Canaries(), Output()
+    traces, reader = Traces(DEFAULT_ON), metrics_reader()
     points = traced(keystone)
     event.listen(Pool, "connect", output.connected)
     statuses = []
@@ -87,6 +93,7 @@ def drive(keystone: Keystone, rounds: int) -> dict[str, Any]:
         "SQL comments": "\n".join(output.comments),
         "logs": "\n".join(output.logs),
         "OSProfiler": json.dumps(points),
+        "spans": traces.sent(),
     }
     found = {channel: canaries.found_in(text) for channel, text in shown.items()}
     kinds = {kind: len(values) for kind, values in canaries.planted.items()}
@@ -121,6 +128,8 @@ def test_nothing_that_was_planted_is_shown(driven, channel) -> None:
         ("logs", "keylag failed while watching"),
         ("OSProfiler", '"statement": "SELECT user'),
         ("OSProfiler", '"path": "/v3/users/{id}"'),
+        ("spans", "SELECT user"),
+        ("spans", "WHERE user.id = ?"),
     ],
 )
 def test_the_search_looked_where_there_is_something_to_find(

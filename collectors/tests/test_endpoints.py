@@ -32,8 +32,13 @@ OF_THE_MOMENT = re.compile(
 HEADERS_OF_THE_MOMENT = {"date", "x-openstack-request-id", "x-subject-token"}
 
 #: Far more often than anybody would, so that every request meets an export.
-EAGER = {"OTEL_METRIC_EXPORT_INTERVAL": "20", "OTEL_EXPORTER_OTLP_TIMEOUT": "30"}
-NONE = {"OTEL_METRICS_EXPORTER": "none"}
+EAGER = {
+    "OTEL_METRIC_EXPORT_INTERVAL": "20",
+    "OTEL_EXPORTER_OTLP_TIMEOUT": "30",
+    "OTEL_TRACES_EXPORTER": "otlp",
+    "OTEL_BSP_SCHEDULE_DELAY": "20",
+}
+NONE = {"OTEL_METRICS_EXPORTER": "none", "OTEL_TRACES_EXPORTER": "none"}
 LOG_IN = {"auth": password("admin")}
 PATHS = ("/v3", "/v3/auth/tokens", "/v3/auth/catalog", "/v3/projects", "/v3/nothing")
 ROUNDS = 40

@@ -31,8 +31,7 @@ class Provider:
         if not hangs:
             self._hangs.set()
 
-    def shutdown(self, timeout_millis: float) -> None:
-        assert timeout_millis > 0
+    def shutdown(self) -> None:
         self._hangs.wait()
         self.closed.set()
         if self._fails:
@@ -42,7 +41,7 @@ class Provider:
 
 def test_it_closes_the_provider_when_the_process_ends(registered) -> None:
     provider = Provider()
-    Farewell(provider, seconds=10)
+    Farewell(provider.shutdown, seconds=10)
 
     (at_exit,) = registered
     at_exit()
@@ -54,20 +53,35 @@ def test_a_provider_that_hangs_is_left(caplog) -> None:
     caplog.set_level("INFO")
     provider = Provider(hangs=True)
 
-    Farewell(provider, seconds=0.01)()
+    Farewell(provider.shutdown, seconds=0.01)()
 
     assert not provider.closed.is_set()
     assert "gave up its last export" in caplog.text
     provider._hangs.set()
 
 
+def test_two_providers_are_closed_at_the_same_time(registered) -> None:
+    hanging, other = Provider(hangs=True), Provider()
+    Farewell(other.shutdown, seconds=0.01)
+    Farewell(hanging.shutdown, seconds=0.01)
+
+    first, last = reversed(registered)
+    first()
+    other.closed.wait(10)
+    last()
+
+    assert other.closed.is_set()
+    assert not hanging.closed.is_set()
+    hanging._hangs.set()
+
+
 def test_what_a_provider_raises_stays_there() -> None:
-    Farewell(Provider(fails=True), seconds=10)()
+    Farewell(Provider(fails=True).shutdown, seconds=10)()
 
 
 def test_the_end_of_a_child_process_closes_nothing(monkeypatch) -> None:
     provider = Provider()
-    farewell = Farewell(provider, seconds=10)
+    farewell = Farewell(provider.shutdown, seconds=10)
     monkeypatch.setattr(os, "getpid", lambda: -1)
 
     farewell()

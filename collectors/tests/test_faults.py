@@ -33,7 +33,7 @@ PLANTS = {
     "the auth methods": ("keylag_otel.authentication.METHODS", Unreadable()),
     "Server-Timing": ("keylag_otel.request.server_timing", plant),
     "the ledger": ("keylag_otel.ledger.Ledger.add", plant),
-    "the attributes": ("keylag_otel.ledger._attributes", plant),
+    "the attributes": ("keylag_otel.ledger.request_attributes", plant),
     "the start of a process": ("keylag_otel.provider.build", plant),
 }
 

@@ -8,11 +8,12 @@
 #include <structmember.h>
 #include <time.h>
 
-#define CELLS 256 /* operation << 4 | phase, both below 16 */
+#define CELLS 256   /* operation << 4 | phase, both below 16 */
+#define EVENTS 8192 /* model.EVENT_LIMIT */
 
 typedef struct {
     PyObject_HEAD
-    PyObject *method, *route, *auth_method, *missed, *layer, *counts, *tallies;
+    PyObject *method, *route, *auth_method, *missed, *layer, *counts, *tallies, *events;
     int at;
     long long mark;
     long long cells[CELLS];
@@ -48,13 +49,37 @@ static long long now(void)
 
 /* ---- Clock ---- */
 
-static int turn(Clock *self, int cell)
+/* Write an event down if the request may be traced; what is raised stays so. */
+static void write_down(Clock *self, const char *format, ...)
+{
+    PyObject *type, *value, *traceback;
+    if (self->events == NULL || !PyList_CheckExact(self->events) ||
+        PyList_GET_SIZE(self->events) >= EVENTS)
+        return;
+    va_list parts;
+    va_start(parts, format);
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *event = Py_VaBuildValue(format, parts);
+    va_end(parts);
+    if (event == NULL || PyList_Append(self->events, event) < 0)
+        PyErr_Clear();
+    Py_XDECREF(event);
+    PyErr_Restore(type, value, traceback);
+}
+
+static void book(Clock *self)
 {
     long long moment = now();
-    int before = self->at;
-    self->cells[before] += moment - self->mark;
+    self->cells[self->at] += moment - self->mark;
     self->mark = moment;
+}
+
+static int turn(Clock *self, int cell, PyObject *call)
+{
+    int before = self->at;
+    book(self);
     self->at = cell & (CELLS - 1);
+    write_down(self, "(LiO)", self->mark, self->at, call);
     return before;
 }
 
@@ -81,17 +106,27 @@ static int Clock_init(Clock *self, PyObject *args, PyObject *kwargs)
     return 0;
 }
 
-static PyObject *Clock_turn(Clock *self, PyObject *cell)
+static PyObject *Clock_turn(Clock *self, PyObject *args)
 {
-    long number = PyLong_AsLong(cell);
-    if (number == -1 && PyErr_Occurred())
+    int cell;
+    PyObject *call = Py_None;
+    if (!PyArg_ParseTuple(args, "i|O", &cell, &call))
         return NULL;
-    return PyLong_FromLong(turn(self, (int)number));
+    return PyLong_FromLong(turn(self, cell, call));
+}
+
+static PyObject *Clock_note(Clock *self, PyObject *args)
+{
+    PyObject *name, *value;
+    if (!PyArg_ParseTuple(args, "OO", &name, &value))
+        return NULL;
+    write_down(self, "(OO)", name, value);
+    Py_RETURN_NONE;
 }
 
 static PyObject *Clock_book(Clock *self, PyObject *Py_UNUSED(none))
 {
-    turn(self, self->at);
+    book(self);
     Py_RETURN_NONE;
 }
 
@@ -113,6 +148,7 @@ static PyObject *tally(Clock *self, PyObject *number, long long sum)
     Py_XDECREF(after);
     if (failed)
         return NULL;
+    write_down(self, "(OO)", Py_None, number);
     Py_RETURN_NONE;
 }
 
@@ -150,7 +186,8 @@ static PyObject *Clock_wall_ns(Clock *self, void *Py_UNUSED(closure))
 }
 
 #define EACH_OBJECT(of) \
-    of(method) of(route) of(auth_method) of(missed) of(layer) of(counts) of(tallies)
+    of(method) of(route) of(auth_method) of(missed) of(layer) of(counts) of(tallies) \
+    of(events)
 
 static int Clock_traverse(Clock *self, visitproc visit, void *arg)
 {
@@ -182,7 +219,8 @@ static PyMemberDef Clock_members[] = {
 };
 
 static PyMethodDef Clock_methods[] = {
-    {"turn", (PyCFunction)Clock_turn, METH_O, NULL},
+    {"turn", (PyCFunction)Clock_turn, METH_VARARGS, NULL},
+    {"note", (PyCFunction)Clock_note, METH_VARARGS, NULL},
     {"book", (PyCFunction)Clock_book, METH_NOARGS, NULL},
     {"resume", (PyCFunction)Clock_resume, METH_NOARGS, NULL},
     {"tally", (PyCFunction)(void (*)(void))Clock_tally, METH_FASTCALL, NULL},
@@ -397,19 +435,19 @@ static PyObject *Watched_call(PyObject *callable, PyObject *const *args, size_t 
     }
     Clock *clock = (Clock *)found;
     Py_ssize_t count = PyVectorcall_NARGS(flags);
-    if (self->before != Py_None)
-        tell_before(self, clock, args, count, names);
     int outside = clock->at;
     int inside = (outside & self->keep) | self->put;
     if (inside != outside)
-        turn(clock, inside);
+        turn(clock, inside, self->call);
+    if (self->before != Py_None)
+        tell_before(self, clock, args, count, names);
     PyObject *result = PyObject_Vectorcall(self->call, args, flags, names);
-    if (inside != outside)
-        turn(clock, outside);
     if (result == NULL && self->failed != Py_None)
         tell_failed(self, clock);
     else if (result != NULL && self->after != Py_None)
         tell_after(self, clock, args, count, result);
+    if (inside != outside)
+        turn(clock, outside, Py_None);
     Py_DECREF(found);
     return result;
 }

@@ -77,6 +77,7 @@ def _watched(call: Call, note: Note) -> Call:
     """Count a backend's calls and errors, and note what came of each.
 
     It takes no time of its own: the region's call around it is cache already.
+    Only a trace shows it apart.
     """
 
     @wraps(call)
@@ -87,18 +88,22 @@ def _watched(call: Call, note: Note) -> Call:
             return call(self, *args, **kwargs)
         clock.counts[_CALLS] += 1
         layer = clock.layer = self._keylag_layer
+        if clock.events is not None:
+            clock.turn(clock.at, call)
         try:
             answer = call(self, *args, **kwargs)
+            try:
+                note(clock, layer, args, answer)
+            except Exception:
+                fault(call)
         except Exception as error:
             kind = type(error).__name__
             clock.tally(tally("cache_errors", layer.region, kind))
             raise
         finally:
             clock.layer = None
-        try:
-            note(clock, layer, args, answer)
-        except Exception:
-            fault(call)
+            if clock.events is not None:
+                clock.turn(clock.at)
         return answer
 
     return watched

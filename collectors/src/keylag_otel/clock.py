@@ -36,7 +36,7 @@ COMPILED = half.__name__ == "keylag_otel._watch"
 COUNTS = ("sql_statements", "cache_calls")
 
 #: Until Keystone's own code is reached, a request is the web framework's.
-_START = cell_of("wsgi", "other")
+START = cell_of("wsgi", "other")
 
 #: ``active.get``, looked up once.
 current = active.get
@@ -44,4 +44,4 @@ current = active.get
 
 def start(method: str = "") -> Clock:
     """Return the clock of a request that starts now."""
-    return Clock(method, _START, len(COUNTS))
+    return Clock(method, START, len(COUNTS))

@@ -23,6 +23,10 @@ KEYLAG_LAST_EXPORT_SECONDS = "KEYLAG_LAST_EXPORT_SECONDS"
 #: "true": calls are watched in Python even where that in C was compiled.
 KEYLAG_PURE_PYTHON = "KEYLAG_PURE_PYTHON"
 
+#: A request that takes longer than that many seconds is traced although the
+#: sampler left it out.  Unset, none is.
+KEYLAG_TRACE_SLOW_SECONDS = "KEYLAG_TRACE_SLOW_SECONDS"
+
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
 
@@ -55,8 +59,19 @@ def pure_python() -> bool:
 
 
 def last_export_seconds() -> float:
-    """Return how long a last export may take; what is no number is not heard."""
+    """Return how long a last export may take."""
+    given = _seconds(KEYLAG_LAST_EXPORT_SECONDS)
+    return 0.5 if given is None else given
+
+
+def trace_slow_seconds() -> float | None:
+    """Return from when on a request is slow enough to be traced; None for never."""
+    return _seconds(KEYLAG_TRACE_SLOW_SECONDS)
+
+
+def _seconds(name: str) -> float | None:
+    """Return a number of seconds; what is no number is not heard."""
     try:
-        return float(os.environ[KEYLAG_LAST_EXPORT_SECONDS])
+        return float(os.environ[name])
     except (KeyError, ValueError):
-        return 0.5
+        return None

@@ -10,37 +10,52 @@ import atexit
 import logging
 import os
 from threading import Event, Thread
-from typing import Any
+from time import monotonic
+from typing import Callable, ClassVar
 
 LOG = logging.getLogger("keylag_otel")
 
 
 class Farewell:
-    """Closes a provider when its process ends, and waits for that only so long."""
+    """Closes a provider when its process ends, and waits for that only so long.
 
-    def __init__(self, provider: Any, seconds: float) -> None:
-        self._provider = provider
+    All of a process are asked at once, so that several wait no longer than one.
+    """
+
+    _together: ClassVar[list[Farewell]] = []
+
+    def __init__(self, close: Callable[[], object], seconds: float) -> None:
+        self._end = close
         self._seconds = seconds
+        self._until = 0.0
         self._pid = os.getpid()
         self._asked = Event()
         self._done = Event()
         # It waits from now on, since Python 3.12 starts no thread once it is
         # ending; and it is a daemon, so that an endpoint that hangs is left.
         Thread(target=self._close, name="keylag-farewell", daemon=True).start()
+        self._together.append(self)
         atexit.register(self)
 
     def __call__(self) -> None:
-        """Ask for the last export, and wait for it no longer than agreed."""
+        """Ask for the last exports, and wait for this one no longer than agreed."""
         if os.getpid() != self._pid:
             return  # a child of the worker ends, not the worker
-        self._asked.set()
-        if not self._done.wait(self._seconds):
+        for each in self._together:
+            each.ask()
+        if not self._done.wait(max(0.0, self._until - monotonic())):
             LOG.info("keylag gave up its last export: the endpoint did not answer")
+
+    def ask(self) -> None:
+        """Let the thread close the provider."""
+        if not self._asked.is_set():
+            self._until = monotonic() + self._seconds
+            self._asked.set()
 
     def _close(self) -> None:
         self._asked.wait()
         try:
-            self._provider.shutdown(timeout_millis=self._seconds * 1000)
+            self._end()
         except Exception:
             LOG.debug("keylag could not close its exporter", exc_info=True)
         finally:

@@ -11,6 +11,7 @@ from opentelemetry.instrumentation.instrumentor import (  # type: ignore[attr-de
 
 from keylag_otel import provider, telemetry
 from keylag_otel.seam import Binding, Seam, bind_all
+from keylag_otel.traces import tracing
 
 
 def _prepare(module: Any) -> None:
@@ -29,6 +30,7 @@ class SeamInstrumentor(BaseInstrumentor):  # type: ignore[misc]
 
     def _instrument(self, **kwargs: Any) -> None:
         telemetry.use(kwargs.get("meter_provider"))
+        tracing.use(kwargs.get("tracer_provider"))
         self.bindings = bind_all(self.seams)
         wrapt.register_post_import_hook(_prepare, self.host)
 

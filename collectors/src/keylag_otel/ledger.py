@@ -76,7 +76,7 @@ class Ledger:
         with self._lock:
             row = self._rows.get(key)
             if row is None:
-                row = self._rows[key] = Row(_attributes(*key))
+                row = self._rows[key] = Row(request_attributes(*key))
             cells = row.cells
             for cell, nanoseconds in clock.spent().items():
                 cells[cell] += nanoseconds
@@ -129,9 +129,10 @@ class Ledger:
             ]
 
 
-def _attributes(
+def request_attributes(
     method: str, route: str | None, status: int, auth_method: str | None
 ) -> dict[str, Any]:
+    """Return what requests are told apart by."""
     attributes: dict[str, Any] = {
         instruments.METHOD: known_method(method),
         instruments.STATUS: status,

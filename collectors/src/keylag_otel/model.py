@@ -50,6 +50,10 @@ PHASE_MASK = (1 << PHASE_BITS) - 1
 #: Every cell is below this.
 CELL_LIMIT = 256
 
+#: As many events of one request are written down, for its trace; what comes after
+#: them is not.
+EVENT_LIMIT = 8192
+
 #: The headline blocks, in the order in which they are shown.
 BLOCKS = (
     "sql",

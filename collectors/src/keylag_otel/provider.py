@@ -1,5 +1,7 @@
 """A metrics provider of our own, as OpenTelemetry's variables describe it.
 
+How exporters are found is the same for every signal.
+
 The SDK and the exporters are optional and slow to import, so nothing here
 imports them until Keystone itself is loaded.
 """
@@ -10,10 +12,11 @@ import logging
 import os
 import socket
 from collections.abc import Mapping
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, Callable
+from typing import Any, Callable, cast
 
 from opentelemetry.metrics import MeterProvider
 
@@ -23,9 +26,20 @@ from keylag_otel.seldom import say_seldom
 
 LOG = logging.getLogger("keylag_otel")
 
-#: The SDK's entry points, by the values of OTEL_METRICS_EXPORTER and, for
-#: "otlp", of OTEL_EXPORTER_OTLP_PROTOCOL.
-_EXPORTER_GROUP = "opentelemetry_metrics_exporter"
+
+@dataclass(frozen=True)
+class Signal:
+    """What is exported: its name in variables, and its exporter unless one says."""
+
+    name: str
+    default: str
+
+
+METRICS = Signal("metrics", "otlp")
+#: Traces cost something, so they are not exported unless that is asked for.
+TRACES = Signal("traces", "none")
+
+#: The SDK's entry points, by the protocol of "otlp".
 _OTLP = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 
 #: What exporters import only when they are made, in a worker that should serve.
@@ -34,11 +48,14 @@ _IMPORTED_LATE = {"otlp_proto_http": ("requests",)}
 Exporter = Callable[[], Any]
 
 
-def exporter_names(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+def exporter_names(
+    environ: Mapping[str, str] = os.environ, signal: Signal = METRICS
+) -> tuple[str, ...]:
     """Return the entry points of the exporters that the variables ask for."""
-    asked = environ.get("OTEL_METRICS_EXPORTER", "otlp").split(",")
+    name = signal.name.upper()
+    asked = environ.get(f"OTEL_{name}_EXPORTER", signal.default).split(",")
     protocol = environ.get(
-        "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
+        f"OTEL_EXPORTER_OTLP_{name}_PROTOCOL",
         environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
     )
     names = {"otlp": _OTLP.get(protocol, protocol)}
@@ -46,15 +63,19 @@ def exporter_names(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     return () if "none" in stripped else tuple(names.get(n, n) for n in stripped)
 
 
-@lru_cache(maxsize=1)
-def load_exporters(names: tuple[str, ...]) -> tuple[Exporter, ...]:
+@lru_cache(maxsize=2)
+def load_exporters(
+    names: tuple[str, ...], signal: Signal = METRICS
+) -> tuple[Exporter, ...]:
     """Import the exporters; LookupError says what to do about one that is not there."""
-    found = {e.name: e for e in entry_points(group=_EXPORTER_GROUP)}
+    group = f"opentelemetry_{signal.name}_exporter"
+    found = {e.name: e for e in entry_points(group=group)}
     for name in names:
         if name not in found:
             message = (
-                f"there is no metrics exporter {name!r}; install the package that "
-                "has it, or change OTEL_METRICS_EXPORTER or OTEL_EXPORTER_OTLP_PROTOCOL"
+                f"there is no {signal.name} exporter {name!r}; install the package "
+                f"that has it, or change OTEL_{signal.name.upper()}_EXPORTER or "
+                "OTEL_EXPORTER_OTLP_PROTOCOL"
             )
             raise LookupError(message)
     return tuple(found[name].load() for name in names)
@@ -63,11 +84,14 @@ def load_exporters(names: tuple[str, ...]) -> tuple[Exporter, ...]:
 def prepare() -> None:
     """Import what `build` needs, before workers are forked; starts nothing."""
     try:
-        if _sdk() is not None:
-            load_exporters(exporter_names())
-        for name in exporter_names():
-            for module in _IMPORTED_LATE.get(name, ()):
-                import_module(module)
+        if _sdk() is None:
+            return
+        for signal in (METRICS, TRACES):
+            names = exporter_names(signal=signal)
+            load_exporters(names, signal)
+            for name in names:
+                for module in _IMPORTED_LATE.get(name, ()):
+                    import_module(module)
     except Exception:
         LOG.debug("keylag could not load its exporters yet", exc_info=True)
 
@@ -89,11 +113,10 @@ def build() -> MeterProvider | None:
     readers = [sdk["PeriodicExportingMetricReader"](e) for e in exporters]
     resource = sdk["Resource"].create({"service.instance.id": instance_id()})
     # The SDK's own shutdown at exit may wait 30 seconds for an endpoint.
-    provider: MeterProvider = sdk["MeterProvider"](
-        readers, resource=resource, shutdown_on_exit=False
-    )
-    Farewell(provider, environment.last_export_seconds())
-    return provider
+    provider = sdk["MeterProvider"](readers, resource=resource, shutdown_on_exit=False)
+    seconds = environment.last_export_seconds()
+    Farewell(partial(provider.shutdown, timeout_millis=seconds * 1000), seconds)
+    return cast("MeterProvider", provider)
 
 
 def _sdk() -> dict[str, Any] | None:

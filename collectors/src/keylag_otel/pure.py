@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any, Callable
 
-from keylag_otel.model import CELL_LIMIT
+from keylag_otel.model import CELL_LIMIT, EVENT_LIMIT
 
 Call = Callable[..., Any]
 
@@ -30,7 +30,8 @@ class Clock:
     ``at`` is the running cell; ``mark`` is when it was last booked.  ``counts``
     and ``tallies``, a number each, are what is counted beside time.  ``missed`` is the
     cache region that last had to compute a value, ``layer`` the layer of the
-    cache that is being asked.
+    cache that is being asked.  ``events`` is a list where the request may be
+    traced, else None; `keylag_otel.traces.events` says what is in it.
     """
 
     __slots__ = (
@@ -38,6 +39,7 @@ class Clock:
         "at",
         "auth_method",
         "counts",
+        "events",
         "layer",
         "mark",
         "method",
@@ -53,23 +55,28 @@ class Clock:
         self.tallies: dict[int, int] = {}
         self.missed: Any = None
         self.layer: Any = None
+        self.events: list[Any] | None = None
         self.route: str | None = None
         self.auth_method: str | None = None
         self.at = at
         self.mark = _Hooks.now()
 
-    def turn(self, cell: int) -> int:
-        """Book the time since the last turn, and let `cell` run; return what ran."""
-        moment = _Hooks.now()
+    def turn(self, cell: int, call: Any = None) -> int:
+        """Book the time since the last turn, and let `cell` run; return what ran.
+
+        With a `call` that is entered, without one the innermost is left.
+        """
+        self.book()
         before = self.at
-        self._cells[before] += moment - self.mark
-        self.mark = moment
         self.at = cell
+        self._write((self.mark, cell, call))
         return before
 
     def book(self) -> None:
         """Book the time since the last turn to the running cell."""
-        self.turn(self.at)
+        moment = _Hooks.now()
+        self._cells[self.at] += moment - self.mark
+        self.mark = moment
 
     def resume(self) -> None:
         """Leave out the time since the last turn, as spent elsewhere."""
@@ -78,6 +85,15 @@ class Clock:
     def tally(self, number: int, count: int = 1) -> None:
         """Add to a tally."""
         self.tallies[number] = self.tallies.get(number, 0) + count
+        self._write((None, number))
+
+    def note(self, name: str, value: Any) -> None:
+        """Write down what is known of the innermost call."""
+        self._write((name, value))
+
+    def _write(self, event: tuple[Any, ...]) -> None:
+        if self.events is not None and len(self.events) < EVENT_LIMIT:
+            self.events.append(event)
 
     def spent(self) -> dict[int, int]:
         """Return the nanoseconds of each cell that has any."""
@@ -121,24 +137,23 @@ def watch(  # noqa: C901, PLR0913, PLR0917 - one shape for all that is watched
         clock = active.get()
         if clock is None:
             return call(*args, **kwargs)
-        if before is not None:
-            tell(before, clock, args, kwargs)
         outside = clock.at
         inside = outside & keep | put
         if inside != outside:
-            clock.turn(inside)
+            clock.turn(inside, call)
+        if before is not None:
+            tell(before, clock, args, kwargs)
         try:
-            try:
-                result = call(*args, **kwargs)
-            finally:
-                if inside != outside:
-                    clock.turn(outside)
+            result = call(*args, **kwargs)
+            if after is not None:
+                tell(after, clock, args, result)
         except Exception as error:
             if failed is not None:
                 tell(failed, clock, error)
             raise
-        if after is not None:
-            tell(after, clock, args, result)
+        finally:
+            if inside != outside:
+                clock.turn(outside)
         return result
 
     return watched

@@ -10,6 +10,7 @@ from keylag_otel import sql_comment, telemetry
 from keylag_otel.clock import active, start
 from keylag_otel.ledger import LEDGER, Ledger
 from keylag_otel.server_timing import server_timing, whose
+from keylag_otel.traces import tracing
 from keylag_otel.wrappers import Call, fault
 
 StartResponse = Callable[..., Any]
@@ -69,6 +70,7 @@ class Measured:
             # The first statements are sent before Flask matches the route.
             clock.route = self._route(environ)
         active.set(clock)
+        token = tracing.entered(request.head)
         try:
             body = self._application(environ, request.start_response)
         except BaseException:
@@ -76,6 +78,7 @@ class Measured:
             raise
         finally:
             active.set(None)
+            tracing.left(token)
             if clock.route is None:
                 # Refused by a middleware, before Flask matched the route.
                 clock.route = self._route(environ)
@@ -96,6 +99,7 @@ class _Request:
         "_status",
         "_timing",
         "clock",
+        "head",
     )
 
     def __init__(
@@ -111,6 +115,7 @@ class _Request:
         self._status = 500  # what a server answers when nothing was started
         self._timing = timing
         self.clock = start(environ.get("REQUEST_METHOD", ""))
+        self.head = tracing.begin(environ, self.clock)
         self._finished = False
 
     def start_response(
@@ -133,9 +138,16 @@ class _Request:
         self._finished = True
         try:
             self.clock.book()
-            self._ledger.add(self.clock.method, self._status, self.clock)
+            if self.clock.events is None:
+                self._add()
+                return
+            with tracing.finished(self.head, self.clock, self._status):
+                self._add()
         except Exception:
             fault(self.finish)
+
+    def _add(self) -> None:
+        self._ledger.add(self.clock.method, self._status, self.clock)
 
 
 class _Body:

@@ -9,6 +9,7 @@ from typing import Any
 from keylag_otel import sql_comment
 from keylag_otel.clock import COUNTS, current
 from keylag_otel.tally import tally
+from keylag_otel.traces.attributes import DB_SYSTEM, DB_TEXT
 from keylag_otel.wrappers import Call, fault
 
 _STATEMENTS = COUNTS.index("sql_statements")
@@ -49,6 +50,7 @@ _TABLE = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"\w+")
+_NO_TABLE = "SELECT"  # FROM (SELECT ...
 
 #: By the number that MySQL and MariaDB give an error.
 _ERRORS = {
@@ -65,13 +67,20 @@ _KNOWN_LIMIT = 2048
 _known: dict[str, tuple[int, int]] = {}
 
 
-def table_class(statement: str) -> str:
-    """Return which part of Keystone a statement is for; `other` if none."""
-    names = {
+def tables_of(statement: str) -> list[str]:
+    """Return the tables that a statement names, each once, in their order."""
+    names = (
         name
         for first, more in _TABLE.findall(statement)
         for name in (first, *_NAME.findall(more))
-    }
+        if name != _NO_TABLE
+    )
+    return list(dict.fromkeys(names))
+
+
+def table_class(statement: str) -> str:
+    """Return which part of Keystone a statement is for; `other` if none."""
+    names = set(tables_of(statement))
     for part, tables in TABLE_CLASSES.items():
         if not names.isdisjoint(tables.split()):
             return part
@@ -100,6 +109,9 @@ def watch_statement(call: Call) -> Call:
         if clock is None:
             return call(self, cursor, statement, *args, **kwargs)
         clock.counts[_STATEMENTS] += 1
+        if clock.events is not None:
+            clock.note(DB_SYSTEM, self.name)
+            clock.note(DB_TEXT, statement)
         text = sql_comment.commented(statement, clock)
         try:
             result = call(self, cursor, text, *args, **kwargs)

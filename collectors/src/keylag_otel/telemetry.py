@@ -1,4 +1,4 @@
-"""The way out: metrics from each worker, by OpenTelemetry's own variables.
+"""The way out: metrics and traces from each worker, by OpenTelemetry's own variables.
 
 Nothing may be started before a server forks its workers: exporter threads do
 not survive a fork.  So each process starts its own, when it is told that it is
@@ -26,6 +26,7 @@ from keylag_otel.metering import (
     observe_ledger,
     observe_readings,
 )
+from keylag_otel.traces import tracing
 from keylag_otel.version import __version__
 
 LOG = logging.getLogger("keylag_otel")
@@ -51,7 +52,7 @@ def use(given: MeterProvider | None) -> None:
 
 
 def start_once_per_process() -> None:
-    """Start this process's metrics, once; never raises."""
+    """Start this process's metrics and traces, once; never raises."""
     pid = os.getpid()
     if _Process.pid == pid:
         return
@@ -68,6 +69,10 @@ def _start() -> None:
         _create_instruments(_meter())
     except Exception:
         LOG.warning("keylag measures, but cannot export metrics", exc_info=True)
+    try:
+        tracing.start()
+    except Exception:
+        LOG.warning("keylag cannot export traces", exc_info=True)
 
 
 def _meter() -> Meter:

@@ -70,7 +70,7 @@ def timed_context(phase: str, left: Note | None = None) -> Maker:
     def maker(call: Call) -> Call:
         @wraps(call)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            context = _TimedContext(call(*args, **kwargs), number)
+            context = _TimedContext(call, call(*args, **kwargs), number)
             if left is not None:
                 context.left = lambda clock: left(clock, args, kwargs)
             return context
@@ -83,9 +83,10 @@ def timed_context(phase: str, left: Note | None = None) -> Maker:
 class _TimedContext:
     """Runs a phase from before another context manager is entered until it is left."""
 
-    __slots__ = ("_clock", "_context", "_outside", "_phase", "left")
+    __slots__ = ("_call", "_clock", "_context", "_outside", "_phase", "left")
 
-    def __init__(self, context: Any, phase: int) -> None:
+    def __init__(self, call: Call, context: Any, phase: int) -> None:
+        self._call = call
         self._context = context
         self._phase = phase
         self._clock: Clock | None = None
@@ -96,7 +97,7 @@ class _TimedContext:
         clock = self._clock = current()
         if clock is None:
             return self._context.__enter__()
-        self._outside = clock.turn(clock.at & ~PHASE_MASK | self._phase)
+        self._outside = clock.turn(clock.at & ~PHASE_MASK | self._phase, self._call)
         try:
             return self._context.__enter__()
         except BaseException:

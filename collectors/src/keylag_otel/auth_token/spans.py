@@ -1,7 +1,7 @@
-"""Spans of authentication, for services that have a tracer provider.
+"""Spans of authentication, for services that trace.
 
-OpenTelemetry's API alone: without a provider there is no span, and nothing is
-sent to Keystone that was not sent before.  Nothing of a token, a URL or an
+Without Keylag's own traces or a global provider there is no span, and nothing
+is sent to Keystone that was not sent before.  Nothing of a token, a URL or an
 exception's text goes into a span.
 """
 
@@ -22,12 +22,15 @@ from opentelemetry.trace import (
 )
 
 from keylag_otel.instruments import METHOD
+from keylag_otel.traces import tracing
 from keylag_otel.version import __version__
 from keylag_otel.wrappers import Call, fault
 
 
 def tracer() -> Tracer | None:
-    """Return a tracer of the deployer's provider; None without one."""
+    """Return Keylag's own tracer, else one of the deployer's provider, else None."""
+    if tracing.Process.tracing is not None:
+        return tracing.Process.tracing.tracer
     provider = trace.get_tracer_provider()
     if isinstance(provider, ProxyTracerProvider):
         return None
@@ -49,7 +52,8 @@ def _around(headers: Mapping[str, str]) -> AbstractContextManager[Any]:
     """Return the span, below the service's own if that has one."""
     try:
         own = tracer()
-        if own is None:
+        if own is None or tracing.Process.tracing is not None:
+            # Keylag's own has a span of each step when the request is over.
             return nullcontext()
         known = trace.get_current_span().get_span_context().is_valid
         context = None if known else propagate.extract(headers)

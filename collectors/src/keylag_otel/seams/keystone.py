@@ -128,13 +128,13 @@ SEAMS = (
     Seam(
         "keystone.common.password_hashing",
         "check_password",
-        (timed("password_hash"), noted(note_check)),
+        (timed("password_hash", before=note_check),),
         expects=("password", "hashed"),
     ),
     Seam(
         "keystone.common.password_hashing",
         "hash_password",
-        (timed("password_hash"), noted_result(note_hash)),
+        (timed("password_hash", after=note_hash),),
     ),
     Seam(
         "keystone.token.token_formatters",

@@ -61,9 +61,9 @@ def _redis(site: Site) -> dict[str, str]:
 
 
 def export(site: Site) -> dict[str, str]:
-    """Return where metrics go; nowhere in a stack without a collector."""
+    """Return where telemetry goes; nowhere in a stack without a collector."""
     if "otlp" not in site.ports:
-        return {"OTEL_METRICS_EXPORTER": "none"}
+        return {"OTEL_METRICS_EXPORTER": "none", "OTEL_TRACES_EXPORTER": "none"}
     return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{site.address('otlp')}"}
 
 

@@ -1,4 +1,4 @@
-"""The OpenTelemetry Collector: what Keystone's workers push their metrics to."""
+"""The OpenTelemetry Collector: what Keystone's workers push metrics and traces to."""
 
 from pathlib import Path
 
@@ -6,14 +6,21 @@ from keylag.services.base import HOST, Ports, Service, Site, answers_http
 from keylag.state import DEPLOY
 
 CONFIG = DEPLOY / "otel-collector" / "config.yaml"
+TO_A_FILE = CONFIG.with_name("file.yaml")
 
 
-def _prepare(_: Site) -> None:
-    """Nothing to make: it keeps all it has in memory."""
+def traces_file(folder: Path) -> Path:
+    """Return where a stack keeps its traces: a line of OTLP's JSON for each batch."""
+    return folder / "traces" / "traces.jsonl"
+
+
+def _prepare(site: Site) -> None:
+    """Make the folder of the traces; the rest it keeps in memory."""
+    traces_file(site.folder).parent.mkdir(exist_ok=True)
 
 
 def _command(site: Site) -> list[str | Path]:
-    return [site.tools.otelcol, f"--config={CONFIG}"]
+    return [site.tools.otelcol, f"--config={CONFIG}", f"--config={TO_A_FILE}"]
 
 
 def _environment(site: Site) -> dict[str, str]:
@@ -21,6 +28,7 @@ def _environment(site: Site) -> dict[str, str]:
         "KEYLAG_OTELCOL_OTLP_LISTEN": site.address("otlp"),
         "KEYLAG_OTELCOL_METRICS_LISTEN": site.address("otel-collector-metrics"),
         "KEYLAG_OTELCOL_HEALTH_LISTEN": site.address("otel-collector-health"),
+        "KEYLAG_OTELCOL_TRACES_FILE": str(traces_file(site.folder)),
         "KEYLAG_OTELCOL_SELF_HOST": HOST,
         "KEYLAG_OTELCOL_SELF_PORT": str(site.ports["otel-collector-self"]),
     }

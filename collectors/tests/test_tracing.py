@@ -1,0 +1,194 @@
+"""Which requests are traced, and what their spans say; without a Keystone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace.sampling import DEFAULT_OFF, DEFAULT_ON
+from spans_of import Traces
+
+from keylag_otel import telemetry
+from keylag_otel.clock import current
+from keylag_otel.ledger import LEDGER
+from keylag_otel.request import Measured
+from keylag_otel.traces import events, tracing
+from keylag_otel.wrappers import timed
+
+TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+
+
+def caller(*, sampled: bool) -> dict[str, str]:
+    """Return what a request has from a caller who traces."""
+    return {"HTTP_TRACEPARENT": f"00-{TRACE}-{SPAN}-0{int(sampled)}"}
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(monkeypatch) -> Any:
+    monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
+    yield
+    tracing.use(None)
+    telemetry.use(None)
+    tracing.Process.tracing = None
+    LEDGER.reset()
+
+
+@timed("sql", "validate")
+def query() -> None:
+    """Stand for a call."""
+
+
+def called(environ: dict[str, str] | None = None, status: str = "200 OK") -> Any:
+    """Send a request; return the events that its clock had at the end."""
+    seen: list[Any] = []
+
+    def application(environ: Any, start_response: Any) -> list[bytes]:
+        query()
+        clock = current()
+        assert clock is not None
+        seen.append(clock.events)
+        clock.route = "/v3/users/<string:user_id>"
+        start_response(status, [])
+        return [b""]
+
+    request = {"REQUEST_METHOD": "GET", **(environ or {})}
+    Measured(application)(request, lambda *_: None)
+    return seen[0]
+
+
+def test_nothing_is_written_down_unless_it_is_asked_for() -> None:
+    telemetry.use(None)
+
+    assert called(caller(sampled=True)) is None
+
+
+@pytest.mark.parametrize(
+    ("sampler", "environ", "is_traced"),
+    [
+        (DEFAULT_OFF, {}, False),
+        (DEFAULT_ON, {}, True),
+        (DEFAULT_OFF, caller(sampled=True), True),
+        (DEFAULT_ON, caller(sampled=False), False),
+    ],
+)
+def test_the_sampler_decides_at_the_head(sampler, environ, is_traced) -> None:
+    traces = Traces(sampler)
+
+    events = called(environ)
+
+    assert (events is not None) is is_traced
+    assert [span["name"] for span in traces.taken()] == [
+        "GET /v3/users/{user_id}",
+        "query",
+    ] * is_traced
+
+
+@pytest.mark.parametrize(("seconds", "is_traced"), [("0", True), ("1000", False)])
+@pytest.mark.parametrize("environ", [{}, caller(sampled=False)])
+def test_a_slow_request_is_kept(monkeypatch, seconds, is_traced, environ) -> None:
+    monkeypatch.setenv("KEYLAG_TRACE_SLOW_SECONDS", seconds)
+    traces = Traces(DEFAULT_OFF)
+
+    called(environ)
+
+    assert len(traces.taken()) == 2 * is_traced
+
+
+def test_the_request_is_below_the_callers_span() -> None:
+    traces = Traces(DEFAULT_OFF)
+
+    called(caller(sampled=True))
+
+    request, inner = traces.taken()
+    assert f"{request['trace']:032x}" == f"{inner['trace']:032x}" == TRACE
+    assert f"{request['parent']:016x}" == SPAN
+    assert inner["parent"] == request["id"]
+
+
+def test_the_request_is_below_a_span_that_is_current_already() -> None:
+    traces = Traces(DEFAULT_ON)
+    provider = tracing.Process.given
+    with provider.get_tracer("outer").start_as_current_span("outer"):
+        called(caller(sampled=True))
+
+    _, request, _ = traces.taken()
+    assert f"{request['trace']:032x}" != TRACE
+
+
+def test_a_request_says_what_it_was_and_how_it_ended() -> None:
+    traces = Traces(DEFAULT_ON)
+
+    called(status="503 Service Unavailable")
+
+    request, inner = traces.taken()
+    assert (request["kind"], request["status"]) == ("SERVER", "ERROR")
+    assert request["attributes"] == {
+        "http.request.method": "GET",
+        "http.route": "/v3/users/{user_id}",
+        "http.response.status_code": 503,
+        "error.type": "503",
+        "keystone.phase": "wsgi",
+        "keystone.operation": "other",
+    }
+    assert inner["attributes"] == {
+        "code.function.name": f"{__name__}.query",
+        "keystone.phase": "sql",
+        "keystone.operation": "validate",
+    }
+
+
+def test_a_request_with_more_events_than_are_kept_says_so(monkeypatch) -> None:
+    monkeypatch.setattr(events, "EVENT_LIMIT", 1)
+    traces = Traces(DEFAULT_ON)
+
+    called()
+
+    assert traces.taken()[0]["attributes"]["keystone.trace.cut"] is True
+
+
+def test_a_traced_request_is_an_exemplar_of_its_duration() -> None:
+    reader = InMemoryMetricReader()
+    traces = Traces(DEFAULT_OFF)
+    telemetry.use(MeterProvider([reader]))
+    called()
+    called(caller(sampled=True))
+
+    found = {
+        exemplar.trace_id
+        for resource in reader.get_metrics_data().resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+        if metric.name == "http.server.request.duration"
+        for point in metric.data.data_points
+        for exemplar in point.exemplars
+    }
+    assert found == {traces.taken()[0]["trace"]} == {int(TRACE, 16)}
+
+
+def test_an_exporter_that_does_not_exist_is_said_and_requests_go_on(
+    monkeypatch, caplog
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "nonsense")
+    telemetry.use(None)
+
+    assert called(caller(sampled=True)) is None
+    assert "there is no traces exporter 'nonsense'" in caplog.text
+
+
+def test_a_tracer_that_fails_changes_nothing(monkeypatch) -> None:
+    traces = Traces(DEFAULT_ON)
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise ValueError
+
+    for name in ("tree", "_parent"):
+        monkeypatch.setattr(tracing, name, fail)
+        called()
+
+    assert traces.taken() == []
+    assert not trace.get_current_span().get_span_context().is_valid
+    assert sum(count for count, _ in LEDGER.count("cache_calls")) == 0
+    assert sum(count for count, _ in LEDGER.tallied("faults")) == 2

@@ -1,11 +1,14 @@
 """The small service: auth_token in front, a real Keystone behind it, seen from both."""
 
 import time
+from typing import Any
 
 import pytest
 import requests
+from collected import attribute, spans
 from traffic import ask
 
+from keylag.cloud import connect
 from keylag.commands.common import addresses
 from keylag.jtl import Sample
 from keylag.services.service import NAME, THREADS
@@ -14,6 +17,11 @@ from keylag.stack import Stack
 pytestmark = pytest.mark.stack
 
 PROMETHEUS_SECONDS = 60
+TRACE, CLIENT = "6b8aa5a2d2c872e8321cf37308d69df2", "051581bf3cb55c13"
+BETWEEN = {2, 3}
+"""The kinds of spans between processes: a server's and a client's."""
+WAY = ["keystone GET", "keylag-service GET", "keylag-service GET", "client"]
+"""Upwards from a statement: who serves, who asks it, who serves that one, who asks."""
 JUDGED = "keystone_auth_token_validations_total"
 SEEN_BY_KEYSTONE = f'sum(keystone_token_validations_total{{keystone_caller="{NAME}"}})'
 
@@ -59,3 +67,32 @@ def test_every_token_is_judged_once(stack: Stack, called: list[Sample]) -> None:
     assert sum(judged.values()) == calls
     assert tokens <= judged["online",] <= tokens * THREADS
     assert ask(stack, SEEN_BY_KEYSTONE)[()] == judged["online",]
+
+
+def test_one_trace_runs_from_the_client_to_the_statements(stack: Stack) -> None:
+    """The service, its call to Keystone, Keystone and its SQL are below the client."""
+    token = connect(stack.admin()).auth_token
+    traceparent = f"00-{TRACE}-{CLIENT}-01"
+    headers = {"X-Auth-Token": token, "traceparent": traceparent}
+    requests.get(stack.url("service"), headers=headers, timeout=30)
+    deadline = time.monotonic() + PROMETHEUS_SECONDS
+    ways: list[list[str]] = []
+    while WAY not in ways and time.monotonic() < deadline:
+        time.sleep(0.2)
+        found = {span["spanId"]: span for span in spans(stack, TRACE)}
+        statements = [s for s in found.values() if attribute(s, "db.query.text")]
+        ways = [_way_up(found.get(s["parentSpanId"]), found) for s in statements]
+
+    assert WAY in ways
+
+
+def _way_up(span: dict[str, Any] | None, by_id: dict[str, dict[str, Any]]) -> list[str]:
+    """Return whose the spans between processes are, from this one upwards."""
+    way = []
+    while span:
+        if int(span["kind"]) in BETWEEN:
+            way.append(f"{span['service']} {span['name'].partition(' ')[0]}")
+        if span["parentSpanId"] == CLIENT:
+            way.append("client")
+        span = by_id.get(span["parentSpanId"])
+    return way

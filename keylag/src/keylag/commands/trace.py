@@ -51,7 +51,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
             message = f"Set {KEY_VARIABLE} and {PLACE_VARIABLE} to what Keystone has."
             raise TraceError(message)
         sent = whom.send(kind)
-        found = analysis.of_trace(sources.read(whom.place, sent.trace_id))
+        found = analysis.of_trace(sources.read_whole(whom.place, sent.trace_id))
         with suppress(BadServerTimingError):  # most Keystones do not send it
             found = analysis.joined(found, parse(sent.exchange.server_timing))
     show(found, form, page)

@@ -1,6 +1,8 @@
 """Where traces are kept: one file for each kind of place, one function in each."""
 
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +25,25 @@ SOURCES: Final[Mapping[str, Read]] = {
     "jaeger+https": jaeger.read,
 }
 """By the part of a place's address before ://; what has none is a file."""
+
+PATIENCE_SECONDS: Final = 10.0
+"""How long a trace may take to arrive where it is kept, after the answer."""
+
+
+def read_whole(place: str, trace_id: str) -> Trace:
+    """Read a trace that is still arriving, once its roots have ended.
+
+    Points are sent when a request is over, so the answer may be here before them.
+    After a while it is given as it is then; raises TraceError as `read` does.
+    """
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        with suppress(TraceError):
+            found = read(place, trace_id)
+            if all(root.end > root.start for root in found.spans):
+                return found
+        time.sleep(0.1)
+    return read(place, trace_id)
 
 
 def read(place: str, trace_id: str = "") -> Trace:

@@ -1,0 +1,26 @@
+"""The spans that the stack's Collector has written into its file."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from keylag.services.otel_collector import traces_file
+from keylag.stack import Stack
+
+
+def spans(stack: Stack, trace: str) -> Iterator[dict[str, Any]]:
+    """Return the spans of a trace that the Collector has written."""
+    file = traces_file(stack.folder)
+    lines = file.read_text().splitlines() if file.exists() else []
+    for line in lines:
+        for resource in json.loads(line)["resourceSpans"]:
+            for scope in resource["scopeSpans"]:
+                for span in scope["spans"]:
+                    if span["traceId"] == trace:
+                        yield {**span, "service": attribute(resource["resource"])}
+
+
+def attribute(span: dict[str, Any], name: str = "service.name") -> Any:
+    """Return the text of an attribute of a span or a resource, None without it."""
+    found = (each["value"] for each in span["attributes"] if each["key"] == name)
+    return next((next(iter(value.values())) for value in found), None)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from traffic import Sent, call_service, call_service_once, send_all
+from traffic import Sent, call_service, send_all, wake_service
 
 from keylag.demo import CLOUD
 from keylag.jtl import Sample
@@ -33,7 +33,7 @@ def sent(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Sent:
 
     The service is called before: what grows from nothing has no rate yet.
     """
-    call_service_once(stack)
+    wake_service(stack)
     return send_all(stack, RUN, tmp_path_factory.mktemp("load"))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import requests
 from collected import attribute, spans
-from traffic import ask
+from traffic import WAKING_CALLS, ask
 
 from keylag.cloud import connect
 from keylag.commands.common import addresses
@@ -51,13 +51,13 @@ def test_each_call_tells_what_went_to_authentication(called: list[Sample]) -> No
 
 
 def test_every_token_is_judged_once(stack: Stack, called: list[Sample]) -> None:
-    """Offline and online together are the calls, and the one before them.
+    """Offline and online together are the calls, and those before them.
 
     A token is asked about once by each of those who find at the same time that it
     is not cached.  What is online is what Keystone has counted of this caller.
     """
     by_kind = f"sum by (keystone_auth_token_validation) ({JUDGED})"
-    calls, tokens = len(called) + 1, 3 + 1
+    calls, tokens = len(called) + WAKING_CALLS, 3 + 1
     deadline = time.monotonic() + PROMETHEUS_SECONDS
     judged: dict[tuple[str, ...], float] = {}
     while sum(judged.values()) < calls and time.monotonic() < deadline:

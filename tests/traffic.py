@@ -64,12 +64,19 @@ def _send(stack: Stack, name: str, chosen: dict[str, str], out: Path) -> list[Sa
     return samples
 
 
-def call_service_once(stack: Stack) -> None:
-    """Call the service as the administrator, so that its counters begin."""
+WAKING_CALLS = 2
+
+
+def wake_service(stack: Stack) -> None:
+    """Call the service as the administrator, so that all its counters begin.
+
+    Once with a token that its cache does not know, and once with one that it does.
+    """
     token = connect(stack.admin()).session.get_token()
     headers = {"X-Auth-Token": str(token)}
-    answer = requests.get(stack.url("service"), headers=headers, timeout=60)
-    assert answer.status_code == requests.codes.ok
+    for _ in range(WAKING_CALLS):
+        answer = requests.get(stack.url("service"), headers=headers, timeout=60)
+        assert answer.status_code == requests.codes.ok
 
 
 def call_service(stack: Stack, out: Path) -> list[Sample]:

@@ -52,11 +52,19 @@ def test_provisioning_gets_all_that_it_asks_the_environment_for() -> None:
 
 
 def test_the_dashboards_are_those_that_are_generated() -> None:
-    """Six of them, each with the uid that links use."""
+    """Each has the uid that links use."""
     files = Path(ENVIRONMENT["KEYLAG_DASHBOARDS"]).glob("*.json")
     uids = {json.loads(file.read_text(encoding="utf-8"))["uid"] for file in files}
 
-    names = ("tokens", "sql", "cache", "revocation", "workers", "experiment")
+    names = (
+        "tokens",
+        "sql",
+        "cache",
+        "revocation",
+        "workers",
+        "services",
+        "experiment",
+    )
     assert uids == {f"keylag-{name}" for name in names}
 
 

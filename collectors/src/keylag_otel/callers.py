@@ -38,6 +38,7 @@ def note_caller(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     del args, kwargs
     from flask import request  # noqa: PLC0415 - only inside Keystone
 
-    # Rendered already, to find out whether it may ask.
-    token = request.environ[_AUTH_CONTEXT]["token"]
-    clock.tally(tally("validations", caller_of(token.user["name"])))
+    # Rendered already, to find out whether it may ask; it may have none.
+    token = request.environ.get(_AUTH_CONTEXT, {}).get("token")
+    if token is not None:
+        clock.tally(tally("validations", caller_of(token.user["name"])))

@@ -95,7 +95,7 @@ class Processes:
     def _start_one(self, cache: str, name: str, arms: int, hash_seed: int) -> Worker:
         arm = ARMS[name]
         options = {**COMMON, **CACHES[cache], **arm.environment}
-        export_ms = EXPORT_SECONDS * 1000 // arms
+        export_ms = EXPORT_SECONDS * 1000 * arms
         environment = {
             **self._servers.environment(name, options, export_ms),
             "KEYLAG_BENCH_PASSWORD": self._servers.password,

@@ -2,7 +2,7 @@
 
 In each restart, for each cache in random order: a fresh process per arm, some calls
 of every workload that do not count, then the blocks.  A block runs every workload
-in random order, and in each the arms take turns call by call, in random order again.
+in random order, and in each the arms take turns of some 50 ms, in random order again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -111,15 +111,15 @@ class Schedule:
         self, restart: int, block: int, workload: Workload, choice: Random
     ) -> None:
         spent = {arm: [0.0, 0.0] for arm in self.plan.arms}
-        for _ in range(workload.requests):
+        turns = -(-workload.requests // workload.turn)
+        for _ in range(turns):
             for arm in shuffled(choice, self.plan.arms):
-                sample = self.executor.run(arm, workload.call, 1)
+                sample = self.executor.run(arm, workload.call, workload.turn)
                 spent[arm][0] += sample.cpu_seconds
                 spent[arm][1] += sample.wall_seconds
+        requests = turns * workload.turn
         for arm, (cpu, wall) in spent.items():
-            self.keep(
-                Row(workload.name, restart, block, arm, workload.requests, cpu, wall)
-            )
+            self.keep(Row(workload.name, restart, block, arm, requests, cpu, wall))
 
     def _counted(self, workload: Workload, arm: str) -> Counted:
         """Count what a few requests make; a first one says where counting starts."""

@@ -145,18 +145,25 @@ def break_our_notes() -> None:
     """Let what Keylag does beside the calls raise, with all that it was given."""
     from keylag_otel import authentication, cache_layers, revocation, statements
 
-    def fail(*args: Any) -> Any:
-        message = f"could not make sense of {args!r}, {[vars_of(a) for a in args]}"
-        raise ValueError(message)
-
-    for module, name in (
+    break_all(
         (authentication, "algorithm_of"),
         (authentication, "_reason"),
         (revocation, "kind_of"),
         (statements, "_tallies"),
-    ):
-        setattr(module, name, fail)
+    )
     cache_layers._NOTES.update(dict.fromkeys(cache_layers._NOTES, fail))
+
+
+def break_all(*places: tuple[Any, str]) -> None:
+    """Let these functions of modules raise."""
+    for module, name in places:
+        setattr(module, name, fail)
+
+
+def fail(*args: Any, **kwargs: Any) -> Any:
+    told = f"{args!r}, {kwargs!r}, {[vars_of(a) for a in args]}"
+    message = f"could not make sense of {told}"
+    raise ValueError(message)
 
 
 def vars_of(thing: Any) -> Any:

@@ -15,7 +15,7 @@ from werkzeug.test import EnvironBuilder
 
 from keylag_otel import tally
 from keylag_otel.clock import COUNTS, Clock
-from keylag_otel.ledger import LEDGER
+from keylag_otel.ledger import LEDGER, Ledger
 from keylag_otel.model import CELLS
 
 _NS_PER_SECOND = 1e9
@@ -96,19 +96,25 @@ def booked(clock: Clock, status: int) -> Booked:
     )
 
 
+def kept_beside(ledger: Ledger) -> list[Booked]:
+    """Return a list that gets what is added to a ledger from now on."""
+    finished: list[Booked] = []
+    add = ledger.add
+
+    def add_and_keep(method: str, status: int, clock: Clock) -> None:
+        add(method, status, clock)
+        finished.append(booked(clock, status))
+
+    ledger.add = add_and_keep  # type: ignore[method-assign]
+    return finished
+
+
 class Keystone:
     """Keystone's application in this process, and each request it has finished."""
 
     def __init__(self, application: Any) -> None:
         self.application = application
-        self.finished: list[Booked] = []
-        add = LEDGER.add
-
-        def add_and_keep(method: str, status: int, clock: Clock) -> None:
-            add(method, status, clock)
-            self.finished.append(booked(clock, status))
-
-        LEDGER.add = add_and_keep  # type: ignore[method-assign]
+        self.finished = kept_beside(LEDGER)
 
     def call(
         self,

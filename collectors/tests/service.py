@@ -17,12 +17,11 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
-from keystone_client import Booked, Keystone, booked, environ_of
+from keystone_client import Booked, Keystone, environ_of, kept_beside
 from keystone_site import PASSWORD
 from servers import free_port, program
 
 from keylag_otel.auth_token.recording import SERVED
-from keylag_otel.clock import Clock
 
 _PATIENCE_SECONDS = 20
 
@@ -66,14 +65,7 @@ class Service:
         from keystonemiddleware.auth_token import AuthProtocol
 
         self.application = AuthProtocol(_answer, {**authtoken(url), **options})
-        self.finished: list[Booked] = []
-        add = SERVED.add
-
-        def add_and_keep(method: str, status: int, clock: Clock) -> None:
-            add(method, status, clock)
-            self.finished.append(booked(clock, status))
-
-        SERVED.add = add_and_keep  # type: ignore[method-assign]
+        self.finished = kept_beside(SERVED)
 
     def call(self, token: str | None = None, **headers: str) -> Answer:
         """Send a request as a WSGI server does; return what came and was booked.

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 import pytest
-from canaries import Canaries, Output
+from canaries import Canaries, Output, break_all
 from keystone_client import Keystone, password
 from keystone_site import PASSWORD, Site
 from service import Service, listed
@@ -58,17 +58,12 @@ def break_our_notes() -> None:
     """Let what Keylag does beside the calls raise, with all that it was given."""
     from keylag_otel.auth_token import calls, notes, spans
 
-    def fail(*args: Any, **kwargs: Any) -> Any:
-        message = f"could not make sense of {args!r}, {kwargs!r}"
-        raise ValueError(message)
-
-    for module, name in (
+    break_all(
         (calls, "record"),
         (notes, "record"),
         (notes, "_judged"),
         (spans, "tracer"),
-    ):
-        setattr(module, name, fail)
+    )
 
 
 def drive(keystone: Keystone, memcached: int) -> Seen:

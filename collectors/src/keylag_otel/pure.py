@@ -1,8 +1,8 @@
 """What runs a hundred times in a request, in Python.
 
-``_watch.c`` is the same in C, and is used instead where it could be compiled:
-there a watched call costs a seventh.  What is said here holds for both, and
-both pass the same tests.
+``_watch.c`` is the same in C, and is used instead where it could be compiled,
+since it costs less.  What is said here holds for both, and both pass the same
+tests.
 """
 
 from __future__ import annotations

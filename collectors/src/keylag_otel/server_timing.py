@@ -23,18 +23,16 @@ def _entry(name: str, nanoseconds: int) -> str:
 
 def server_timing(clock: Clock) -> str:
     """Return the header's value for what the clock has booked so far."""
+    cells = clock.spent()
     blocks = dict.fromkeys(BLOCKS, 0)
-    for cell, nanoseconds in clock.spent().items():
+    for cell, nanoseconds in cells.items():
         blocks[BLOCK_OF_CELL[cell]] += nanoseconds
     return ", ".join(
         [
             _entry("total", clock.wall_ns),
             *(_entry(block, spent) for block, spent in blocks.items()),
             *(f"{name};desc={count}" for name, count in zip(COUNTS, clock.counts)),
-            *(
-                _entry(".".join(CELLS[cell]), spent)
-                for cell, spent in clock.spent().items()
-            ),
+            *(_entry(".".join(CELLS[cell]), spent) for cell, spent in cells.items()),
         ]
     )
 

@@ -1,4 +1,4 @@
-"""What the commands on a stack share: their folder option and how errors show."""
+"""What the commands on a stack share: options, and how errors show."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,6 +36,18 @@ def stack_folder_option(function: Function) -> Function:
         show_default="$KEYLAG_STATE/stack, or .keylag/stack in the checkout",
         help="The stack's folder: its data, logs, ports and passwords.",
     )(function)
+
+
+def output_option(what: str = "What is printed.") -> Callable[[Function], Function]:
+    """Add `--output`, a table for readers or JSON for programs; as `form`."""
+    return click.option(
+        "--output",
+        "form",
+        type=click.Choice(["table", "json"]),
+        default="table",
+        show_default=True,
+        help=what,
+    )
 
 
 @contextmanager

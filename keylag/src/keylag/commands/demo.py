@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 
 from keylag import demo, sql_sides
-from keylag.commands.common import addresses, explained
+from keylag.commands.common import addresses, explained, output_option
 from keylag.report import render_terminal
 from keylag.stack import Stack
 from keylag.state import CHECKOUT, state_folder
@@ -29,14 +29,7 @@ from keylag.tools import Tools
     show_default="out/demo",
     help="Where breakdown.json, report.html and the samples are left.",
 )
-@click.option(
-    "--output",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="What is printed at the end.",
-)
+@output_option("What is printed at the end.")
 def command(out: Path, form: str, *, keep: bool) -> None:
     """Measure real token calls and show where their time goes.
 

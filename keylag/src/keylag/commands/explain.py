@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
-from keylag.commands.common import explained, stack_folder_option
+from keylag.commands.common import explained, output_option, stack_folder_option
 from keylag.server_timing import BadServerTimingError, parse
 from keylag.services.redis import KEY_VARIABLE
 from keylag.stack import Stack
@@ -39,21 +39,13 @@ def call_options(function: Function) -> Function:
 
 def shown_options(function: Function) -> Function:
     """Add `--output` and `--html`, how an explanation is shown."""
-    form = click.option(
-        "--output",
-        "form",
-        type=click.Choice(["table", "json"]),
-        default="table",
-        show_default=True,
-        help="What is printed.",
-    )
     page = click.option(
         "--html",
         "page",
         type=click.Path(dir_okay=False, path_type=Path),
         help="Also leave a page with a flame graph and all statements.",
     )
-    return form(page(function))
+    return output_option()(page(function))
 
 
 @click.command("explain")

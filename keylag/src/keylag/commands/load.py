@@ -12,7 +12,7 @@ from rich.console import Console
 
 from keylag import jmeter, jtl, plans, target
 from keylag.breakdown import Run, break_down, named
-from keylag.commands.common import explained, stack_folder_option
+from keylag.commands.common import explained, output_option, stack_folder_option
 from keylag.report import render_terminal, write_html
 from keylag.sending import send
 from keylag.stack import Stack
@@ -45,14 +45,7 @@ INTERRUPTED: Final = 130
     type=click.Path(file_okay=False, path_type=Path),
     help="Where samples and report are left.  [default: out/load/PLAN]",
 )
-@click.option(
-    "--output",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="What is printed.",
-)
+@output_option()
 @stack_folder_option
 def command(  # noqa: PLR0913, PLR0917 - one for each option
     plan_name: str,

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from keylag.commands.common import stack_folder_option
+from keylag.commands.common import output_option, stack_folder_option
 from keylag.status import ProcessStatus, stack_status
 
 SHOWN = {
@@ -22,15 +22,9 @@ NOT_ALL_HEALTHY = 1
 
 
 @click.command("status")
-@click.option(
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="json is for scripts: a list with one object per service.",
-)
+@output_option("json is for scripts: a list with one object per service.")
 @stack_folder_option
-def command(output: str, folder: Path) -> None:
+def command(form: str, folder: Path) -> None:
     """Show each process of the stack, its ports and whether it answers.
 
     Ends with code 0 if every service answers, else with 1.
@@ -40,7 +34,7 @@ def command(output: str, folder: Path) -> None:
       keylag status --output json
     """  # noqa: D301 - click reads a backspace
     statuses = stack_status(folder)
-    if output == "json":
+    if form == "json":
         click.echo(json.dumps([as_dict(status) for status in statuses], indent=2))
     else:
         console = Console()

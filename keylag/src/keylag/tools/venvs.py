@@ -3,7 +3,8 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -71,40 +72,40 @@ def keystone_version(release: str = NEWEST) -> str:
     return found[1]
 
 
-def _maker(lock: str, package: str) -> Callable[[Build], None]:
-    return lambda build: fill(build, build.folder, lock, (package,))
-
-
 ADVICE = (
     "The packages come from the index that pip and uv are configured to use. "
     "Check that it can be reached, then run `make setup` again."
 )
 
 
-def _keystone(name: str, lock: str, purpose: str, command: str) -> Tool:
+def _with_collectors(
+    name: str, lock: str, purpose: str, program: str, command: str = "make setup"
+) -> Tool:
+    """Return an environment of a lock file and the collectors."""
     return Tool(
         name=name,
         purpose=purpose,
         inputs=(lock, *COLLECTORS),
-        program="bin/keystone-manage",
-        make=_maker(lock, "collectors"),
+        program=program,
+        make=lambda build: fill(build, build.folder, lock, ("collectors",)),
         advice=ADVICE,
         command=command,
     )
 
 
+_keystone = partial(_with_collectors, program="bin/keystone-manage")
+
 KEYSTONE = _keystone(
     "keystone",
     "locks/keystone.txt",
     "Keystone with uWSGI and the collectors",
-    "make setup",
 )
 KEYSTONES: Mapping[str, Tool] = {
     "2026.1": _keystone(
         "keystone-2026.1",
         "locks/keystone-2026.1.txt",
         "Keystone 2026.1, for experiments",
-        "./setup.sh --with keystone-2026.1",
+        command="./setup.sh --with keystone-2026.1",
     ),
     NEWEST: KEYSTONE,
 }
@@ -113,14 +114,7 @@ KEYSTONES: Mapping[str, Tool] = {
 
 def collectors_tests(name: str, lock: str, purpose: str) -> Tool:
     """Return an environment of Keystone's libraries that tests collectors."""
-    return Tool(
-        name=name,
-        purpose=purpose,
-        inputs=(lock, *COLLECTORS),
-        program="bin/pytest",
-        make=_maker(lock, "collectors"),
-        advice=ADVICE,
-    )
+    return _with_collectors(name, lock, purpose, "bin/pytest")
 
 
 COLLECTORS_TESTS = collectors_tests(
@@ -133,5 +127,5 @@ BENCH = _keystone(
     "bench",
     "locks/bench.txt",
     "Keystone with every instrumentation that `make bench` compares",
-    "./setup.sh --with bench",
+    command="./setup.sh --with bench",
 )

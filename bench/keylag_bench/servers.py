@@ -74,8 +74,10 @@ class Servers:
             "sink": f"http://{HOST}:{self.sink_port}",
         }
         filled = {key: value.format_map(places) for key, value in options.items()}
-        site = site_of(self._stack, self.sink_port, filled)
-        return site.environment(f"bench-{arm}", keystone.SERVICE.environment(site))
+        site = site_of(self._stack, self.sink_port)
+        return site.environment(
+            f"bench-{arm}", {**keystone.configuration(site), **filled}
+        )
 
     def forget(self) -> None:
         """Empty the caches."""
@@ -110,14 +112,14 @@ def ask(port: int, question: bytes, end: bytes) -> str:
     return answer.decode()
 
 
-def site_of(stack: Stack, endpoint: int, environment: Mapping[str, str]) -> Site:
+def site_of(stack: Stack, endpoint: int) -> Site:
     """Return the site of a Keystone whose public endpoint nobody calls."""
     ports = {service.name: stack.port(service.name) for service in SERVICES}
     return Site(
         folder=stack.folder,
         tools=stack.tools,
-        options=StackOptions(environment=environment),
-        ports={**ports, "keystone": endpoint, "otlp": endpoint},
+        options=StackOptions(),
+        ports={**ports, "keystone": endpoint},
         secrets=load_secrets(stack.data),
     )
 
@@ -128,10 +130,10 @@ def fill(stack: Stack) -> None:
     `keystone-manage bootstrap` hashes a password only when it differs from the one
     it finds, so another one goes first.
     """
-    site = site_of(stack, stack.port("mariadb"), COMMON)
+    site = site_of(stack, stack.port("mariadb"))
     keystone.SERVICE.prepare(site)
     program = stack.tools.keystone / "bin" / "keystone-manage"
-    environment = keystone.SERVICE.environment(site)
+    environment = {**keystone.configuration(site), **COMMON}
     for password in (secrets.token_urlsafe(), site.secrets.admin):
         site.once(
             "keystone",

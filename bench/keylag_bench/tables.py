@@ -12,7 +12,6 @@ CONTROL = "bare_again"
 
 _SIGNING_KEY = "keylag-bench"
 _KEYLAG = {
-    "KEYLAG_SERVER_TIMING": "false",
     "OTEL_METRICS_EXPORTER": "otlp",
     "OTEL_METRIC_EXPORT_INTERVAL": "{export_ms}",
 }
@@ -94,6 +93,7 @@ COMMON: Mapping[str, str] = {
     # Password hashing is made cheap, or it would hide what is measured.
     "OS_IDENTITY__PASSWORD_HASH_ROUNDS": "4",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "{sink}",
+    "OS_PROFILER__ENABLED": "false",
 }
 """What every arm runs with."""
 

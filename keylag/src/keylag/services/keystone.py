@@ -30,7 +30,7 @@ def _keys(site: Site) -> Path:
     return site.data / "keystone"
 
 
-def _configuration(site: Site) -> dict[str, str]:
+def configuration(site: Site) -> dict[str, str]:
     """Return what oslo.config reads from the environment, in its own names."""
     return {
         "OS_KEYSTONE_CONFIG_DIR": str(CONFIG_FOLDER),
@@ -75,7 +75,7 @@ def telemetry() -> dict[str, str]:
 
 def _environment(site: Site) -> dict[str, str]:
     return {
-        **_configuration(site),
+        **configuration(site),
         **telemetry(),
         **export(site),
         "KEYLAG_UWSGI_LISTEN": site.address("keystone"),
@@ -93,7 +93,7 @@ def _prepare(site: Site) -> None:
     if done.exists():
         return
     environment = {
-        **_configuration(site),
+        **configuration(site),
         "OS_BOOTSTRAP_PASSWORD": site.secrets.admin,
         "PATH": f"{site.tools.keystone / 'bin'}:{os.environ.get('PATH', os.defpath)}",
     }

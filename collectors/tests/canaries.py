@@ -150,8 +150,9 @@ def break_our_notes() -> None:
         (authentication, "_reason"),
         (revocation, "kind_of"),
         (statements, "_tallies"),
+        (cache_layers, "note_set"),
+        (cache_layers, "note_deleted"),
     )
-    cache_layers._NOTES.update(dict.fromkeys(cache_layers._NOTES, fail))
 
 
 def break_all(*places: tuple[Any, str]) -> None:

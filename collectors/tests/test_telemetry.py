@@ -10,7 +10,7 @@ from fake_time import FakeTime
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from keylag_otel import provider, telemetry
+from keylag_otel import environment, provider, telemetry
 from keylag_otel.clock import Clock, read_with, start
 from keylag_otel.ledger import LEDGER, route_template
 from keylag_otel.model import cell_of
@@ -131,3 +131,16 @@ def test_no_exporter_means_no_provider(monkeypatch) -> None:
 )
 def test_routes_are_templates_in_the_form_of_the_conventions(rule, template) -> None:
     assert route_template(rule) == template
+
+
+@pytest.mark.parametrize(
+    ("preference", "is_delta"),
+    [("", False), ("Cumulative", False), ("delta", True), ("LowMemory", True)],
+)
+def test_an_endpoint_may_want_what_was_added_only(
+    preference, is_delta, monkeypatch
+) -> None:
+    name = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
+    monkeypatch.setenv(name, preference)
+
+    assert environment.wants_deltas() is is_delta

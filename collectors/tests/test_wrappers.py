@@ -6,6 +6,7 @@ import gc
 import inspect
 import sys
 import threading
+import types
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -324,3 +325,113 @@ def test_counts_add_up_and_survive_what_is_no_number(running) -> None:
 
     assert running.tallies == {7: 6}
     assert running.counts == [0, 2]
+
+
+def test_more_tallies_than_most_requests_have_are_all_kept(running) -> None:
+    numbers = range(0, 4000, 13)
+    for number in numbers:
+        running.tally(number, number)
+    running.tally(26)
+
+    assert running.tallies == {number: number + (number == 26) for number in numbers}
+
+
+class Asked:
+    """Something with a layer, and the tallies of that as numbers."""
+
+    _keylag_layer = types.SimpleNamespace(hit=1, miss=2, received=3)
+
+    def get(self, key: str) -> Any:
+        if isinstance(key, Exception):
+            raise key
+        return key
+
+
+NO_VALUE = object()
+
+
+@pytest.fixture
+def asked(half, running) -> Iterator[Asked]:
+    """Something whose layer is watched as a backend of the cache is."""
+    failed = []
+    kind = type("Kind", (Asked,), {"failed": failed})
+    kind.get = half.asked(
+        Asked.get,
+        1,
+        half.got(NO_VALUE),
+        lambda clock, error: failed.append((clock.layer, error)),
+    )
+    yield kind()
+    assert running.layer is None
+
+
+def test_what_was_asked_is_counted_by_what_it_found(asked, running) -> None:
+    found = ["value", NO_VALUE, None, b"12345", ["value", NO_VALUE, b"1"]]
+
+    assert [asked.get(key) for key in found] == found
+    assert running.tallies == {1: 4, 2: 3, 3: 6}
+    assert running.counts == [0, 5]
+
+
+def test_what_asks_itself_is_one_call(asked, half, running) -> None:
+    class Outer(type(asked)):
+        get_multi = half.asked(
+            lambda self, keys: [self.get(key) for key in keys],
+            1,
+            half.got(NO_VALUE),
+            print,
+        )
+
+    assert Outer().get_multi(["a", "b"]) == ["a", "b"]
+    assert running.counts == [0, 1]
+    assert running.tallies == {1: 2}
+
+
+def test_a_call_that_fails_is_told_while_its_layer_is_known(asked, running) -> None:
+    gone = ConnectionError("gone")
+
+    with pytest.raises(ConnectionError) as raised:
+        asked.get(gone)
+
+    assert raised.value is gone
+    assert asked.failed == [(Asked._keylag_layer, gone)]
+    assert running.tallies == {}
+    assert running.counts == [0, 1]
+
+
+def test_what_has_no_layer_is_asked_all_the_same(half, running) -> None:
+    ask = half.asked(lambda thing: thing, 1, half.got(NO_VALUE), print)
+
+    assert ask(3) == 3
+    assert running.counts == [0, 0]
+
+
+def test_events_tell_when_something_was_asked(asked, running, time) -> None:
+    running.events = []
+    time.passes(5)
+    asked.get("value")
+
+    (began, cell, call), tallied, (ended, left, nothing) = running.events
+    assert (began, cell, call) == (running.mark, running.at, Asked.get)
+    assert tallied == (None, 1)
+    assert (ended, left, nothing) == (running.mark, running.at, None)
+
+
+def test_bytes_on_their_way_are_counted_for_the_layer_that_is_asked(
+    asked, half, running
+) -> None:
+    receive = half.watch(lambda *args: None, before=half.received(1))
+    receive("self", 7)
+    running.layer = Asked._keylag_layer
+    receive("self", 7)
+    receive("self", b"123")
+    receive("self")
+    running.layer = None
+
+    assert running.tallies == {3: 10}
+
+
+def test_without_a_request_nothing_is_counted(asked, half) -> None:
+    half.active.set(None)
+
+    assert asked.get("value") == "value"

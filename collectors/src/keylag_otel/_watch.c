@@ -10,13 +10,22 @@
 
 #define CELLS 256   /* operation << 4 | phase, both below 16 */
 #define EVENTS 8192 /* model.EVENT_LIMIT */
+#define SLOTS 128   /* for the tallies of a request; what finds none is kept beyond */
+
+#define KNOWN 64    /* layers whose tallies need not be looked up */
+
+typedef struct {
+    long next; /* the tally's number + 1, or 0 while it is free */
+    long long sum;
+} Slot;
 
 typedef struct {
     PyObject_HEAD
-    PyObject *method, *route, *auth_method, *missed, *layer, *counts, *tallies, *events;
+    PyObject *method, *route, *auth_method, *missed, *layer, *counts, *beyond, *events;
     int at;
     long long mark;
     long long cells[CELLS];
+    Slot slots[SLOTS];
 } Clock;
 
 typedef struct {
@@ -90,17 +99,17 @@ static int Clock_init(Clock *self, PyObject *args, PyObject *kwargs)
     int at, counts;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oii", names, &method, &at, &counts))
         return -1;
-    PyObject *list = PyList_New(counts), *tallies = PyDict_New();
-    if (list == NULL || tallies == NULL) {
+    PyObject *list = PyList_New(counts), *beyond = PyDict_New();
+    if (list == NULL || beyond == NULL) {
         Py_XDECREF(list);
-        Py_XDECREF(tallies);
+        Py_XDECREF(beyond);
         return -1;
     }
     for (int index = 0; index < counts; index++)
         PyList_SET_ITEM(list, index, PyLong_FromLong(0));
     Py_XSETREF(self->method, Py_NewRef(method));
     Py_XSETREF(self->counts, list);
-    Py_XSETREF(self->tallies, tallies);
+    Py_XSETREF(self->beyond, beyond);
     self->at = at & (CELLS - 1);
     self->mark = now();
     return 0;
@@ -136,19 +145,40 @@ static PyObject *Clock_resume(Clock *self, PyObject *Py_UNUSED(none))
     Py_RETURN_NONE;
 }
 
-static PyObject *tally(Clock *self, PyObject *number, long long sum)
+/* Add to what a dictionary has under a number; -1 with an exception if it fails. */
+static int add_in(PyObject *sums, long number, long long sum)
 {
-    PyObject *before = PyDict_GetItemWithError(self->tallies, number);
+    int failed = -1;
+    PyObject *after = NULL, *key = PyLong_FromLong(number);
+    PyObject *before = key == NULL ? NULL : PyDict_GetItemWithError(sums, key);
     if (before != NULL)
         sum += PyLong_AsLongLong(before);
+    if (!PyErr_Occurred() && (after = PyLong_FromLongLong(sum)) != NULL)
+        failed = PyDict_SetItem(sums, key, after);
+    Py_XDECREF(after);
+    Py_XDECREF(key);
+    return failed;
+}
+
+/* Add to a tally; returns None, or NULL with an exception. */
+static PyObject *tally(Clock *self, PyObject *numbered, long long sum)
+{
+    long number = PyLong_AsLong(numbered);
     if (PyErr_Occurred())
         return NULL;
-    PyObject *after = PyLong_FromLongLong(sum);
-    int failed = after == NULL || PyDict_SetItem(self->tallies, number, after) < 0;
-    Py_XDECREF(after);
-    if (failed)
+    Slot *slot = NULL;
+    for (unsigned long probe = 0; slot == NULL && probe < SLOTS; probe++) {
+        Slot *tried = &self->slots[((unsigned long)number + probe) % SLOTS];
+        if (tried->next == 0 || tried->next == number + 1)
+            slot = tried;
+    }
+    if (slot != NULL) {
+        slot->next = number + 1;
+        slot->sum += sum;
+    } else if (add_in(self->beyond, number, sum) < 0) {
         return NULL;
-    write_down(self, "(OO)", Py_None, number);
+    }
+    write_down(self, "(OO)", Py_None, numbered);
     Py_RETURN_NONE;
 }
 
@@ -158,7 +188,17 @@ static PyObject *Clock_tally(Clock *self, PyObject *const *args, Py_ssize_t coun
         PyErr_SetString(PyExc_TypeError, "tally(number, count=1)");
         return NULL;
     }
-    return tally(self, args[0], count == 2 ? PyLong_AsLongLong(args[1]) : 1);
+    long long sum = count == 2 ? PyLong_AsLongLong(args[1]) : 1;
+    return PyErr_Occurred() ? NULL : tally(self, args[0], sum);
+}
+
+static PyObject *Clock_tallies(Clock *self, void *Py_UNUSED(closure))
+{
+    PyObject *sums = PyDict_Copy(self->beyond);
+    for (Slot *slot = self->slots; sums != NULL && slot < self->slots + SLOTS; slot++)
+        if (slot->next != 0 && add_in(sums, slot->next - 1, slot->sum) < 0)
+            Py_CLEAR(sums);
+    return sums;
 }
 
 static PyObject *Clock_spent(Clock *self, PyObject *Py_UNUSED(none))
@@ -186,7 +226,7 @@ static PyObject *Clock_wall_ns(Clock *self, void *Py_UNUSED(closure))
 }
 
 #define EACH_OBJECT(of) \
-    of(method) of(route) of(auth_method) of(missed) of(layer) of(counts) of(tallies) \
+    of(method) of(route) of(auth_method) of(missed) of(layer) of(counts) of(beyond) \
     of(events)
 
 static int Clock_traverse(Clock *self, visitproc visit, void *arg)
@@ -230,6 +270,7 @@ static PyMethodDef Clock_methods[] = {
 
 static PyGetSetDef Clock_getset[] = {
     {"wall_ns", (getter)Clock_wall_ns, NULL, NULL, NULL},
+    {"tallies", (getter)Clock_tallies, NULL, NULL, NULL},
     {NULL},
 };
 
@@ -249,7 +290,7 @@ static PyTypeObject ClockType = {
     .tp_getset = Clock_getset,
 };
 
-/* ---- Note: the two that are called most, without a call ---- */
+/* ---- Note: those that are told most, without a call ---- */
 
 typedef struct Note Note;
 
@@ -264,20 +305,92 @@ struct Note {
 };
 
 static PyTypeObject NoteType;
-static PyObject *layer_name, *hit_name, *miss_name;
+static PyObject *layer_name, *hit_name, *miss_name, *received_name;
+
+static int is_asked(Clock *clock)
+{
+    return clock->layer != NULL && clock->layer != Py_None;
+}
+
+/* Add to the tally that is an attribute of a layer. */
+static PyObject *tally_of(Clock *clock, PyObject *layer, PyObject *name, long long sum)
+{
+    PyObject *number = PyObject_GetAttr(layer, name);
+    PyObject *done = number == NULL ? NULL : tally(clock, number, sum);
+    Py_XDECREF(number);
+    return done;
+}
+
+/* The tallies of what was given its layer, by its address; it is kept alive. */
+typedef struct {
+    PyObject *owner, *hit, *miss;
+} Known;
+
+static Known known[KNOWN];
+
+static Known *known_of(PyObject *owner)
+{
+    Known *entry = &known[(size_t)owner / 16 % KNOWN];
+    if (entry->owner == owner)
+        return entry;
+    PyObject *layer = PyObject_GetAttr(owner, layer_name);
+    PyObject *hit = layer == NULL ? NULL : PyObject_GetAttr(layer, hit_name);
+    PyObject *miss = hit == NULL ? NULL : PyObject_GetAttr(layer, miss_name);
+    Py_XDECREF(layer);
+    if (miss == NULL) {
+        Py_XDECREF(hit);
+        return NULL;
+    }
+    Py_XSETREF(entry->hit, hit);
+    Py_XSETREF(entry->miss, miss);
+    Py_XSETREF(entry->owner, Py_NewRef(owner));
+    return entry;
+}
 
 static PyObject *note_looked_up(Note *self, Clock *clock, PyObject *const *args,
                                 Py_ssize_t count, PyObject *result)
 {
-    PyObject *layer = PyObject_GetAttr(count ? args[0] : Py_None, layer_name);
-    if (layer == NULL)
+    Known *entry = known_of(count ? args[0] : Py_None);
+    if (entry == NULL)
         return NULL;
-    PyObject *number =
-        PyObject_GetAttr(layer, result == self->expected ? miss_name : hit_name);
-    PyObject *done = number == NULL ? NULL : tally(clock, number, 1);
-    Py_XDECREF(number);
-    Py_DECREF(layer);
-    return done;
+    return tally(clock, result == self->expected ? entry->miss : entry->hit, 1);
+}
+
+/* Several keys at once are several look-ups. */
+static PyObject *note_got(Note *self, Clock *clock, PyObject *const *args,
+                          Py_ssize_t count, PyObject *result)
+{
+    if (PyList_Check(result)) {
+        for (Py_ssize_t index = 0; index < PyList_GET_SIZE(result); index++) {
+            PyObject *one = PyList_GET_ITEM(result, index);
+            PyObject *done = note_got(self, clock, args, count, one);
+            if (done == NULL)
+                return NULL;
+            Py_DECREF(done);
+        }
+        Py_RETURN_NONE;
+    }
+    if (result == Py_None || result == self->expected)
+        return tally_of(clock, clock->layer, miss_name, 1);
+    PyObject *done = tally_of(clock, clock->layer, hit_name, 1);
+    if (done == NULL || !PyBytes_CheckExact(result))
+        return done;
+    Py_DECREF(done);
+    return tally_of(clock, clock->layer, received_name, PyBytes_GET_SIZE(result));
+}
+
+static PyObject *note_received(Note *self, Clock *clock, PyObject *const *args,
+                               Py_ssize_t count, PyObject *result)
+{
+    (void)result;
+    Py_ssize_t index = PyLong_AsSsize_t(self->expected);
+    if (!is_asked(clock) || index >= count)
+        Py_RETURN_NONE;
+    PyObject *value = args[index];
+    long long bytes =
+        PyLong_Check(value) ? PyLong_AsLongLong(value) : PyObject_Length(value);
+    return PyErr_Occurred() ? NULL
+                            : tally_of(clock, clock->layer, received_name, bytes);
 }
 
 static PyObject *note_memoized(Note *self, Clock *clock, PyObject *const *args,
@@ -379,6 +492,11 @@ static PyObject *dict_of(PyObject *const *values, PyObject *names)
 static void tell_before(Watched *self, Clock *clock, PyObject *const *args,
                         Py_ssize_t count, PyObject *names)
 {
+    if (Py_IS_TYPE(self->before, &NoteType)) {
+        Note *note = (Note *)self->before;
+        heard(note->tell(note, clock, args, count, NULL), self->call);
+        return;
+    }
     PyObject *told[] = {(PyObject *)clock, tuple_of(args, count),
                         dict_of(args + count, names)};
     PyObject *answer = NULL;
@@ -448,6 +566,49 @@ static PyObject *Watched_call(PyObject *callable, PyObject *const *args, size_t 
         tell_after(self, clock, args, count, result);
     if (inside != outside)
         turn(clock, outside, Py_None);
+    Py_DECREF(found);
+    return result;
+}
+
+static PyObject *in_counts(Clock *clock, Py_ssize_t index)
+{
+    PyObject *counted = PyList_GetItem(clock->counts, index);
+    long long count = counted == NULL ? -1 : PyLong_AsLongLong(counted);
+    PyObject *more = PyErr_Occurred() ? NULL : PyLong_FromLongLong(count + 1);
+    if (more == NULL || PyList_SetItem(clock->counts, index, more) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* Asked_call is to `asked` what Watched_call is to `watch`; `put` is what is counted. */
+static PyObject *Asked_call(PyObject *callable, PyObject *const *args, size_t flags,
+                            PyObject *names)
+{
+    Watched *self = (Watched *)callable;
+    Py_ssize_t count = PyVectorcall_NARGS(flags);
+    PyObject *found, *layer = NULL;
+    if (PyContextVar_Get(active, NULL, &found) < 0)
+        return NULL;
+    Clock *clock = (Clock *)found;
+    if (count && Py_IS_TYPE(found, &ClockType) && !is_asked(clock) &&
+        (layer = PyObject_GetAttr(args[0], layer_name)) == NULL)
+        PyErr_Clear();
+    if (layer == NULL) {
+        Py_XDECREF(found);
+        return PyObject_Vectorcall(self->call, args, flags, names);
+    }
+    Py_XSETREF(clock->layer, layer);
+    heard(in_counts(clock, self->put), self->call);
+    if (clock->events != NULL && clock->events != Py_None)
+        turn(clock, clock->at, self->call);
+    PyObject *result = PyObject_Vectorcall(self->call, args, flags, names);
+    if (result == NULL)
+        tell_failed(self, clock);
+    else
+        tell_after(self, clock, args, count, result);
+    Py_XSETREF(clock->layer, Py_NewRef(Py_None));
+    if (clock->events != NULL && clock->events != Py_None)
+        turn(clock, clock->at, Py_None);
     Py_DECREF(found);
     return result;
 }
@@ -546,9 +707,36 @@ static PyTypeObject WatchedType = {
 
 /* ---- module ---- */
 
+static PyObject *asked(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *call, *after, *failed;
+    int counted;
+    if (!PyArg_ParseTuple(args, "OiOO", &call, &counted, &after, &failed))
+        return NULL;
+    PyObject *made = PyObject_CallFunction((PyObject *)&WatchedType, "OiiOOO", call,
+                                           CELLS - 1, counted, Py_None, after, failed);
+    if (made != NULL)
+        ((Watched *)made)->vectorcall = Asked_call;
+    return made;
+}
+
 static PyObject *looked_up(PyObject *Py_UNUSED(module), PyObject *no_value)
 {
     return new_note(note_looked_up, no_value, Py_None);
+}
+
+static PyObject *got(PyObject *Py_UNUSED(module), PyObject *no_value)
+{
+    return new_note(note_got, no_value, Py_None);
+}
+
+static PyObject *received(PyObject *Py_UNUSED(module), PyObject *index)
+{
+    if (!PyLong_Check(index)) {
+        PyErr_SetString(PyExc_TypeError, "received(index)");
+        return NULL;
+    }
+    return new_note(note_received, index, Py_None);
 }
 
 static PyObject *memoized(PyObject *Py_UNUSED(module), PyObject *args)
@@ -574,7 +762,10 @@ static PyObject *tell_faults(PyObject *Py_UNUSED(module), PyObject *given)
 static PyMethodDef functions[] = {
     {"read_with", read_with, METH_O, "Read the time, in nanoseconds, by this; or None."},
     {"tell_faults", tell_faults, METH_O, "Call this with a call that a note failed on."},
+    {"asked", asked, METH_VARARGS, "See keylag_otel.pure."},
     {"looked_up", looked_up, METH_O, "See keylag_otel.pure."},
+    {"got", got, METH_O, "See keylag_otel.pure."},
+    {"received", received, METH_O, "See keylag_otel.pure."},
     {"memoized", memoized, METH_VARARGS, "See keylag_otel.pure."},
     {NULL},
 };
@@ -595,11 +786,12 @@ PyMODINIT_FUNC PyInit__watch(void)
     layer_name = PyUnicode_InternFromString("_keylag_layer");
     hit_name = PyUnicode_InternFromString("hit");
     miss_name = PyUnicode_InternFromString("miss");
+    received_name = PyUnicode_InternFromString("received");
     PyObject *module = PyModule_Create(&definition);
     active = PyContextVar_New("keylag_clock", Py_None);
     on_fault = Py_NewRef((PyObject *)&PyBool_Type);
     if (module == NULL || active == NULL || layer_name == NULL || hit_name == NULL ||
-        miss_name == NULL ||
+        miss_name == NULL || received_name == NULL ||
         PyModule_AddObjectRef(module, "active", active) < 0 ||
         PyModule_AddObjectRef(module, "Clock", (PyObject *)&ClockType) < 0 ||
         PyModule_AddObjectRef(module, "watch", (PyObject *)&WatchedType) < 0) {

@@ -23,9 +23,12 @@ else:
 
 Clock = half.Clock
 active = half.active
+asked = half.asked
+got = half.got
 looked_up = half.looked_up
 memoized = half.memoized
 read_with = half.read_with
+received = half.received
 tell_faults = half.tell_faults
 watch = half.watch
 

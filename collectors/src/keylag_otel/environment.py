@@ -69,6 +69,12 @@ def trace_slow_seconds() -> float | None:
     return _seconds(KEYLAG_TRACE_SLOW_SECONDS)
 
 
+def wants_deltas() -> bool:
+    """Return whether OpenTelemetry's exporters are told to send what was added."""
+    name = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
+    return os.environ.get(name, "").strip().lower() not in {"", "cumulative"}
+
+
 def _seconds(name: str) -> float | None:
     """Return a number of seconds; what is no number is not heard."""
     try:

@@ -159,6 +159,38 @@ def watch(  # noqa: C901, PLR0913, PLR0917 - one shape for all that is watched
     return watched
 
 
+def asked(
+    call: Call, counted: int, after: Callable[..., Any], failed: Callable[..., Any]
+) -> Call:
+    """Return the watched twin of a call that asks a layer of the cache.
+
+    It is a method of what was given its layer, which is the clock's while it runs.
+    It adds one to ``counts[counted]`` and turns the clock to no other cell; only
+    events tell when it ran.  What it calls of its own kind is not watched.  The notes
+    are those of `watch`.
+    """
+
+    @wraps(call)
+    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        clock = active.get()
+        layer = getattr(self, "_keylag_layer", None)
+        if clock is None or layer is None or clock.layer is not None:
+            return call(self, *args, **kwargs)
+        clock.layer = layer
+        clock.counts[counted] += 1
+        if clock.events is not None:
+            clock.turn(clock.at, call)
+        try:
+            return inner(self, *args, **kwargs)
+        finally:
+            clock.layer = None
+            if clock.events is not None:
+                clock.turn(clock.at)
+
+    inner = watch(call, after=after, failed=failed)
+    return watched
+
+
 def looked_up(no_value: Any) -> Callable[..., None]:
     """Return a note that counts a hit or, if it found `no_value`, a miss.
 
@@ -168,6 +200,43 @@ def looked_up(no_value: Any) -> Callable[..., None]:
     def note(clock: Clock, args: tuple[Any, ...], value: Any) -> None:
         layer = args[0]._keylag_layer  # noqa: SLF001
         clock.tally(layer.miss if value is no_value else layer.hit)
+
+    return note
+
+
+def got(no_value: Any) -> Callable[..., None]:
+    """Return a note that counts what the layer that is asked has found.
+
+    Several values in a list are several look-ups; of serialised ones, the bytes
+    are counted.
+    """
+
+    def note(clock: Clock, args: tuple[Any, ...], value: Any) -> None:
+        if isinstance(value, list):
+            for one in value:
+                note(clock, args, one)
+        elif value is None or value is no_value:
+            clock.tally(clock.layer.miss)
+        else:
+            clock.tally(clock.layer.hit)
+            if type(value) is bytes:
+                clock.tally(clock.layer.received, len(value))
+
+    return note
+
+
+def received(index: int) -> Callable[..., None]:
+    """Return a note that counts bytes which the layer that is asked receives.
+
+    They are an argument of the call, or how many they are is.
+    """
+
+    def note(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        del kwargs
+        if clock.layer is not None and index < len(args):
+            value = args[index]
+            count = value if isinstance(value, int) else len(value)
+            clock.tally(clock.layer.received, count)
 
     return note
 

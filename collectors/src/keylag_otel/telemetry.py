@@ -14,11 +14,12 @@ from threading import RLock
 from typing import Any
 
 from opentelemetry import metrics
-from opentelemetry.metrics import Meter, MeterProvider
+from opentelemetry.metrics import MeterProvider
 
-from keylag_otel import gauges, instruments, process, provider
+from keylag_otel import environment, gauges, instruments, process, provider
 from keylag_otel.auth_token import recording
 from keylag_otel.clock import COUNTS
+from keylag_otel.durations import Durations
 from keylag_otel.ledger import LEDGER
 from keylag_otel.metering import (
     histogram,
@@ -30,6 +31,8 @@ from keylag_otel.traces import tracing
 from keylag_otel.version import __version__
 
 LOG = logging.getLogger("keylag_otel")
+
+_SCOPE = "keylag_otel"
 
 
 class _Process:
@@ -66,7 +69,7 @@ def start_once_per_process() -> None:
 def _start() -> None:
     try:
         LEDGER.reset()
-        _create_instruments(_meter())
+        _create_instruments(_Process.provider or _global_provider())
     except Exception:
         LOG.warning("keylag measures, but cannot export metrics", exc_info=True)
     try:
@@ -75,12 +78,25 @@ def _start() -> None:
         LOG.warning("keylag cannot export traces", exc_info=True)
 
 
-def _meter() -> Meter:
-    """Return a meter of the given, the global, or a provider of our own."""
-    chosen = _Process.provider or _global_provider() or provider.build()
+def _create_instruments(given: MeterProvider | None) -> None:
+    """Create them with a given provider, or one of our own."""
+    durations = Durations(instruments.REQUEST_DURATION, _SCOPE)
+    is_ours = given is None and not environment.wants_deltas()
+    chosen = given or provider.build(durations.added_to if is_ours else None)
     if chosen is None:
-        return metrics.get_meter("keylag_otel", __version__)
-    return chosen.get_meter("keylag_otel", __version__)
+        meter = metrics.get_meter(_SCOPE, __version__)
+    else:
+        meter = chosen.get_meter(_SCOPE, __version__)
+    LEDGER.reset(
+        durations.record if is_ours else histogram(meter, instruments.REQUEST_DURATION)
+    )
+    observe_ledger(meter, LEDGER, instruments.PHASE_TIME, instruments.TALLIES)
+    for name in COUNTS:
+        observe(meter, instruments.COUNTERS[name], partial(LEDGER.count, name))
+    observe_readings(meter, instruments.GAUGES, gauges.READ)
+    for name, read in process.READ.items():
+        observe(meter, instruments.PROCESS[name], read)
+    recording.create(meter)
 
 
 def _global_provider() -> MeterProvider | None:
@@ -121,14 +137,3 @@ def _forked() -> None:
 
 
 os.register_at_fork(after_in_child=_forked)
-
-
-def _create_instruments(meter: Meter) -> None:
-    LEDGER.reset(histogram(meter, instruments.REQUEST_DURATION))
-    observe_ledger(meter, LEDGER, instruments.PHASE_TIME, instruments.TALLIES)
-    for name in COUNTS:
-        observe(meter, instruments.COUNTERS[name], partial(LEDGER.count, name))
-    observe_readings(meter, instruments.GAUGES, gauges.READ)
-    for name, read in process.READ.items():
-        observe(meter, instruments.PROCESS[name], read)
-    recording.create(meter)

@@ -11,14 +11,12 @@ from keylag_otel.cache_layers import (
     give_layer,
     is_null,
     note_dead,
-    note_received,
     note_sent,
-    note_value_received,
     note_value_sent,
     watch_class,
     watch_local,
 )
-from keylag_otel.clock import Clock, memoized
+from keylag_otel.clock import Clock, memoized, received
 from keylag_otel.seam import Seam
 from keylag_otel.tally import tally
 from keylag_otel.wrappers import (
@@ -148,7 +146,7 @@ SEAMS = (
     Seam(
         "memcache",
         "Client._recv_value",
-        (noted(note_received),),
+        (noted(received(3)),),
         optional=True,
         expects=("self", "server", "flags", "rlen"),
     ),
@@ -163,7 +161,7 @@ SEAMS = (
     Seam(
         "pymemcache.serde",
         "PickleSerde.deserialize",
-        (noted(note_value_received),),
+        (noted(received(2)),),
         optional=True,
         expects=("self", "key", "value"),
     ),

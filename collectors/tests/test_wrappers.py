@@ -420,7 +420,7 @@ def test_events_tell_when_something_was_asked(asked, running, time) -> None:
 def test_bytes_on_their_way_are_counted_for_the_layer_that_is_asked(
     asked, half, running
 ) -> None:
-    receive = half.watch(lambda *args: None, before=half.received(1))
+    receive = half.watch(lambda *_: None, before=half.received(1))
     receive("self", 7)
     running.layer = Asked._keylag_layer
     receive("self", 7)

@@ -192,28 +192,44 @@ static PyObject *Clock_tally(Clock *self, PyObject *const *args, Py_ssize_t coun
     return PyErr_Occurred() ? NULL : tally(self, args[0], sum);
 }
 
+static PyObject *Clock_add_tallies_to(Clock *self, PyObject *sums)
+{
+    PyObject *number, *sum;
+    Py_ssize_t position = 0;
+    for (Slot *slot = self->slots; slot < self->slots + SLOTS; slot++)
+        if (slot->next != 0 && add_in(sums, slot->next - 1, slot->sum) < 0)
+            return NULL;
+    while (PyDict_Next(self->beyond, &position, &number, &sum))
+        if (add_in(sums, PyLong_AsLong(number), PyLong_AsLongLong(sum)) < 0)
+            return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *Clock_tallies(Clock *self, void *Py_UNUSED(closure))
 {
-    PyObject *sums = PyDict_Copy(self->beyond);
-    for (Slot *slot = self->slots; sums != NULL && slot < self->slots + SLOTS; slot++)
-        if (slot->next != 0 && add_in(sums, slot->next - 1, slot->sum) < 0)
-            Py_CLEAR(sums);
+    PyObject *sums = PyDict_New();
+    PyObject *done = sums == NULL ? NULL : Clock_add_tallies_to(self, sums);
+    if (done == NULL)
+        Py_CLEAR(sums);
+    Py_XDECREF(done);
     return sums;
+}
+
+static PyObject *Clock_add_spent_to(Clock *self, PyObject *sums)
+{
+    for (int cell = 0; cell < CELLS; cell++)
+        if (self->cells[cell] != 0 && add_in(sums, cell, self->cells[cell]) < 0)
+            return NULL;
+    Py_RETURN_NONE;
 }
 
 static PyObject *Clock_spent(Clock *self, PyObject *Py_UNUSED(none))
 {
     PyObject *spent = PyDict_New();
-    for (int cell = 0; spent != NULL && cell < CELLS; cell++) {
-        if (self->cells[cell] == 0)
-            continue;
-        PyObject *key = PyLong_FromLong(cell);
-        PyObject *value = PyLong_FromLongLong(self->cells[cell]);
-        if (key == NULL || value == NULL || PyDict_SetItem(spent, key, value) < 0)
-            Py_CLEAR(spent);
-        Py_XDECREF(key);
-        Py_XDECREF(value);
-    }
+    PyObject *done = spent == NULL ? NULL : Clock_add_spent_to(self, spent);
+    if (done == NULL)
+        Py_CLEAR(spent);
+    Py_XDECREF(done);
     return spent;
 }
 
@@ -265,6 +281,8 @@ static PyMethodDef Clock_methods[] = {
     {"resume", (PyCFunction)Clock_resume, METH_NOARGS, NULL},
     {"tally", (PyCFunction)(void (*)(void))Clock_tally, METH_FASTCALL, NULL},
     {"spent", (PyCFunction)Clock_spent, METH_NOARGS, NULL},
+    {"add_spent_to", (PyCFunction)Clock_add_spent_to, METH_O, NULL},
+    {"add_tallies_to", (PyCFunction)Clock_add_tallies_to, METH_O, NULL},
     {NULL},
 };
 

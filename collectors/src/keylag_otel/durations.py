@@ -13,9 +13,10 @@ from threading import Lock
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry import trace
+from opentelemetry.trace import get_current_span
 
 from keylag_otel.instruments import DURATION_BUCKETS, Instrument
+from keylag_otel.traces import tracing
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import HistogramDataPoint, MetricsData
@@ -32,12 +33,12 @@ class _Point:
         self.exemplars: dict[int, tuple[float, int, int, int]] = {}
         self.shortest, self.longest, self.total = float("inf"), 0.0, 0.0
 
-    def add(self, seconds: float, bucket: int) -> None:
-        """Count a value."""
-        self.counts[bucket] += 1
-        self.total += seconds
-        self.shortest = min(self.shortest, seconds)
-        self.longest = max(self.longest, seconds)
+    def exemplify(self, seconds: float, bucket: int) -> None:
+        """Let the current span be an exemplar, if it is one that is sampled."""
+        span = get_current_span().get_span_context()
+        if span.trace_flags.sampled:
+            known = (seconds, time_ns(), span.span_id, span.trace_id)
+            self.exemplars[bucket] = known
 
 
 class Durations:
@@ -56,15 +57,16 @@ class Durations:
         Equal attributes have to be the same dictionary, as the ledger's are.
         """
         bucket = bisect_left(DURATION_BUCKETS, seconds)
-        span = trace.get_current_span().get_span_context()
         with self._lock:
             point = self._points.get(id(attributes))
             if point is None:
                 point = self._points[id(attributes)] = _Point(attributes)
-            point.add(seconds, bucket)
-            if span.trace_flags.sampled:
-                known = (seconds, time_ns(), span.span_id, span.trace_id)
-                point.exemplars[bucket] = known
+            point.counts[bucket] += 1
+            point.total += seconds
+            point.shortest = min(point.shortest, seconds)
+            point.longest = max(point.longest, seconds)
+            if tracing.Process.tracing is not None:
+                point.exemplify(seconds, bucket)
 
     def added_to(self, collected: MetricsData) -> MetricsData:
         """Return what was collected, with this histogram in its scope."""

@@ -8,7 +8,6 @@ for an SDK call per cell.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 from threading import Lock
@@ -46,7 +45,7 @@ class Row:
 
     def __init__(self, attributes: dict[str, Any]) -> None:
         self.attributes = attributes
-        self.cells: defaultdict[int, int] = defaultdict(int)
+        self.cells: dict[int, int] = {}
         self.counts = [0] * len(COUNTS)
 
 
@@ -66,7 +65,7 @@ class Ledger:
         ``record`` takes each request's wall seconds and attributes.
         """
         self._rows: dict[tuple[Any, ...], Row] = {}
-        self._tallies: defaultdict[int, int] = defaultdict(int)
+        self._tallies: dict[int, int] = {}
         self._lock = Lock()
         self._record = record
 
@@ -77,13 +76,10 @@ class Ledger:
             row = self._rows.get(key)
             if row is None:
                 row = self._rows[key] = Row(request_attributes(*key))
-            cells = row.cells
-            for cell, nanoseconds in clock.spent().items():
-                cells[cell] += nanoseconds
+            clock.add_spent_to(row.cells)
             for index, count in enumerate(clock.counts):
                 row.counts[index] += count
-            for number, count in clock.tallies.items():
-                self._tallies[number] += count
+            clock.add_tallies_to(self._tallies)
         if self._record is not None:
             self._record(clock.wall_ns / _NS_PER_SECOND, row.attributes)
 
@@ -119,7 +115,8 @@ class Ledger:
     def fault(self, seam: str) -> None:
         """Count an exception of our own, which nobody else will hear of."""
         with self._lock:
-            self._tallies[tally("faults", seam)] += 1
+            number = tally("faults", seam)
+            self._tallies[number] = self._tallies.get(number, 0) + 1
 
     def _copy(self) -> list[tuple[dict[str, Any], dict[int, int], list[int]]]:
         with self._lock:

@@ -99,10 +99,23 @@ class Clock:
         """Return the nanoseconds of each cell that has any."""
         return {cell: spent for cell, spent in enumerate(self._cells) if spent}
 
+    def add_spent_to(self, sums: dict[int, int]) -> None:
+        """Add the nanoseconds of each cell to what is known of it."""
+        _add(self.spent(), sums)
+
+    def add_tallies_to(self, sums: dict[int, int]) -> None:
+        """Add each tally to what is known of it."""
+        _add(self.tallies, sums)
+
     @property
     def wall_ns(self) -> int:
         """Nanoseconds booked so far."""
         return sum(self._cells)
+
+
+def _add(more: dict[int, int], sums: dict[int, int]) -> None:
+    for number, count in more.items():
+        sums[number] = sums.get(number, 0) + count
 
 
 #: The clock of the request that this thread or greenlet is working on.  A new

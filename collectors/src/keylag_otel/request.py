@@ -70,7 +70,7 @@ class Measured:
             # The first statements are sent before Flask matches the route.
             clock.route = self._route(environ)
         active.set(clock)
-        token = tracing.entered(request.head)
+        token = request.head and tracing.entered(request.head)
         try:
             body = self._application(environ, request.start_response)
         except BaseException:
@@ -78,7 +78,8 @@ class Measured:
             raise
         finally:
             active.set(None)
-            tracing.left(token)
+            if token:
+                tracing.left(token)
             if clock.route is None:
                 # Refused by a middleware, before Flask matched the route.
                 clock.route = self._route(environ)
@@ -137,17 +138,15 @@ class _Request:
             return
         self._finished = True
         try:
-            self.clock.book()
-            if self.clock.events is None:
-                self._add()
+            clock = self.clock
+            clock.book()
+            if clock.events is None:
+                self._ledger.add(clock.method, self._status, clock)
                 return
-            with tracing.finished(self.head, self.clock, self._status):
-                self._add()
+            with tracing.finished(self.head, clock, self._status):
+                self._ledger.add(clock.method, self._status, clock)
         except Exception:
             fault(self.finish)
-
-    def _add(self) -> None:
-        self._ledger.add(self.clock.method, self._status, self.clock)
 
 
 class _Body:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from keylag_otel.authentication import (
@@ -21,10 +22,9 @@ from keylag_otel.wrappers import noted, noted_failure, noted_result, timed
 def note_route(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Note the rule that Flask matched; never the path, which holds ids."""
     del args, kwargs
-    from flask import request  # noqa: PLC0415 - only inside Keystone
-
-    if request.url_rule is not None:
-        clock.route = request.url_rule.rule
+    if clock.route is None:
+        rule = sys.modules["flask"].request.url_rule
+        clock.route = None if rule is None else rule.rule
 
 
 SEAMS = (

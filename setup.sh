@@ -102,7 +102,7 @@ make_uv() {
 make_workshop() {
   local uv=$state/tools/uv/bin/uv target=.venv stamp package
   stamp=$(digest locks/workshop.txt "${packages[@]/%//pyproject.toml}" \
-    collectors/setup.py collectors/src/keylag_otel/_watch.c)-$python-$PWD
+    collectors/setup.py collectors/native/*.[ch])-$python-$PWD
   is_current "$target" "$stamp" && return
   say "Installing the keylag command and what tests it, into $PWD/$target"
   rm -rf "$target.new"

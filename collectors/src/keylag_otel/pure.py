@@ -1,6 +1,6 @@
 """What runs a hundred times in a request, in Python.
 
-``_watch.c`` is the same in C, and is used instead where it could be compiled,
+``native/`` is the same in C, and is used instead where it could be compiled,
 since it costs less.  What is said here holds for both, and both pass the same
 tests.
 """

@@ -14,10 +14,11 @@ from keylag.tools.base import Build, Tool, ToolError
 NEWEST = "2026.2"
 """The release that Keylag runs unless it is asked for another one."""
 BUILD_LOCK = "locks/workshop.txt"
+NATIVE = CHECKOUT / "collectors" / "native"
 COLLECTORS = (
     "collectors/pyproject.toml",
     "collectors/setup.py",
-    "collectors/src/keylag_otel/_watch.c",
+    *(f"collectors/native/{file.name}" for file in sorted(NATIVE.glob("*.[ch]"))),
 )
 
 #: The collectors' C is compiled into the checkout, for all environments.

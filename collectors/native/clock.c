@@ -1,0 +1,219 @@
+/* A clock as Python sees it: keylag_otel.pure says what it does. */
+#include "clock.h"
+
+#include <structmember.h>
+
+void write_down(Clock *self, const char *format, ...)
+{
+    PyObject *type, *value, *traceback;
+    if (self->events == NULL || !PyList_CheckExact(self->events) ||
+        PyList_GET_SIZE(self->events) >= EVENTS)
+        return;
+    va_list parts;
+    va_start(parts, format);
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *event = Py_VaBuildValue(format, parts);
+    va_end(parts);
+    if (event == NULL || PyList_Append(self->events, event) < 0)
+        PyErr_Clear();
+    Py_XDECREF(event);
+    PyErr_Restore(type, value, traceback);
+}
+
+int add_in(PyObject *sums, long number, long long sum)
+{
+    int failed = -1;
+    PyObject *after = NULL, *key = PyLong_FromLong(number);
+    PyObject *before = key == NULL ? NULL : PyDict_GetItemWithError(sums, key);
+    if (before != NULL)
+        sum += PyLong_AsLongLong(before);
+    if (!PyErr_Occurred() && (after = PyLong_FromLongLong(sum)) != NULL)
+        failed = PyDict_SetItem(sums, key, after);
+    Py_XDECREF(after);
+    Py_XDECREF(key);
+    return failed;
+}
+
+static int Clock_init(Clock *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"method", "at", "counts", NULL};
+    PyObject *method;
+    int at, counts;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oii", names, &method, &at, &counts))
+        return -1;
+    PyObject *list = PyList_New(counts), *beyond = PyDict_New();
+    if (list == NULL || beyond == NULL) {
+        Py_XDECREF(list);
+        Py_XDECREF(beyond);
+        return -1;
+    }
+    for (int index = 0; index < counts; index++)
+        PyList_SET_ITEM(list, index, PyLong_FromLong(0));
+    Py_XSETREF(self->method, Py_NewRef(method));
+    Py_XSETREF(self->counts, list);
+    Py_XSETREF(self->beyond, beyond);
+    self->at = at & (CELLS - 1);
+    self->mark = now();
+    return 0;
+}
+
+static PyObject *Clock_turn(Clock *self, PyObject *args)
+{
+    int cell;
+    PyObject *call = Py_None;
+    if (!PyArg_ParseTuple(args, "i|O", &cell, &call))
+        return NULL;
+    return PyLong_FromLong(turn(self, cell, call));
+}
+
+static PyObject *Clock_note(Clock *self, PyObject *args)
+{
+    PyObject *name, *value;
+    if (!PyArg_ParseTuple(args, "OO", &name, &value))
+        return NULL;
+    write_down(self, "(OO)", name, value);
+    Py_RETURN_NONE;
+}
+
+static PyObject *Clock_book(Clock *self, PyObject *Py_UNUSED(none))
+{
+    book(self);
+    Py_RETURN_NONE;
+}
+
+static PyObject *Clock_resume(Clock *self, PyObject *Py_UNUSED(none))
+{
+    self->mark = now();
+    Py_RETURN_NONE;
+}
+
+static PyObject *Clock_tally(Clock *self, PyObject *const *args, Py_ssize_t count)
+{
+    if (count < 1 || count > 2) {
+        PyErr_SetString(PyExc_TypeError, "tally(number, count=1)");
+        return NULL;
+    }
+    long long sum = count == 2 ? PyLong_AsLongLong(args[1]) : 1;
+    return PyErr_Occurred() ? NULL : tally(self, args[0], sum);
+}
+
+static PyObject *Clock_add_tallies_to(Clock *self, PyObject *sums)
+{
+    PyObject *number, *sum;
+    Py_ssize_t position = 0;
+    for (Slot *slot = self->slots; slot < self->slots + SLOTS; slot++)
+        if (slot->next != 0 && add_in(sums, slot->next - 1, slot->sum) < 0)
+            return NULL;
+    while (PyDict_Next(self->beyond, &position, &number, &sum))
+        if (add_in(sums, PyLong_AsLong(number), PyLong_AsLongLong(sum)) < 0)
+            return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *Clock_tallies(Clock *self, void *Py_UNUSED(closure))
+{
+    PyObject *sums = PyDict_New();
+    PyObject *done = sums == NULL ? NULL : Clock_add_tallies_to(self, sums);
+    if (done == NULL)
+        Py_CLEAR(sums);
+    Py_XDECREF(done);
+    return sums;
+}
+
+static PyObject *Clock_add_spent_to(Clock *self, PyObject *sums)
+{
+    for (int cell = 0; cell < CELLS; cell++)
+        if (self->cells[cell] != 0 && add_in(sums, cell, self->cells[cell]) < 0)
+            return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *Clock_spent(Clock *self, PyObject *Py_UNUSED(none))
+{
+    PyObject *spent = PyDict_New();
+    PyObject *done = spent == NULL ? NULL : Clock_add_spent_to(self, spent);
+    if (done == NULL)
+        Py_CLEAR(spent);
+    Py_XDECREF(done);
+    return spent;
+}
+
+static PyObject *Clock_wall_ns(Clock *self, void *Py_UNUSED(closure))
+{
+    long long wall = 0;
+    for (int cell = 0; cell < CELLS; cell++)
+        wall += self->cells[cell];
+    return PyLong_FromLongLong(wall);
+}
+
+#define EACH_OBJECT(of) \
+    of(method) of(route) of(auth_method) of(missed) of(layer) of(counts) of(beyond) \
+    of(events)
+
+static int Clock_traverse(Clock *self, visitproc visit, void *arg)
+{
+#define VISIT(name) Py_VISIT(self->name);
+    EACH_OBJECT(VISIT)
+    return 0;
+}
+
+static int Clock_clear(Clock *self)
+{
+#define CLEAR(name) Py_CLEAR(self->name);
+    EACH_OBJECT(CLEAR)
+    return 0;
+}
+
+static void Clock_dealloc(Clock *self)
+{
+    PyObject_GC_UnTrack(self);
+    Clock_clear(self);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyMemberDef Clock_members[] = {
+#define MEMBER(name) {#name, T_OBJECT, offsetof(Clock, name), 0, NULL},
+    EACH_OBJECT(MEMBER)
+    {"at", T_INT, offsetof(Clock, at), 0, NULL},
+    {"mark", T_LONGLONG, offsetof(Clock, mark), 0, NULL},
+    {NULL},
+};
+
+static PyMethodDef Clock_methods[] = {
+    {"turn", (PyCFunction)Clock_turn, METH_VARARGS, NULL},
+    {"note", (PyCFunction)Clock_note, METH_VARARGS, NULL},
+    {"book", (PyCFunction)Clock_book, METH_NOARGS, NULL},
+    {"resume", (PyCFunction)Clock_resume, METH_NOARGS, NULL},
+    {"tally", (PyCFunction)(void (*)(void))Clock_tally, METH_FASTCALL, NULL},
+    {"spent", (PyCFunction)Clock_spent, METH_NOARGS, NULL},
+    {"add_spent_to", (PyCFunction)Clock_add_spent_to, METH_O, NULL},
+    {"add_tallies_to", (PyCFunction)Clock_add_tallies_to, METH_O, NULL},
+    {NULL},
+};
+
+static PyGetSetDef Clock_getset[] = {
+    {"wall_ns", (getter)Clock_wall_ns, NULL, NULL, NULL},
+    {"tallies", (getter)Clock_tallies, NULL, NULL, NULL},
+    {NULL},
+};
+
+PyTypeObject ClockType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "keylag_otel._watch.Clock",
+    .tp_doc = "Self times of one request; see keylag_otel.pure.",
+    .tp_basicsize = sizeof(Clock),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_new = PyType_GenericNew,
+    .tp_init = (initproc)Clock_init,
+    .tp_dealloc = (destructor)Clock_dealloc,
+    .tp_traverse = (traverseproc)Clock_traverse,
+    .tp_clear = (inquiry)Clock_clear,
+    .tp_members = Clock_members,
+    .tp_methods = Clock_methods,
+    .tp_getset = Clock_getset,
+};
+
+int add_clock(PyObject *module)
+{
+    return PyModule_AddType(module, &ClockType);
+}

@@ -1,0 +1,106 @@
+/* The stopwatch of a request.
+ *
+ * What is done on every watched call stands in the headers, to be inlined.  What
+ * they declare is hidden from other libraries, so that it is reached directly.
+ */
+#ifndef KEYLAG_CLOCK_H
+#define KEYLAG_CLOCK_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <time.h>
+
+#define CELLS 256   /* operation << 4 | phase, both below 16 */
+#define EVENTS 8192 /* model.EVENT_LIMIT */
+#define SLOTS 128   /* for the tallies of a request; what finds none is kept beyond */
+
+typedef struct {
+    long next; /* the tally's number + 1, or 0 while it is free */
+    long long sum;
+} Slot;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *method, *route, *auth_method, *missed, *layer, *counts, *beyond, *events;
+    int at;
+    long long mark;
+    long long cells[CELLS];
+    Slot slots[SLOTS];
+} Clock;
+
+#pragma GCC visibility push(hidden)
+
+extern PyTypeObject ClockType;
+extern PyObject *active; /* the context variable */
+extern PyObject *reader; /* what tests read in place of the clock, or NULL */
+
+int add_clock(PyObject *module);
+
+/* Write an event down if the request may be traced; what is raised stays so. */
+void write_down(Clock *self, const char *format, ...);
+
+/* Add to what a dictionary has under a number; -1 with an exception if it fails. */
+int add_in(PyObject *sums, long number, long long sum);
+
+#pragma GCC visibility pop
+
+static inline long long now(void)
+{
+    if (reader != NULL) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        PyObject *moment = PyObject_CallNoArgs(reader);
+        long long nanoseconds = moment == NULL ? 0 : PyLong_AsLongLong(moment);
+        Py_XDECREF(moment);
+        PyErr_Restore(type, value, traceback);
+        return nanoseconds;
+    }
+    struct timespec moment;
+    clock_gettime(CLOCK_MONOTONIC, &moment);
+    return moment.tv_sec * 1000000000LL + moment.tv_nsec;
+}
+
+static inline void book(Clock *self)
+{
+    long long moment = now();
+    self->cells[self->at] += moment - self->mark;
+    self->mark = moment;
+}
+
+static inline int turn(Clock *self, int cell, PyObject *call)
+{
+    int before = self->at;
+    book(self);
+    self->at = cell & (CELLS - 1);
+    write_down(self, "(LiO)", self->mark, self->at, call);
+    return before;
+}
+
+/* Add to a tally; returns None, or NULL with an exception. */
+static inline PyObject *tally(Clock *self, PyObject *numbered, long long sum)
+{
+    long number = PyLong_AsLong(numbered);
+    if (PyErr_Occurred())
+        return NULL;
+    Slot *slot = NULL;
+    for (unsigned long probe = 0; slot == NULL && probe < SLOTS; probe++) {
+        Slot *tried = &self->slots[((unsigned long)number + probe) % SLOTS];
+        if (tried->next == 0 || tried->next == number + 1)
+            slot = tried;
+    }
+    if (slot != NULL) {
+        slot->next = number + 1;
+        slot->sum += sum;
+    } else if (add_in(self->beyond, number, sum) < 0) {
+        return NULL;
+    }
+    write_down(self, "(OO)", Py_None, numbered);
+    Py_RETURN_NONE;
+}
+
+static inline int is_asked(Clock *clock)
+{
+    return clock->layer != NULL && clock->layer != Py_None;
+}
+
+#endif

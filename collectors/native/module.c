@@ -1,0 +1,46 @@
+/* What runs a hundred times in a request, in C: keylag_otel.pure says what it does.
+ * Both have the same names and pass the same tests.
+ */
+#include "watched.h"
+
+PyObject *active, *reader, *on_fault;
+
+static PyObject *read_with(PyObject *Py_UNUSED(module), PyObject *given)
+{
+    Py_XSETREF(reader, given == Py_None ? NULL : Py_NewRef(given));
+    Py_RETURN_NONE;
+}
+
+static PyObject *tell_faults(PyObject *Py_UNUSED(module), PyObject *given)
+{
+    Py_XSETREF(on_fault, Py_NewRef(given));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"read_with", read_with, METH_O, "Read the time, in nanoseconds, by this; or None."},
+    {"tell_faults", tell_faults, METH_O, "Call this with a call that a note failed on."},
+    {NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "keylag_otel._watch",
+    .m_doc = "keylag_otel.pure in C.",
+    .m_size = -1,
+    .m_methods = functions,
+};
+
+PyMODINIT_FUNC PyInit__watch(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    active = PyContextVar_New("keylag_clock", Py_None);
+    on_fault = Py_NewRef((PyObject *)&PyBool_Type);
+    if (module == NULL || active == NULL ||
+        PyModule_AddObjectRef(module, "active", active) < 0 || add_clock(module) < 0 ||
+        add_notes(module) < 0 || add_watched(module) < 0) {
+        Py_XDECREF(module);
+        return NULL;
+    }
+    return module;
+}

@@ -1,0 +1,196 @@
+/* The calls themselves: their arguments are handed on where they lie, without a
+ * tuple or a dictionary of our own.
+ */
+#include "watched.h"
+
+#include <structmember.h>
+
+static PyObject *Watched_call(PyObject *callable, PyObject *const *args, size_t flags,
+                              PyObject *names)
+{
+    Watched *self = (Watched *)callable;
+    PyObject *found;
+    if (PyContextVar_Get(active, NULL, &found) < 0)
+        return NULL;
+    if (!Py_IS_TYPE(found, &ClockType)) {
+        Py_XDECREF(found);
+        return PyObject_Vectorcall(self->call, args, flags, names);
+    }
+    Clock *clock = (Clock *)found;
+    Py_ssize_t count = PyVectorcall_NARGS(flags);
+    int outside = clock->at;
+    int inside = (outside & self->keep) | self->put;
+    if (inside != outside)
+        turn(clock, inside, self->call);
+    if (self->before != Py_None)
+        tell_before(self, clock, args, count, names);
+    PyObject *result = PyObject_Vectorcall(self->call, args, flags, names);
+    if (result == NULL && self->failed != Py_None)
+        tell_failed(self, clock);
+    else if (result != NULL && self->after != Py_None)
+        tell_after(self, clock, args, count, result);
+    if (inside != outside)
+        turn(clock, outside, Py_None);
+    Py_DECREF(found);
+    return result;
+}
+
+static PyObject *in_counts(Clock *clock, Py_ssize_t index)
+{
+    PyObject *counted = PyList_GetItem(clock->counts, index);
+    long long count = counted == NULL ? -1 : PyLong_AsLongLong(counted);
+    PyObject *more = PyErr_Occurred() ? NULL : PyLong_FromLongLong(count + 1);
+    if (more == NULL || PyList_SetItem(clock->counts, index, more) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* Asked_call is to `asked` what Watched_call is to `watch`; `put` is what is counted. */
+static PyObject *Asked_call(PyObject *callable, PyObject *const *args, size_t flags,
+                            PyObject *names)
+{
+    Watched *self = (Watched *)callable;
+    Py_ssize_t count = PyVectorcall_NARGS(flags);
+    PyObject *found, *layer = NULL;
+    if (PyContextVar_Get(active, NULL, &found) < 0)
+        return NULL;
+    Clock *clock = (Clock *)found;
+    if (count && Py_IS_TYPE(found, &ClockType) && !is_asked(clock) &&
+        (layer = PyObject_GetAttr(args[0], layer_name)) == NULL)
+        PyErr_Clear();
+    if (layer == NULL) {
+        Py_XDECREF(found);
+        return PyObject_Vectorcall(self->call, args, flags, names);
+    }
+    Py_XSETREF(clock->layer, layer);
+    heard(in_counts(clock, self->put), self->call);
+    if (clock->events != NULL && clock->events != Py_None)
+        turn(clock, clock->at, self->call);
+    PyObject *result = PyObject_Vectorcall(self->call, args, flags, names);
+    if (result == NULL)
+        tell_failed(self, clock);
+    else
+        tell_after(self, clock, args, count, result);
+    Py_XSETREF(clock->layer, Py_NewRef(Py_None));
+    if (clock->events != NULL && clock->events != Py_None)
+        turn(clock, clock->at, Py_None);
+    Py_DECREF(found);
+    return result;
+}
+
+static PyObject *Watched_get(PyObject *self, PyObject *instance, PyObject *type)
+{
+    (void)type;
+    if (instance == NULL || instance == Py_None)
+        return Py_NewRef(self);
+    return PyMethod_New(self, instance);
+}
+
+/* What it does not have itself, its name and its text above all, is the call's. */
+static PyObject *Watched_getattr(PyObject *self, PyObject *name)
+{
+    PyObject *call = ((Watched *)self)->call;
+    if (PyUnicode_CompareWithASCIIString(name, "__wrapped__") == 0)
+        return Py_NewRef(call);
+    return PyObject_GetAttr(call, name);
+}
+
+static int Watched_setattr(PyObject *self, PyObject *name, PyObject *value)
+{
+    return PyObject_SetAttr(((Watched *)self)->call, name, value);
+}
+
+static PyObject *Watched_repr(Watched *self)
+{
+    return PyUnicode_FromFormat("<watched %R>", self->call);
+}
+
+static int Watched_traverse(Watched *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->call);
+    Py_VISIT(self->before);
+    Py_VISIT(self->after);
+    Py_VISIT(self->failed);
+    return 0;
+}
+
+static int Watched_clear(Watched *self)
+{
+    Py_CLEAR(self->call);
+    Py_CLEAR(self->before);
+    Py_CLEAR(self->after);
+    Py_CLEAR(self->failed);
+    return 0;
+}
+
+static void Watched_dealloc(Watched *self)
+{
+    PyObject_GC_UnTrack(self);
+    Watched_clear(self);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyObject *Watched_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"call", "keep", "put", "before", "after", "failed", NULL};
+    PyObject *call, *before = Py_None, *after = Py_None, *failed = Py_None;
+    int keep = CELLS - 1, put = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|iiOOO", names, &call, &keep,
+                                     &put, &before, &after, &failed))
+        return NULL;
+    Watched *self = (Watched *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->vectorcall = Watched_call;
+    self->call = Py_NewRef(call);
+    self->before = Py_NewRef(before);
+    self->after = Py_NewRef(after);
+    self->failed = Py_NewRef(failed);
+    self->keep = keep & (CELLS - 1);
+    self->put = put & (CELLS - 1);
+    return (PyObject *)self;
+}
+
+static PyTypeObject WatchedType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "keylag_otel._watch.watch",
+    .tp_doc = "A watched call; see keylag_otel.pure.",
+    .tp_basicsize = sizeof(Watched),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_new = Watched_new,
+    .tp_dealloc = (destructor)Watched_dealloc,
+    .tp_traverse = (traverseproc)Watched_traverse,
+    .tp_clear = (inquiry)Watched_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Watched, vectorcall),
+    .tp_descr_get = Watched_get,
+    .tp_getattro = Watched_getattr,
+    .tp_setattro = Watched_setattr,
+    .tp_repr = (reprfunc)Watched_repr,
+};
+
+static PyObject *asked(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *call, *after, *failed;
+    int counted;
+    if (!PyArg_ParseTuple(args, "OiOO", &call, &counted, &after, &failed))
+        return NULL;
+    PyObject *made = PyObject_CallFunction((PyObject *)&WatchedType, "OiiOOO", call,
+                                           CELLS - 1, counted, Py_None, after, failed);
+    if (made != NULL)
+        ((Watched *)made)->vectorcall = Asked_call;
+    return made;
+}
+
+static PyMethodDef functions[] = {
+    {"asked", asked, METH_VARARGS, "See keylag_otel.pure."},
+    {NULL},
+};
+
+int add_watched(PyObject *module)
+{
+    if (PyModule_AddType(module, &WatchedType) < 0)
+        return -1;
+    return PyModule_AddFunctions(module, functions);
+}

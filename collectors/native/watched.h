@@ -1,0 +1,103 @@
+/* A watched call, and what its notes are told before and after it. */
+#ifndef KEYLAG_WATCHED_H
+#define KEYLAG_WATCHED_H
+
+#include "notes.h"
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *call, *before, *after, *failed;
+    int keep, put;
+} Watched;
+
+#pragma GCC visibility push(hidden)
+
+extern PyObject *on_fault; /* told of an exception of our own */
+
+int add_watched(PyObject *module);
+
+#pragma GCC visibility pop
+
+/* What a note raises is told, and forgotten. */
+static inline void heard(PyObject *answer, PyObject *call)
+{
+    if (answer == NULL && PyErr_ExceptionMatches(PyExc_Exception)) {
+        PyErr_Clear();
+        answer = PyObject_CallOneArg(on_fault, call);
+    }
+    if (answer == NULL)
+        PyErr_Clear();
+    Py_XDECREF(answer);
+}
+
+static inline PyObject *tuple_of(PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *tuple = PyTuple_New(count);
+    for (Py_ssize_t index = 0; tuple != NULL && index < count; index++)
+        PyTuple_SET_ITEM(tuple, index, Py_NewRef(args[index]));
+    return tuple;
+}
+
+static inline PyObject *dict_of(PyObject *const *values, PyObject *names)
+{
+    PyObject *dict = PyDict_New();
+    Py_ssize_t count = names == NULL ? 0 : PyTuple_GET_SIZE(names);
+    for (Py_ssize_t index = 0; dict != NULL && index < count; index++)
+        if (PyDict_SetItem(dict, PyTuple_GET_ITEM(names, index), values[index]) < 0)
+            Py_CLEAR(dict);
+    return dict;
+}
+
+static inline void tell_before(Watched *self, Clock *clock, PyObject *const *args,
+                        Py_ssize_t count, PyObject *names)
+{
+    if (Py_IS_TYPE(self->before, &NoteType)) {
+        Note *note = (Note *)self->before;
+        heard(note->tell(note, clock, args, count, NULL), self->call);
+        return;
+    }
+    PyObject *told[] = {(PyObject *)clock, tuple_of(args, count),
+                        dict_of(args + count, names)};
+    PyObject *answer = NULL;
+    if (told[1] != NULL && told[2] != NULL)
+        answer = PyObject_Vectorcall(self->before, told, 3, NULL);
+    heard(answer, self->call);
+    Py_XDECREF(told[1]);
+    Py_XDECREF(told[2]);
+}
+
+static inline void tell_after(Watched *self, Clock *clock, PyObject *const *args,
+                       Py_ssize_t count, PyObject *result)
+{
+    if (Py_IS_TYPE(self->after, &NoteType)) {
+        Note *note = (Note *)self->after;
+        heard(note->tell(note, clock, args, count, result), self->call);
+        return;
+    }
+    PyObject *told[] = {(PyObject *)clock, tuple_of(args, count), result};
+    PyObject *answer = NULL;
+    if (told[1] != NULL)
+        answer = PyObject_Vectorcall(self->after, told, 3, NULL);
+    heard(answer, self->call);
+    Py_XDECREF(told[1]);
+}
+
+static inline void tell_failed(Watched *self, Clock *clock)
+{
+    PyObject *type, *value, *traceback;
+    if (!PyErr_ExceptionMatches(PyExc_Exception))
+        return;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject *told[] = {(PyObject *)clock, value};
+    if (Py_IS_TYPE(self->failed, &NoteType)) {
+        Note *note = (Note *)self->failed;
+        heard(note->tell(note, clock, NULL, 0, NULL), self->call);
+    } else {
+        heard(PyObject_Vectorcall(self->failed, told, 2, NULL), self->call);
+    }
+    PyErr_Restore(type, value, traceback);
+}
+
+#endif

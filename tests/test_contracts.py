@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from keylag import phases
+from keylag.experiment import marks
+from keylag_dashboards.boards import experiment
 from keylag_exporters.slow_log.comment import COMMENT
 from keylag_exporters.slow_log.tables import TABLE_CLASSES
 from keylag_otel import model, sql_comment, statements
@@ -68,3 +70,8 @@ def test_the_command_knows_the_same_phases_and_blocks() -> None:
     assert set(model.PHASES) == set(phases.PHASES)
     assert set(model.OPERATIONS) == set(phases.OPERATIONS)
     assert list(model.BLOCKS) == list(phases.BLOCKS)
+
+
+def test_the_dashboard_shows_the_marks_that_an_experiment_makes() -> None:
+    """Grafana is asked for the tags that it was told."""
+    assert experiment.BOARD.marked == marks.TAGS

@@ -67,13 +67,13 @@ def test_links_keep_time_and_variables(board) -> None:
 
 
 def test_no_data_source_is_written_down() -> None:
-    """Every panel, variable and annotation asks the data source that was chosen."""
+    """Panels, variables and annotations ask the one that was chosen, or Grafana."""
     for board in BOARDS:
         made = render.provisioned(board)
         asking = [
             *(panel for panel in made["panels"] if panel["type"] != "row"),
             *made["templating"]["list"][1:],
-            *made["annotations"]["list"],
+            *(mark for mark in made["annotations"]["list"] if "expr" in mark),
         ]
         uids = {json.dumps(one["datasource"]["uid"]) for one in asking}
         assert uids == {json.dumps(DATASOURCE)}

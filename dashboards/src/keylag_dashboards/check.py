@@ -35,6 +35,8 @@ class Question:
     where: str
     """The panel's title, or `variable` or `annotation` with its name."""
     legend: str
+    expression: str
+    """The query as the dashboard has it, with its variables."""
     query: str
     repeated: str = ""
     """The value that the panel's row is repeated for, if it is."""
@@ -51,17 +53,18 @@ def questions(board: Mapping[str, Any]) -> Iterator[Question]:
         metric, label = found.groups() if found else ("", "")
         named = f"group by ({label}) ({_filled(metric, values)})"
         query = f"{named} unless on ({label}) vector(0)"
-        yield Question(title, f"variable {one['name']}", label, query)
-    for one in board["annotations"]["list"]:
-        where = f"annotation {one['name']}"
-        yield Question(title, where, "", _filled(one["expr"], values))
+        yield Question(title, f"variable {one['name']}", label, one["query"], query)
+    marks = [one for one in board["annotations"]["list"] if "expr" in one]
+    for one in marks:
+        query = _filled(one["expr"], values)
+        yield Question(title, f"annotation {one['name']}", "", one["expr"], query)
     chosen = {v["name"]: v["current"]["value"] for v in variables}
     for panel, repeat in _panels(board["panels"]):
         for value in chosen[repeat] if repeat else ("",):
             own = values | {repeat: value}
             for target in panel["targets"]:
-                asked = (target["legendFormat"], _filled(target["expr"], own), value)
-                yield Question(title, panel["title"], *asked)
+                asked = (target["expr"], _filled(target["expr"], own), value)
+                yield Question(title, panel["title"], target["legendFormat"], *asked)
 
 
 def samples(prometheus: str, query: str) -> int:

@@ -64,3 +64,17 @@ class Board:
     """Names in `variables.VARIABLES`."""
     rows: tuple[Row, ...]
     annotations: tuple[Annotation, ...] = ()
+    marked: tuple[str, ...] = ()
+    """The tags of marks that Grafana itself keeps and that are shown, too."""
+
+    def excuses(self) -> dict[tuple[str, str], str]:
+        """Return why queries may have no data on a healthy stack.
+
+        By the panel's title and the query's legend.
+        """
+        return {
+            (panel.title, legend): panel.empty
+            for row in self.rows
+            for panel in row.panels
+            for legend in filter(panel.may_be_empty, panel.queries)
+        }

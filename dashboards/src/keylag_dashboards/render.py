@@ -16,7 +16,11 @@ from keylag_dashboards.promql import expand, metric_names
 from keylag_dashboards.variables import VARIABLES, Variable
 
 SOURCE: Final = models.DataSourceRef("prometheus", config.DATASOURCE)
+GRAFANA: Final = models.DataSourceRef("grafana", "-- Grafana --")
+"""What Grafana keeps itself."""
 EVERYTHING: Final = models.VariableOption(text="All", value="$__all")
+MARKS: Final = 1000
+"""How many marks of Grafana's own are shown at most."""
 
 
 def provisioned(board: Board) -> dict[str, Any]:
@@ -29,7 +33,8 @@ def provisioned(board: Board) -> dict[str, Any]:
     for name in board.variables:
         made = made.with_variable(_variable(name, VARIABLES[name]))
     marks = [_annotation(mark, board.queries) for mark in board.annotations]
-    made = made.annotations(marks)
+    told = [_marked(board.marked)] if board.marked else []
+    made = made.annotations(marks + told)
     numbers = count(1)
     for row in board.rows:
         made = made.with_row(_row(row, next(numbers)))
@@ -102,6 +107,14 @@ def _annotation(
     made = dashboard.AnnotationQuery().name(mark.name).datasource(SOURCE)
     made = made.enable(enable=True).icon_color(mark.color)
     return made.expr(expand(queries[mark.query]))
+
+
+def _marked(tags: tuple[str, ...]) -> Builder[models.AnnotationQuery]:
+    """Return the marks that have all of these tags, whoever made them."""
+    target = dashboard.AnnotationTarget().type("tags").tags(list(tags))
+    target = target.match_any(match_any=False).limit(MARKS)
+    made = dashboard.AnnotationQuery().name("Told to Grafana").datasource(GRAFANA)
+    return made.enable(enable=True).icon_color("purple").target(target)
 
 
 def _row(row: Row, number: int) -> Builder[models.RowPanel]:

@@ -94,4 +94,5 @@ BOARD: Final = Board(
     variables=("job", "instance", "method", "run"),
     rows=(WHOLE, COURSE),
     annotations=(Annotation("Arm under load", "under_load", "blue"),),
+    marked=("keylag", "experiment"),
 )

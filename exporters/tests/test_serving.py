@@ -6,9 +6,11 @@ import signal
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import bcrypt
 import pytest
@@ -135,6 +137,38 @@ def test_each_source_tells_how_it_fared_and_silences_no_other(
 
 
 @pytest.mark.stack
+class Door:
+    """A lock that tells of each who comes to it."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.came = threading.Semaphore(0)
+
+    def __enter__(self):
+        self.came.release()
+        self.lock.acquire()
+
+    def __exit__(self, *_):
+        self.lock.release()
+
+
+def test_all_who_wait_get_one_answer():
+    """A Prometheus that asks faster than it is answered makes no heap of scrapes."""
+    go_on, begun = threading.Event(), []
+    source = Made(lambda: begun.append(1) or go_on.wait(60))
+    collector = SourceCollector([Running("a", source, 60)])
+    collector._lock = door = Door()
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = [pool.submit(collector.collect) for _ in range(4)]
+        for _ in answers:
+            assert door.came.acquire(timeout=60)
+        go_on.set()
+
+    assert all(answer.result() for answer in answers)
+    assert len(begun) == 2
+
+
 def test_all_runs_what_the_file_says_and_the_living_speak(run, log, tmp_path):
     config = tmp_path / "exporter.toml"
     config.write_text(

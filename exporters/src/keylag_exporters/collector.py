@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from dataclasses import dataclass, field
@@ -103,21 +104,34 @@ class SourceCollector(Collector):
     def __init__(self, sources: Iterable[Running]) -> None:
         self._sources = list(sources)
         self._lock = threading.Lock()
+        self._began = -math.inf
+        self._found: list[Metric] = []
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: registering must not scrape."""
         return ()
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield every source's families, then how each of them fared."""
+    def collect(self) -> Iterable[Metric]:
+        """Return every source's families, then how each of them fared.
+
+        Who had to wait gets what was begun meanwhile: a Prometheus that gives up and
+        asks again would otherwise be answered ever later.
+        """
+        asked = time.monotonic()
         with self._lock:
-            own = Families(METRICS)
-            runs = [(one, one.start()) for one in self._sources]
-            began = time.monotonic()
-            for one, run in runs:
-                run.thread.join(max(0.0, began + one.timeout - time.monotonic()))
-                yield from self._report(one, run, own)
-            yield from own
+            if self._began < asked:
+                self._began = time.monotonic()
+                self._found = list(self._scrape())
+            return self._found
+
+    def _scrape(self) -> Iterator[Metric]:
+        own = Families(METRICS)
+        runs = [(one, one.start()) for one in self._sources]
+        began = time.monotonic()
+        for one, run in runs:
+            run.thread.join(max(0.0, began + one.timeout - time.monotonic()))
+            yield from self._report(one, run, own)
+        yield from own
 
     def _report(self, one: Running, run: Run, own: Families) -> list[Metric]:
         """Note how a run went; return its families if it went well."""

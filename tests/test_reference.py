@@ -12,6 +12,8 @@ from keylag_otel.seams import SEAMS
 DOCS = Path(__file__).parents[1] / "docs"
 REFERENCE = DOCS / "reference"
 STEP = re.compile(r"^[│├└ ]*([A-Za-z_.0-9]+) +(\w+|·) +(\w+|·)(?:  |$)", re.MULTILINE)
+FOUND = re.compile(r"\| [\d, ]+(: [^|]+)? \|")
+"""What a query found in one run: numbers, and why there is nothing."""
 
 
 def load(name: str) -> ModuleType:
@@ -29,6 +31,17 @@ def test_the_page_of_metrics_is_current() -> None:
     generator = load("generate_metrics")
 
     assert generator.PAGE.read_text(encoding="utf-8") == generator.page()
+
+
+def test_the_page_of_queries_is_current() -> None:
+    """All but what one run found; if this fails, run the generator on a stack."""
+    generator = load("generate_panels")
+    written, made = (
+        FOUND.sub("| |", text)
+        for text in (generator.PAGE.read_text("utf-8"), generator.page(lambda _: 1))
+    )
+
+    assert written == made
 
 
 def test_every_metric_has_its_own_name_and_a_description() -> None:

@@ -178,7 +178,7 @@ PROXY: Final = Row(
             "lines",
             {"hits": "proxy_hits"},
             width=8,
-            empty=_NO_PROXY,
+            empty=f"{_NO_PROXY}, or no rule of it that caches",
         ),
         Panel(
             "Time by command, p95",

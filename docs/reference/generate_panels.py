@@ -1,0 +1,81 @@
+"""Write docs/reference/panels.md: what each query of each dashboard found.
+
+    python docs/reference/generate_panels.py http://127.0.0.1:9090
+
+It asks the Prometheus of a stack that is up and has had all kinds of calls; the page
+says which.  A test compares all of the page but the numbers.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from keylag_dashboards.boards import BOARDS
+from keylag_dashboards.check import GENERATED, Question, questions, samples
+from keylag_dashboards.model import Board
+
+PAGE: Final = Path(__file__).with_name("panels.md")
+INTRODUCTION: Final = """\
+# What the dashboards ask, and what they found
+
+<!-- Made by docs/reference/generate_panels.py; run it again instead of editing. -->
+
+Every query of every panel, variable and annotation, with the number of series that
+it found at the end of one run in containers, without Grafana and with images that
+[the how-to](../how-to/compose.md) names:
+
+```console
+$ export DATABASE_IMAGE=mariadb:11.8.8
+$ docker compose --profile service up --wait
+$ docker compose run --rm jmeter token-mixed --set threads=2 --set loops=8 \\
+    --set issue_percent=40 --set validate_percent=30 --set revoke_percent=30
+$ docker compose run --rm jmeter service-call --set threads=2 --set loops=10 \\
+    --set subjects=3
+$ .venv/bin/python docs/reference/generate_panels.py http://127.0.0.1:9090
+```
+
+Grafana's intervals are an hour here, and each variable is *All*.
+A panel that is repeated has a number for each value; one that found nothing says why.
+"""
+
+
+def page(count: Callable[[Question], int]) -> str:
+    """Return the page, with the number of series that `count` gives for a query."""
+    lines = [INTRODUCTION]
+    for board in BOARDS:
+        lines += [f"## {board.title}", "", "| shown | as | series | query |"]
+        lines += ["|---|---|---|---|", *_rows(board, count), ""]
+    return "\n".join(lines)
+
+
+def _rows(board: Board, count: Callable[[Question], int]) -> Iterator[str]:
+    """Give the rows of a dashboard's table; what is repeated has one.
+
+    ValueError if a query found nothing that should have found something.
+    """
+    text = (GENERATED / f"{board.name}.json").read_text(encoding="utf-8")
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for one in questions(json.loads(text)):
+        place = (one.where, one.legend, one.expression)
+        found.setdefault(place, []).append(count(one))
+    excuses = board.excuses()
+    for (where, legend, expression), counts in found.items():
+        why = excuses.get((where, legend))
+        if 0 in counts and why is None:
+            message = f"{board.title}, {where}, {legend} found nothing: {expression}"
+            raise ValueError(message)
+        series = ", ".join(map(str, counts)) + (f": {why}" if 0 in counts else "")
+        query = expression.replace("|", r"\|")
+        yield f"| {where} | {legend} | {series} | ``{query}`` |"
+
+
+def main(prometheus: str) -> None:
+    """Ask, and write the page."""
+    text = page(lambda one: samples(prometheus, one.query))
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -63,6 +63,9 @@ def memcached(folder: Path) -> Iterator[int]:
     port = free_port()
     user = ["-u", "nobody"] if os.getuid() == 0 else []
     command = [program("memcached"), "-l", "127.0.0.1", "-U", "0", *user]
+    # It counts what it sent after it has sent it: with a second thread, who asks
+    # for the counts may be answered in between.
+    command += ["-t", "1"]
     with running([*command, "-p", str(port)], port, folder) as answering:
         yield answering
 

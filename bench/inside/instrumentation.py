@@ -14,7 +14,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
 
 
 def _none() -> None:
-    """Nothing is waiting to be sent."""
+    """Nothing is to be done."""
 
 
 def _no_spans() -> int:
@@ -31,6 +31,8 @@ class Instrumented:
     """What each request carries besides its own, in WSGI's names."""
     flush: Callable[[], None] = _none
     """Sends what is waiting."""
+    watch_service: Callable[[], None] = _none
+    """Instruments the auth_token of services, too."""
     spans: Callable[[], int] = _no_spans
     """Spans recorded since the start; some only count when they are flushed."""
 
@@ -53,9 +55,12 @@ def bare() -> Instrumented:
 
 def keylag() -> Instrumented:
     """Keylag's collectors, as an operator loads them."""
+    from keylag_otel import AuthTokenInstrumentor
     from keylag_otel.wsgi import application
 
-    return Instrumented(application)
+    return Instrumented(
+        application, watch_service=lambda: AuthTokenInstrumentor().instrument()
+    )
 
 
 class Exports:

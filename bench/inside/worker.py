@@ -15,9 +15,11 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TextIO
 
-from instrumentation import MAKERS, Instrumented
+from instrumentation import MAKERS, Application, Instrumented
+from service import service
 
 PATH = "/v3/auth/tokens"
 PASSWORD = "KEYLAG_BENCH_PASSWORD"  # noqa: S105 - the name of a variable
@@ -29,11 +31,10 @@ class AnswerError(Exception):
 
 
 class Client:
-    """Calls a WSGI application as a server would."""
+    """Calls WSGI applications as a server would."""
 
     def __init__(self, instrumented: Instrumented) -> None:
-        self._application = instrumented.application
-        self._headers = instrumented.headers
+        self._instrumented = instrumented
         self._login = _login(os.environ[PASSWORD])
         _, headers, _ = self.call("POST", {}, self._login)
         self._token = headers["X-Subject-Token"]
@@ -44,28 +45,51 @@ class Client:
 
     def validate(self) -> None:
         """Validate a token with itself."""
-        token = self._token
-        self._expect(
-            "GET", {"HTTP_X_AUTH_TOKEN": token, "HTTP_X_SUBJECT_TOKEN": token}, b""
-        )
+        self._validated()
 
-    def _expect(self, method: str, headers: dict[str, str], body: bytes) -> None:
-        status, _, answer = self.call(method, headers, body)
+    def ask_service(self) -> None:
+        """Ask a service for something, with a token that its cache knows."""
+        self._expect("GET", {"HTTP_X_AUTH_TOKEN": self._token}, b"", self._service)
+
+    @cached_property
+    def _service(self) -> Application:
+        self._instrumented.watch_service()
+        return service(self._token, self._validated())
+
+    def _validated(self) -> bytes:
+        token = self._token
+        headers = {"HTTP_X_AUTH_TOKEN": token, "HTTP_X_SUBJECT_TOKEN": token}
+        return self._expect("GET", headers, b"")
+
+    def _expect(
+        self,
+        method: str,
+        headers: dict[str, str],
+        body: bytes,
+        application: Application | None = None,
+    ) -> bytes:
+        status, _, answer = self.call(method, headers, body, application)
         if not status.startswith(ANSWERS[method]):
             message = f"{method} was answered with {status}: {answer[:200]!r}"
             raise AnswerError(message)
+        return answer
 
     def call(
-        self, method: str, headers: dict[str, str], body: bytes
+        self,
+        method: str,
+        headers: dict[str, str],
+        body: bytes,
+        application: Application | None = None,
     ) -> tuple[str, dict[str, str], bytes]:
-        """Return status line, headers and content of the answer."""
+        """Return status line, headers and content of an answer, else of Keystone's."""
         started: list[Any] = []
 
         def start_response(status: str, fields: list[Any], *_: Any) -> None:
             started[:] = (status, dict(fields))
 
-        environ = {**_environ(method, body), **self._headers, **headers}
-        parts = self._application(environ, start_response)
+        own = self._instrumented.headers
+        environ = {**_environ(method, body), **own, **headers}
+        parts = (application or self._instrumented.application)(environ, start_response)
         try:
             content = b"".join(parts)
         finally:
@@ -136,7 +160,11 @@ class Meter:
 def serve(instrumented: Instrumented, answers: TextIO) -> None:
     """Do as the input says until it ends."""
     client = Client(instrumented)
-    calls = {"GET": client.validate, "POST": client.issue}
+    calls = {
+        "GET": client.validate,
+        "POST": client.issue,
+        "SERVICE": client.ask_service,
+    }
     meter = Meter(instrumented)
     print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in sys.stdin:

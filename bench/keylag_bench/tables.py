@@ -41,8 +41,8 @@ class Workload:
     turn: int
     """Of one arm before it is the next one's turn: some 50 ms, in which the caches
     of the processor are its own, and the machine's speed has no time to change."""
-    goal: float
-    """What Keylag's CPU ratio may be at most."""
+    goal: float | None
+    """What Keylag's CPU ratio may be at most; None if that is only to be known."""
 
 
 ARMS: Mapping[str, Arm] = {
@@ -56,6 +56,18 @@ ARMS: Mapping[str, Arm] = {
             "Keylag without C",
             "keylag",
             {**_KEYLAG, "KEYLAG_PURE_PYTHON": "true"},
+        ),
+        Arm(
+            "keylag_traces",
+            "Keylag with traces",
+            "keylag",
+            {
+                **_KEYLAG,
+                "OTEL_TRACES_EXPORTER": "otlp",
+                "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
+                "OTEL_TRACES_SAMPLER_ARG": "0.01",
+                "KEYLAG_TRACE_SLOW_SECONDS": "2",
+            },
         ),
         Arm("otel", "OpenTelemetry", "otel"),
         Arm(
@@ -86,6 +98,10 @@ CACHES: Mapping[str, Mapping[str, str]] = {
         "OS_CACHE__BACKEND": "dogpile.cache.redis",
         "OS_CACHE__REDIS_SERVER": "{redis}",
     },
+    "auth_token": {
+        "OS_CACHE__BACKEND": "dogpile.cache.null",
+        "KEYLAG_BENCH_TOKEN_CACHE": "{memcached}",
+    },
 }
 """By name, the options that make Keystone use it."""
 
@@ -115,5 +131,7 @@ WORKLOADS: Mapping[str, Workload] = {
         Workload("post_warm_memcache_pool", "POST", "memcache_pool", 32, 2, 1.02),
         Workload("post_warm_pymemcache", "POST", "pymemcache", 32, 2, 1.02),
         Workload("post_warm_redis", "POST", "redis", 20, 2, 1.02),
+        # A service that does nothing: the ratio is of auth_token's own time.
+        Workload("service_cached_token", "SERVICE", "auth_token", 800, 80, None),
     )
 }

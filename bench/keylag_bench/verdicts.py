@@ -58,6 +58,8 @@ def _of_one(
     workload: str, keylag: Measured, otel: Measured | None
 ) -> Iterator[Verdict]:
     goal = WORKLOADS[workload].goal
+    if goal is None:
+        return
     ratio, share = keylag.cpu_ratio, keylag.share_of_otel
     yield Verdict(workload, f"CPU <= {goal} of bare", judge(ratio, goal), ratio)
     if otel and share and otel.counts.get("spans", 0) > SPANS_SEEN:

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #define CELLS 256   /* operation << 4 | phase, both below 16 */
-#define EVENTS 8192 /* model.EVENT_LIMIT */
+#define EVENTS 32768 /* model.EVENT_LIMIT */
 #define SLOTS 128   /* for the tallies of a request; what finds none is kept beyond */
 
 typedef struct {

@@ -52,7 +52,7 @@ CELL_LIMIT = 256
 
 #: As many events of one request are written down, for its trace; what comes after
 #: them is not.
-EVENT_LIMIT = 8192
+EVENT_LIMIT = 32768
 
 #: The headline blocks, in the order in which they are shown.
 BLOCKS = (

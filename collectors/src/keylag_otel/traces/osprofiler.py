@@ -34,6 +34,9 @@ Point = dict[str, Any]
 #: The name of the note that has the notification of a point's end.
 _STOP = "osprofiler-stop"
 
+#: What the point of the whole request is called; OSProfiler's own is "wsgi".
+_REQUEST = "request"
+
 _SHORT_ID = (1 << 64) - 1
 _NS_PER_SECOND = 1e9
 
@@ -103,11 +106,12 @@ def send(request: Call, epoch: int) -> None:
 
     ``epoch`` is the nanoseconds since 1970 at which ``perf_counter_ns`` was 0.
     """
-    if _first_point(request) is None or _is_otlp():
+    first = _first_point(request)
+    if first is None or _is_otlp():
         return
     from osprofiler import notifier  # noqa: PLC0415 - only where it traces
 
-    for point in _Points(epoch).within(gathered(request), None):
+    for point in _Points(epoch).of_request(gathered(request), first):
         notifier.notify(point)
 
 
@@ -130,20 +134,24 @@ class _Points:
         self._epoch = epoch
         self._host = socket.gethostname()
 
-    def within(self, call: Call, above: Point | None) -> Iterator[Point]:
-        """Yield the notifications of the calls in a call; `above` has its ids.
+    def of_request(self, request: Call, first: Point) -> Iterator[Point]:
+        """Yield the notifications of a request and of all in it, `first` the first.
 
-        What is outside of every point of OSProfiler's is in no trace of its.
+        OSProfiler's middleware is within others of Keystone's, which its own points
+        leave out; so the request is a point of ours, around them.
         """
+        asker = {"base_id": first["base_id"], "trace_id": first["parent_id"]}
+        return self._ours(_REQUEST, request, asker)
+
+    def _within(self, call: Call, above: Point) -> Iterator[Point]:
+        """Yield the notifications of the calls in a call; `above` has its ids."""
         for inner in call.inner:
             if is_point(inner):
                 yield from self._theirs(inner, above)
-            elif above is None:
-                yield from self.within(inner, None)
             else:
-                yield from self._ours(inner, call, above)
+                yield from self._ours(_name(inner, call), inner, above)
 
-    def _theirs(self, call: Call, above: Point | None) -> Iterator[Point]:
+    def _theirs(self, call: Call, above: Point) -> Iterator[Point]:
         """Yield a point of Keystone's, in the one of ours that it was made in.
 
         What Keylag watched while a statement was executed is that statement.
@@ -153,24 +161,24 @@ class _Points:
         if "db" in info:
             phase, inner = "sql", Call(None, 0, 0)
         place = {instruments.PHASE: phase, instruments.OPERATION: _operation(call)}
-        parent = {} if above is None else {"parent_id": above["trace_id"]}
+        parent = {"parent_id": above["trace_id"]}
         told = {"info": {**info, **place}}
         yield {**start, **parent, **self._at(call.began), **told}
-        yield from self.within(inner, start)
+        yield from self._within(inner, start)
         for name, stop in call.notes:
             if name == _STOP:
                 yield {**stop, **parent, **self._at(call.ended)}
 
-    def _ours(self, call: Call, outside: Call, above: Point) -> Iterator[Point]:
+    def _ours(self, name: str, call: Call, above: Point) -> Iterator[Point]:
         ids = {
             "base_id": above["base_id"],
             "trace_id": str(uuid4()),
             "parent_id": above["trace_id"],
         }
-        name, host = _name(call, outside), {"host": self._host}
+        host = {"host": self._host}
         info = {**host, **attributes_of_call(call)}
         yield {"name": f"{name}-start", **ids, **self._at(call.began), "info": info}
-        yield from self.within(call, ids)
+        yield from self._within(call, ids)
         yield {"name": f"{name}-stop", **ids, **self._at(call.ended), "info": host}
 
     def _at(self, moment: int) -> Point:

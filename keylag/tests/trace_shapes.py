@@ -31,10 +31,14 @@ SPANS: Sequence[Span] = (
 
 
 def otlp() -> dict[str, Any]:
-    """Return the spans as OTLP has them in JSON, of two services."""
+    """Return the spans as OTLP has them in JSON, in two groups."""
     spans = [_otlp_span(span) for span in SPANS]
-    groups = [{"scopeSpans": [{"spans": some}]} for some in (spans[:3], spans[3:])]
-    return {"resourceSpans": groups}
+    return {"resourceSpans": [_group(spans[:3]), _group(spans[3:])]}
+
+
+def _group(spans: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    name = {"key": "service.name", "value": {"stringValue": "keystone"}}
+    return {"resource": {"attributes": [name]}, "scopeSpans": [{"spans": spans}]}
 
 
 def _otlp_span(span: Span) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from keylag_otel.auth_token.notes import (
     note_reconnect,
 )
 from keylag_otel.auth_token.recording import SERVED, recorded
-from keylag_otel.auth_token.spans import traced
+from keylag_otel.auth_token.spans import opened, traced
 from keylag_otel.request import Measured
 from keylag_otel.seam import Seam
 from keylag_otel.wrappers import Call, Maker, noted, noted_failure, timed
@@ -65,7 +65,7 @@ SEAMS = (
     Seam(
         _PACKAGE,
         "AuthProtocol.process_request",
-        (timed("other", "auth_token"), traced),
+        (opened, timed("other", "auth_token"), traced),
     ),
     Seam(_PACKAGE, "AuthProtocol.fetch_token", (noted_failure(note_not_accepted),)),
     _token_cache("get", timed("cache", after=note_lookup, failed=note_cache_error)),
@@ -79,7 +79,7 @@ SEAMS = (
     Seam(
         f"{_PACKAGE}._identity",
         "IdentityServer.verify_token",
-        (timed("keystone", before=note_again),),
+        (opened, timed("keystone", before=note_again)),
     ),
     Seam(
         f"{_PACKAGE}._identity",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
+from time import perf_counter_ns, time_ns
 from typing import Any
 
 from opentelemetry import propagate, trace
@@ -21,10 +22,14 @@ from opentelemetry.trace import (
     Tracer,
 )
 
-from keylag_otel.instruments import METHOD
+from keylag_otel.clock import current
+from keylag_otel.instruments import METHOD, OPERATION, PHASE
 from keylag_otel.traces import tracing
+from keylag_otel.traces.events import SPAN, is_full
 from keylag_otel.version import __version__
 from keylag_otel.wrappers import Call, fault
+
+_WAITING = {PHASE: "keystone", OPERATION: "auth_token"}
 
 
 def tracer() -> Tracer | None:
@@ -68,6 +73,40 @@ def _around(headers: Mapping[str, str]) -> AbstractContextManager[Any]:
         return nullcontext()
 
 
+def opened(call: Call) -> Call:
+    """Begin a call's span with the call, where Keylag makes the spans.
+
+    It is the current one meanwhile, so that what is sent to Keystone is below it.
+    It ends with the others when the request is over.
+    """
+
+    @wraps(call)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        with _open(call):
+            return call(*args, **kwargs)
+
+    return watched
+
+
+def _open(call: Call) -> AbstractContextManager[Any]:
+    """Begin the span of the innermost call; nothing where no span is recorded."""
+    try:
+        clock, own = current(), tracing.Process.tracing
+        if clock is None or own is None or clock.events is None or is_full(clock):
+            return nullcontext()
+        if not trace.get_current_span().is_recording():
+            return nullcontext()
+        entered = time_ns() - (perf_counter_ns() - clock.mark)
+        span = own.tracer.start_span(call.__qualname__, start_time=entered)
+        clock.note(SPAN, span)
+        return trace.use_span(
+            span, record_exception=False, set_status_on_exception=False
+        )
+    except Exception:
+        fault(_open)
+        return nullcontext()
+
+
 def start_call(method: str, kwargs: dict[str, Any]) -> tuple[Span, dict[str, Any]]:
     """Start a span for one request to Keystone; return it, and `kwargs` with it.
 
@@ -76,7 +115,8 @@ def start_call(method: str, kwargs: dict[str, Any]) -> tuple[Span, dict[str, Any
     own = tracer()
     if own is None:
         return INVALID_SPAN, kwargs
-    span = own.start_span(method, kind=SpanKind.CLIENT, attributes={METHOD: method})
+    attributes = {METHOD: method, **_WAITING}
+    span = own.start_span(method, kind=SpanKind.CLIENT, attributes=attributes)
     headers = dict(kwargs.get("headers") or {})
     propagate.inject(headers, trace.set_span_in_context(span))
     return span, {**kwargs, "headers": headers}

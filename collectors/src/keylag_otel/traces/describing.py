@@ -12,9 +12,11 @@ from keylag_otel.model import CELLS
 from keylag_otel.statements import tables_of
 from keylag_otel.tally import attributes_of
 from keylag_otel.traces import attributes as names
-from keylag_otel.traces.events import Call
+from keylag_otel.traces.events import SPAN, Call
 
 _OURS = "keylag_otel."
+#: Notes that are no attributes: tallies have attributes of their own.
+_HIDDEN = (None, SPAN)
 _REGION = instruments.CACHE_REGION
 _LOCAL_MISS = {
     instruments.CACHE_LAYER: "request_local",
@@ -49,7 +51,7 @@ def attributes_of_call(call: Call) -> dict[str, Any]:
         found[names.FUNCTION] = _function(call.callee)
     if call.times > 1:
         found[names.CALLS] = call.times
-    found.update((name, value) for name, value in call.notes if name is not None)
+    found.update((name, value) for name, value in call.notes if name not in _HIDDEN)
     found.update(_tallied(call))
     if names.DB_TEXT in found:
         found[names.DB_SUMMARY] = summary(found[names.DB_TEXT])

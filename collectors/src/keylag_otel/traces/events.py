@@ -24,6 +24,9 @@ from keylag_otel.model import EVENT_LIMIT
 
 _NOTE = ("name", "value")
 
+#: The name of the note that has a call's span, where that began with the call.
+SPAN = "span"
+
 
 class Call:
     """A watched call, or several alike; times are nanoseconds.
@@ -44,6 +47,11 @@ class Call:
         self.notes: list[tuple[str | None, Any]] = []
         self.inner: list[Call] = []
         self.times = 1
+
+    @property
+    def span(self) -> Any:
+        """The span that began with it; None for most, whose spans are made later."""
+        return next((value for name, value in self.notes if name == SPAN), None)
 
     @property
     def length(self) -> int:

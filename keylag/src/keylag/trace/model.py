@@ -18,11 +18,13 @@ STATEMENT: Final = "db.query.text"
 METHOD: Final = "http.request.method"
 ROUTE: Final = "http.route"
 ERROR: Final = "error.type"
+SERVICE: Final = "service.name"
 PHASE: Final = "keystone.phase"
 OPERATION: Final = "keystone.operation"
 CACHE_LAYER: Final = "keystone.cache.layer"
 CACHE_RESULT: Final = "keystone.cache.result"
 CALLS: Final = "keystone.calls"
+CUT: Final = "keystone.trace.cut"
 
 KEPT: Final[Mapping[str, str]] = {
     STATEMENT: STATEMENT,
@@ -32,6 +34,7 @@ KEPT: Final[Mapping[str, str]] = {
     "request.method": METHOD,
     ROUTE: ROUTE,
     "request.path": ROUTE,
+    SERVICE: SERVICE,
     ERROR: ERROR,
     "etype": ERROR,
 }

@@ -40,7 +40,7 @@ def of_resource_spans(
 ) -> Trace:
     """Read the `resourceSpans` of one trace."""
     try:
-        nodes = [_node(span) for span in spans_of(groups)]
+        nodes = [_node(group, span) for group in groups for span in spans_of([group])]
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         message = f"{source} is no trace in OTLP's form: {error!r}."
         raise TraceError(message) from error
@@ -54,16 +54,19 @@ def spans_of(groups: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]
             yield from scope["spans"]
 
 
-def _node(span: Mapping[str, Any]) -> Node:
-    attributes = {
-        one["key"]: next(iter(one["value"].values()), "")
-        for one in span.get("attributes", ())
-    }
+def _node(group: Mapping[str, Any], span: Mapping[str, Any]) -> Node:
     return Node(
         id=span["spanId"],
         parent=span.get("parentSpanId", ""),
         name=span["name"],
         start=int(span["startTimeUnixNano"]),
         end=int(span["endTimeUnixNano"]),
-        attributes=attributes,
+        attributes={**_attributes(group.get("resource", {})), **_attributes(span)},
     )
+
+
+def _attributes(of: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        one["key"]: next(iter(one["value"].values()), "")
+        for one in of.get("attributes", ())
+    }

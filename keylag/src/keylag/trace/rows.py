@@ -11,7 +11,7 @@ from typing import Final
 
 from keylag.phases import block_of
 from keylag.trace.explanation import Explanation
-from keylag.trace.model import METHOD, OPERATION, PHASE, ROUTE, STATEMENT, Span
+from keylag.trace.model import METHOD, OPERATION, PHASE, ROUTE, SERVICE, STATEMENT, Span
 
 _NOTHING: Final = "other"
 """What a phase or operation is called that is none in particular."""
@@ -58,10 +58,12 @@ def _rows(explanation: Explanation, spans: Iterable[Span], depth: int) -> Iterat
 
 
 def label(explanation: Explanation, span: Span) -> str:
-    """Name a span: by its statement, its route, or what it did and for which step."""
+    """Name a span: by its statement, its request, or what it did and for which step."""
     found = span.attributes
     if STATEMENT in found:
         return shortened(explanation.classes[found[STATEMENT]].fingerprint)
+    if METHOD in found and SERVICE in found:
+        return " ".join([found[SERVICE], found[METHOD], found.get(ROUTE, "")]).strip()
     words = [found.get(name, "") for name in (METHOD, ROUTE, PHASE, OPERATION)]
     new = (word for word in words if word not in span.name and word != _NOTHING)
     return " ".join(dict.fromkeys([span.name, *new]))

@@ -62,6 +62,6 @@ def _of_otlp(found: list[dict[str, Any]], trace_id: str, path: Path) -> Trace:
 
 
 def _only(group: Mapping[str, Any], trace_id: str) -> dict[str, Any]:
-    """Return a resource's spans of one trace."""
+    """Return a resource with its spans of one trace."""
     chosen = [span for span in spans_of([group]) if span["traceId"] == trace_id]
-    return {"scopeSpans": [{"spans": chosen}]}
+    return {**group, "scopeSpans": [{"spans": chosen}]}

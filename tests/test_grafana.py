@@ -14,7 +14,7 @@ import requests
 from playwright.sync_api import Page, expect, sync_playwright
 from traffic import Sent
 
-from keylag.services import grafana
+from keylag.services import is_found
 from keylag.stack import Stack
 from keylag.state import CHECKOUT
 from keylag_dashboards.boards import BOARDS
@@ -25,7 +25,7 @@ from keylag_dashboards.model import Board
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.stack,
-    pytest.mark.skipif(not grafana.is_there(), reason="no `grafana` on the PATH"),
+    pytest.mark.skipif(not is_found("grafana"), reason="no `grafana` on the PATH"),
     pytest.mark.skipif(CHROMIUM is None, reason="no `chromium` on the PATH"),
 ]
 PICTURES = CHECKOUT / "out" / "grafana"

@@ -1,12 +1,15 @@
 """A call of a client that traces, from its span to the rows that Keystone read."""
 
+import json
 import time
 from typing import Any
 
 import pytest
 import requests
+from click.testing import CliRunner
 from collected import attribute, spans
 
+from keylag.commands import explain
 from keylag.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -61,6 +64,18 @@ def test_the_statements_are_below_the_request(traced: list[dict[str, Any]]) -> N
     assert statements
     assert {root(span)["parentSpanId"] for span in statements} == {CLIENT}
     assert {attribute(s, "db.system.name") for s in statements} <= {"mysql", "mariadb"}
+
+
+def test_it_is_explained_from_wherever_it_is(
+    stack: Stack, traced: list[dict[str, Any]]
+) -> None:
+    """By its id alone: OSProfiler's Redis, asked first, has no such trace."""
+    words = [TRACE, f"--state={stack.folder}", "--output=json"]
+    said = json.loads(CliRunner().invoke(explain.command, words).stdout)
+
+    assert said["call"] == "POST /v3/auth/tokens"
+    assert said["blocks"]["password_hash"] > 0
+    assert len(said["statements"]) > 0
 
 
 def test_a_point_of_the_latency_leads_to_the_trace(stack: Stack) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keylag.services import SERVICES, grafana
+from keylag.services import grafana
 from keylag.services.base import Secrets, Site, StackOptions
 
 SITE = Site(
@@ -66,8 +66,3 @@ def test_the_dashboards_are_those_that_are_generated() -> None:
         "experiment",
     )
     assert uids == {f"keylag-{name}" for name in names}
-
-
-def test_it_is_started_where_it_is_installed() -> None:
-    """A stack without Grafana is whole, and says nothing of it."""
-    assert (grafana.SERVICE in SERVICES) == grafana.is_there()

@@ -12,7 +12,7 @@ import pytest
 from trace_shapes import CANARY, OTEL_ID, TRACE_ID, otlp
 
 from keylag.trace.model import Trace, TraceError
-from keylag.trace.sources import read
+from keylag.trace.sources import read, read_whole
 from keylag.trace.sources.place import in_words
 
 REPORT = Path(__file__).parent / "data" / "osprofiler.json"
@@ -114,6 +114,18 @@ def test_a_report_of_osprofiler() -> None:
     assert root.children[0].cell == ("sql", "other")
     assert "canary" in REPORT.read_text()
     assert "canary" not in repr(trace.spans)
+
+
+def test_a_trace_that_is_still_arriving_is_waited_for(tmp_path: Path) -> None:
+    """Without the request's own span, which comes last, it is not whole."""
+    path = tmp_path / "traces.json"
+    text = json.dumps(otlp())
+    path.write_text(text.replace("http.request.method", "other"))
+
+    with pytest.raises(TraceError, match=f"later: keylag explain {TRACE_ID}"):
+        read_whole(str(path), TRACE_ID, patience=0)
+    path.write_text(text)
+    check(read_whole(str(path), TRACE_ID, patience=0))
 
 
 @pytest.mark.parametrize(

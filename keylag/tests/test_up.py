@@ -1,9 +1,11 @@
 """What `keylag up` makes of its options and of those of last time."""
 
+from pathlib import Path
+
 import pytest
 
 from keylag.commands.up import wanted
-from keylag.services import EXTRAS, SERVICES, chosen
+from keylag.services import EXTRAS, SERVICES, WHERE_FOUND, chosen
 from keylag.services.base import StackOptions
 
 BEFORE = StackOptions(cache="memcache_pool", processes=4, extras=("proxysql",))
@@ -40,3 +42,15 @@ def test_extra_services_start_where_they_belong() -> None:
     with_service = [service.name for service in chosen({"service"})]
     assert with_service.index("keystone") < with_service.index("service")
     assert set(EXTRAS) < {service.name for service in SERVICES}
+
+
+@pytest.mark.parametrize("name", WHERE_FOUND)
+def test_a_program_that_is_there_is_a_service(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stack without it is whole, and says nothing of it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    without = chosen(())
+    (tmp_path / name).touch(mode=0o755)
+
+    assert {one.name for one in chosen(())} - {one.name for one in without} == {name}

@@ -23,6 +23,8 @@ PAGES = (
     ("Service", "service", ""),
     ("Prometheus", "prometheus", ""),
     ("Grafana", "grafana", "/dashboards?tag=keylag"),
+    ("Jaeger", "jaeger", "/search"),
+    ("Tempo", "tempo", ""),
 )
 
 

@@ -78,7 +78,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     what the Collector's file exporter writes. A PLACE is the connection string of
     OSProfiler's driver (redis://, elasticsearch://, mysql+pymysql://, ...),
     tempo+http://host:3200, jaeger+http://host:16686, or a file; without one it is
-    $OSPROFILER_CONNECTION_STRING, or where the stack keeps its traces.
+    $OSPROFILER_CONNECTION_STRING, or wherever the stack has the trace.
 
     Without a TRACE it sends a call and explains it by Server-Timing, or from
     outside. Credentials are those of any OpenStack client: clouds.yaml, or the
@@ -97,8 +97,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
             return
         if Path(trace).is_file():
             place, trace = trace, ""
-        where = place or keystone.place_of(stack)
-        show(analysis.of_trace(sources.read(where, trace)), form, page)
+        places = [place] if place else keystone.places_of(stack)
+        show(analysis.of_trace(sources.read_first(places, trace)), form, page)
 
 
 def show(found: Explanation, form: str, page: Path | None) -> None:

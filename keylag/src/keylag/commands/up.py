@@ -47,7 +47,8 @@ def command(
 
     Starts MariaDB, memcached, Redis, the OpenTelemetry Collector, Prometheus
     and Keystone with a small cloud in it, on free ports of 127.0.0.1, and
-    prints where they are. They run until `keylag down`. If the stack is up
+    prints where they are; and Tempo, Jaeger 2 and Grafana where they are on
+    the PATH. They run until `keylag down`. If the stack is up
     already, only Keystone is restarted, and only if it is asked to run
     differently; everything is if it is to have other servers.
 

@@ -1,11 +1,13 @@
 """The servers of a stack, in the order they start: one file each, one shape."""
 
+import shutil
 from collections.abc import Collection, Mapping
 from typing import Final
 
 from keylag.services import (
     exporters,
     grafana,
+    jaeger,
     keystone,
     mariadb,
     memcached,
@@ -14,6 +16,7 @@ from keylag.services import (
     proxysql,
     redis,
     service,
+    tempo,
 )
 from keylag.services.base import Service
 from keylag.tools import find_program
@@ -22,13 +25,15 @@ SERVICES: tuple[Service, ...] = (
     mariadb.SERVICE,
     memcached.SERVICE,
     redis.SERVICE,
+    tempo.SERVICE,
+    jaeger.SERVICE,
     otel_collector.SERVICE,
     prometheus.SERVICE,
     proxysql.SERVICE,
     keystone.SERVICE,
     service.SERVICE,
     exporters.SERVICE,
-    *((grafana.SERVICE,) if grafana.is_there() else ()),
+    grafana.SERVICE,
 )
 """All that there are."""
 
@@ -39,9 +44,19 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
 """Those that a stack has only if it is asked to, and their programs on the PATH."""
 
 
+WHERE_FOUND: Final = (tempo.SERVICE.name, jaeger.SERVICE.name, grafana.SERVICE.name)
+"""Those that a stack has where a program of their name is on the PATH."""
+
+
+def is_found(name: str) -> bool:
+    """Tell whether a program is on the PATH."""
+    return shutil.which(name) is not None
+
+
 def chosen(extras: Collection[str]) -> tuple[Service, ...]:
-    """Return the usual services, and the extra ones named."""
+    """Return the usual services, those whose program is there, and the extra ones."""
     left_out = EXTRAS.keys() - extras
+    left_out |= {name for name in WHERE_FOUND if not is_found(name)}
     return tuple(one for one in SERVICES if one.name not in left_out)
 
 

@@ -1,6 +1,5 @@
 """Grafana: shows what Prometheus has; started when the program is on the PATH."""
 
-import shutil
 from pathlib import Path
 
 from keylag.services.base import HOST, Ports, Service, Site, answers_http
@@ -10,14 +9,11 @@ from keylag.tools import find_program
 PROVISIONING = DEPLOY / "grafana" / "provisioning"
 DASHBOARDS = CHECKOUT / "dashboards" / "generated" / "provisioned"
 PROGRAM = "grafana"
+TEMPO_PORT = 3200
+"""Its usual one."""
 DEFAULTS = Path("conf") / "defaults.ini"
 PACKAGED_HOME = Path("/usr/share/grafana")
 """Where Grafana's own packages put what it serves."""
-
-
-def is_there() -> bool:
-    """Tell whether Grafana can be started."""
-    return shutil.which(PROGRAM) is not None
 
 
 def home(program: Path) -> Path:
@@ -55,8 +51,8 @@ def _environment(site: Site) -> dict[str, str]:
         "GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
         "KEYLAG_DASHBOARDS": str(DASHBOARDS),
         "KEYLAG_PROMETHEUS_URL": f"http://{site.address('prometheus')}",
-        # No traces without Tempo; the data source is there and finds nobody.
-        "KEYLAG_TEMPO_URL": f"http://{HOST}:3200",
+        # Without a Tempo the data source is there and finds nobody.
+        "KEYLAG_TEMPO_URL": f"http://{HOST}:{site.ports.get('tempo', TEMPO_PORT)}",
     }
 
 

@@ -7,6 +7,8 @@ from keylag.state import DEPLOY
 
 CONFIG = DEPLOY / "otel-collector" / "config.yaml"
 TO_A_FILE = CONFIG.with_name("file.yaml")
+KEEPERS = ("tempo", "jaeger")
+"""Services that traces go to where a stack has them; each has a file beside CONFIG."""
 
 
 def traces_file(folder: Path) -> Path:
@@ -19,12 +21,20 @@ def _prepare(site: Site) -> None:
     traces_file(site.folder).parent.mkdir(exist_ok=True)
 
 
+def _keepers(site: Site) -> list[str]:
+    return [name for name in KEEPERS if name in site.ports]
+
+
 def _command(site: Site) -> list[str | Path]:
-    return [site.tools.otelcol, f"--config={CONFIG}", f"--config={TO_A_FILE}"]
+    files = [CONFIG, TO_A_FILE]
+    files += [CONFIG.with_name(f"{name}.yaml") for name in _keepers(site)]
+    return [site.tools.otelcol, *(f"--config={file}" for file in files)]
 
 
 def _environment(site: Site) -> dict[str, str]:
+    addresses = {name: site.address(f"{name}-otlp") for name in _keepers(site)}
     return {
+        **{f"KEYLAG_{name.upper()}_OTLP": at for name, at in addresses.items()},
         "KEYLAG_OTELCOL_OTLP_LISTEN": site.address("otlp"),
         "KEYLAG_OTELCOL_METRICS_LISTEN": site.address("otel-collector-metrics"),
         "KEYLAG_OTELCOL_HEALTH_LISTEN": site.address("otel-collector-health"),

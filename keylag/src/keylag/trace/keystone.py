@@ -1,13 +1,15 @@
 """The Keystone that a call goes to: the stack's, or any other."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from keystoneauth1.session import Session
 
-from keylag.record import load_secrets
+from keylag.record import Record, load_secrets
+from keylag.services.base import HOST
+from keylag.services.otel_collector import KEEPERS, traces_file
 from keylag.services.redis import KEY_VARIABLE, PLACE_VARIABLE, traces_url
 from keylag.stack import Stack
 from keylag.trace.calls import Sent, send, session_of_cloud, session_of_stack
@@ -50,19 +52,30 @@ def found(
     return Keystone(session_of_stack(stack), key, traces_url(stack.port("redis")))
 
 
-def place_of(stack: Stack, env: Mapping[str, str] | None = None) -> str:
-    """Return where traces are: what the variable says, or where the stack has them.
+def places_of(stack: Stack, env: Mapping[str, str] | None = None) -> list[str]:
+    """Return where traces may be: what the variable says, then where the stack has any.
 
     Raises TraceError where there is neither.
     """
     env = os.environ if env is None else env
-    if given := env.get(PLACE_VARIABLE):
-        return given
-    try:
-        return traces_url(stack.port("redis"))
-    except KeyError:
+    places = dict.fromkeys([env.get(PLACE_VARIABLE, ""), *_of_stack(stack)])
+    places.pop("", None)
+    if not places:
         message = (
             "It is not known where traces are. Give --from, or set "
             f"{PLACE_VARIABLE} to Keystone's [profiler] connection_string."
         )
-        raise TraceError(message) from None
+        raise TraceError(message)
+    return list(places)
+
+
+def _of_stack(stack: Stack) -> Iterator[str]:
+    """Give where a stack keeps traces: OSProfiler's, then OpenTelemetry's."""
+    ports = Record.load(stack.folder).ports
+    if "redis" in ports:
+        yield traces_url(ports["redis"])
+    for name in KEEPERS:
+        if name in ports:
+            yield f"{name}+http://{HOST}:{ports[name]}"
+    if (file := traces_file(stack.folder)).exists():
+        yield str(file)

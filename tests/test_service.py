@@ -1,14 +1,17 @@
 """The small service: auth_token in front, a real Keystone behind it, seen from both."""
 
+import json
 import time
 from typing import Any
 
 import pytest
 import requests
+from click.testing import CliRunner
 from collected import attribute, spans
 from traffic import WAKING_CALLS, ask
 
 from keylag.cloud import connect
+from keylag.commands import explain
 from keylag.commands.common import addresses
 from keylag.jtl import Sample
 from keylag.services.service import NAME, THREADS
@@ -84,6 +87,18 @@ def test_one_trace_runs_from_the_client_to_the_statements(stack: Stack) -> None:
         ways = [_way_up(found.get(s["parentSpanId"]), found) for s in statements]
 
     assert WAY in ways
+    assert_explained(stack)
+
+
+def assert_explained(stack: Stack) -> None:
+    """Of the service's request each moment is told once, on whichever side it was."""
+    words = [TRACE, f"--state={stack.folder}", "--output=json"]
+    said = json.loads(CliRunner().invoke(explain.command, words).stdout)
+
+    assert said["call"] == f"GET {NAME}"
+    assert said["operations"]["auth_token"] > 0
+    assert said["operations"]["validate"] > 0
+    assert sum(said["blocks"].values()) == pytest.approx(said["wall_seconds"], rel=0.01)
 
 
 def _way_up(span: dict[str, Any] | None, by_id: dict[str, dict[str, Any]]) -> list[str]:

@@ -70,8 +70,9 @@ def test_a_call_is_followed(traced: dict[str, Any], kind: str) -> None:
     (root,) = traced["spans"]
 
     assert traced["call"] == KINDS[kind]
-    assert root["name"] == "wsgi"
+    assert root["name"] == "request"
     assert traced["missing"] == []
+    assert list(traced["totals"])[1:] == ["Server-Timing", "the client"]
     whole = pytest.approx(traced["wall_seconds"], abs=1e-4)
     assert sum(traced["blocks"].values()) == whole
     hashed = traced["blocks"]["password_hash"] > 0

@@ -1,6 +1,7 @@
 """What is said of a trace: where the time went, and which statements took it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,20 +12,24 @@ from keylag.trace.analysis import (
     NO_ORM,
     NO_STATEMENTS,
     OSPROFILER_ALONE,
+    WAS_CUT,
     joined,
     of_server_timing,
     of_trace,
 )
+from keylag.trace.exchange import Exchange
 from keylag.trace.explanation import Explanation, as_json
 from keylag.trace.otlp import of_resource_spans
 from keylag.trace.sources import read
 from keylag.trace.statements import classes_of
 
 REPORT = Path(__file__).parent / "data" / "osprofiler.json"
-TIMING = server_timing.parse(
+HEADER = (
     "total;dur=2000.0, sql_statements;desc=7, cache_calls;desc=2, "
     "sql.roles;dur=500.0, other.other;dur=1500.0"
 )
+TIMING = server_timing.parse(HEADER)
+ANSWER = Exchange("GET", "/v3/auth/tokens", 200, HEADER, total_seconds=2.5, parts={})
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +103,14 @@ def test_without_the_orm_a_miss_is_not_the_caches_time() -> None:
     assert found.missing == (NO_ORM,)
 
 
+def test_a_trace_that_was_cut_says_so() -> None:
+    """As keylag-otel marks the request of one."""
+    text = json.dumps(otlp()["resourceSpans"])
+    groups = json.loads(text.replace("http.route", "keystone.trace.cut"))
+
+    assert of_trace(of_resource_spans(groups, OTEL_ID, "here")).missing == (WAS_CUT,)
+
+
 def test_what_osprofiler_alone_cannot_tell_is_said(report: Explanation) -> None:
     """Nobody is to think that there was no cache and no hash."""
     assert report.missing == (OSPROFILER_ALONE,)
@@ -110,12 +123,25 @@ def test_server_timing_of_the_same_call_fills_in(
     report: Explanation, found: Explanation
 ) -> None:
     """But does not replace what a trace tells by itself."""
-    both = joined(report, TIMING)
+    both, whole = joined(report, ANSWER), joined(found, ANSWER)
 
     assert both.cells == TIMING.cells
     assert both.total_seconds == pytest.approx(2)
     assert (both.statements, both.missing) == (report.statements, ())
-    assert joined(found, TIMING) is found
+    assert (whole.cells, whole.total_seconds) == (found.cells, found.total_seconds)
+    assert whole.totals == {
+        "here": found.total_seconds,
+        "Server-Timing": pytest.approx(2),
+        "the client": 2.5,
+    }
+
+
+def test_most_answers_have_no_server_timing(report: Explanation) -> None:
+    """Then the client alone has measured the call too."""
+    both = joined(report, replace(ANSWER, server_timing=""))
+
+    assert both == replace(report, totals=both.totals)
+    assert list(both.totals) == [report.source, "the client"]
 
 
 def test_server_timing_alone() -> None:

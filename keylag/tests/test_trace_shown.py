@@ -1,6 +1,7 @@
 """An explanation in the terminal and as a page."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from io import StringIO
 
@@ -40,7 +41,7 @@ def test_alike_siblings_are_one_row(found: Explanation) -> None:
     shown = [(row.depth, row.label, row.count) for row in rows(found)]
 
     assert shown == [
-        (0, "GET /v3/auth/tokens", 1),
+        (0, "keystone GET /v3/auth/tokens", 1),
         (1, "select … from project where project.id = ?", 600),
         (1, "tiny", 1),
         (1, "get cache", 1),
@@ -60,6 +61,16 @@ def test_the_terminal_has_all_of_it_in_few_lines(found: Explanation) -> None:
     assert len(said.splitlines()) < 45
     assert "1 of less than 1.0 % each are left out" in said
     assert CANARY not in said
+
+
+def test_all_who_measured_a_call_are_told(found: Explanation) -> None:
+    """Where several did, in the terminal and on the page."""
+    several = replace(found, totals={"Server-Timing": 0.0995, "the client": 0.1021})
+
+    said = printed(several)
+    assert re.search(r"Server-Timing +99\.50\nthe client +102\.10", said)
+    assert "Server-Timing 99.50, the client 102.10." in page.render(several)
+    assert "measured" not in printed(found) + page.render(found)
 
 
 def test_a_client_sees_only_the_outside() -> None:

@@ -1,13 +1,11 @@
 """`keylag trace`: have OSProfiler follow one call, and show what it took."""
 
-from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from keylag.commands.common import explained, stack_folder_option
 from keylag.commands.explain import call_options, show, shown_options
-from keylag.server_timing import BadServerTimingError, parse
 from keylag.services.redis import KEY_VARIABLE, PLACE_VARIABLE
 from keylag.stack import Stack
 from keylag.tools import Tools
@@ -51,8 +49,6 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
             message = f"Set {KEY_VARIABLE} and {PLACE_VARIABLE} to what Keystone has."
             raise TraceError(message)
         sent = whom.send(kind)
-        found = analysis.of_trace(sources.read_whole(whom.place, sent.trace_id))
-        with suppress(BadServerTimingError):  # most Keystones do not send it
-            found = analysis.joined(found, parse(sent.exchange.server_timing))
-    show(found, form, page)
+        traced = analysis.of_trace(sources.read_whole(whom.place, sent.trace_id))
+    show(analysis.joined(traced, sent.exchange), form, page)
     click.echo(f"Again: keylag explain {sent.trace_id}", err=True)

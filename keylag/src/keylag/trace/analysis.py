@@ -7,14 +7,17 @@ from dataclasses import replace
 from typing import Final
 
 from keylag.phases import Cell
-from keylag.server_timing import ServerTiming
+from keylag.server_timing import BadServerTimingError, ServerTiming, parse
+from keylag.trace.exchange import Exchange
 from keylag.trace.explanation import CacheCalls, Explanation, Repeated
 from keylag.trace.model import (
     CACHE_LAYER,
     CACHE_RESULT,
+    CUT,
     METHOD,
     PHASE,
     ROUTE,
+    SERVICE,
     STATEMENT,
     Span,
     Trace,
@@ -27,11 +30,17 @@ OSPROFILER_ALONE: Final = (
     "crypto and ORM are within 'other', as are connecting, fetching and committing. "
     "With keylag-otel in Keystone they are told apart."
 )
+WAS_CUT: Final = (
+    "The call did more than keylag-otel writes down of one: what came after is in no "
+    "span, and its time is in the last ones around it."
+)
 NO_ORM: Final = (
     "The trace has no spans of the ORM: that, rendering, policy and whatever a miss of "
     "the cache computes are within 'other'. Server-Timing and OpenTelemetry's spans "
     "tell them apart."
 )
+SERVER_TIMING: Final = "Server-Timing"
+CLIENT: Final = "the client"
 ORM: Final = "orm"
 BACKEND: Final = "backend"
 """The layer of the cache whose calls are round trips."""
@@ -60,7 +69,7 @@ def of_trace(trace: Trace) -> Explanation:
         classes=classes,
         cache=cache,
         trace=trace,
-        missing=_missing(phases),
+        missing=_missing(spans, phases),
     )
 
 
@@ -68,7 +77,7 @@ def of_server_timing(call: str, timing: ServerTiming) -> Explanation:
     """Explain a call by the header of its answer."""
     return Explanation(
         call=call,
-        source="Server-Timing",
+        source=SERVER_TIMING,
         total_seconds=timing.total_seconds,
         cells=timing.cells,
         counts=timing.counts,
@@ -76,13 +85,23 @@ def of_server_timing(call: str, timing: ServerTiming) -> Explanation:
     )
 
 
-def joined(found: Explanation, timing: ServerTiming) -> Explanation:
-    """Put into a trace's explanation the parts that the same call's header tells."""
-    if not found.missing:
+def joined(found: Explanation, exchange: Exchange) -> Explanation:
+    """Put into a trace's explanation what the answer to the same call tells.
+
+    That is how long it took, and, where the trace has not all of them, its parts.
+    """
+    totals = {found.source: found.total_seconds}
+    try:
+        timing = parse(exchange.server_timing)
+        totals[SERVER_TIMING] = timing.total_seconds
+    except BadServerTimingError:  # most Keystones do not send it
+        timing = None
+    found = replace(found, totals={**totals, CLIENT: exchange.total_seconds})
+    if timing is None or not found.missing:
         return found
     return replace(
         found,
-        source=f"{found.source} and Server-Timing",
+        source=f"{found.source} and {SERVER_TIMING}",
         total_seconds=timing.total_seconds,
         cells=timing.cells,
         counts=timing.counts,
@@ -90,10 +109,12 @@ def joined(found: Explanation, timing: ServerTiming) -> Explanation:
     )
 
 
-def _missing(phases: set[str | None]) -> tuple[str, ...]:
+def _missing(spans: Iterable[Span], phases: set[str | None]) -> tuple[str, ...]:
     """Say what a trace whose spans name these phases cannot tell."""
     if phases == {None}:
         return (OSPROFILER_ALONE,)
+    if any(CUT in span.attributes for span in spans):
+        return (WAS_CUT,)
     return () if ORM in phases else (NO_ORM,)
 
 
@@ -105,10 +126,11 @@ def walked(span: Span) -> Iterator[Span]:
 
 
 def _call(spans: Iterable[Span]) -> str:
-    """Name the first request to Keystone that the trace has."""
+    """Name the first request that the trace has: by its route, or by who serves it."""
     for span in spans:
-        if ROUTE in span.attributes:
-            words = span.attributes.get(METHOD, ""), span.attributes[ROUTE]
+        found = span.attributes
+        if METHOD in found or ROUTE in found:
+            words = found.get(METHOD, ""), found.get(ROUTE, found.get(SERVICE, ""))
             return " ".join(words).strip()
     return next(span.name for span in spans)
 

@@ -59,6 +59,8 @@ class Explanation:
     trace: Trace | None = None
     missing: Sequence[str] = ()
     """Sentences on what cannot be told, and how to see it."""
+    totals: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of the same call by each who measured it, where several did."""
 
     @property
     def blocks(self) -> dict[str, float]:
@@ -107,6 +109,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "phases": found.summed(lambda cell: cell[0]),
         "operations": found.summed(lambda cell: cell[1]),
         "cells": found.summed(".".join),
+        "totals": found.totals,
         **found.counts,
         "statements": [
             {

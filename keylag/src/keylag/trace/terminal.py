@@ -40,6 +40,8 @@ def render(found: Explanation, console: Console) -> None:
         console.print(_statements(found))
     if found.cache:
         console.print(_cache(found))
+    if found.totals:
+        console.print(_totals(found.totals))
     for sentence in found.missing:
         console.print(Text(sentence, "yellow"))
 
@@ -63,6 +65,15 @@ def _parts(name: str, parts: Mapping[str, float], whole: float) -> Table:
         share = seconds / whole if whole else 0.0
         bar = Bar(whole, 0, seconds, width=BAR)
         table.add_row(words, ms(seconds, DIGITS), per_cent(share), bar)
+    return table
+
+
+def _totals(totals: Mapping[str, float]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("the same call, measured by")
+    table.add_column("ms", justify="right")
+    for who, seconds in totals.items():
+        table.add_row(Text(who), ms(seconds, DIGITS))
     return table
 
 

@@ -63,7 +63,7 @@ test-stack:
 
 QUICKLY := $(filter-out 0,$(QUICK))
 
-bench: ## Measure what Keylag costs, some 25 minutes (QUICK=1 only tries it)
+bench: ## Measure what Keylag costs, an hour or so (QUICK=1 only tries it)
 	@./setup.sh --with bench
 	@$(SCRATCH) && .venv/bin/python exporters/bench/throughput.py \
 	  $(if $(QUICKLY),--megabytes 10 --rounds 1)

@@ -115,7 +115,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 
     Runs bare Keystone beside Keylag, OpenTelemetry's own instrumentations and
     OSProfiler, in random blocks of the same calls, and prints by how much CPU and
-    wall time grow. About half an hour; Ctrl-C ends it with what there is.
+    wall time grow. An hour or so; Ctrl-C ends it with what there is.
 
     \b
     Examples:

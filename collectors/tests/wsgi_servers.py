@@ -130,6 +130,7 @@ class Server:
 
     def request_of_each(self, times: int) -> None:
         """Send that many, and more until every worker of a stand-in had one."""
+        until(lambda: len(self.children()) >= WORKERS, f"workers of {self.log}")
         waiting = set(self.children())
         self.request_often(times)
         while waiting:

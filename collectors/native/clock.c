@@ -110,16 +110,6 @@ static PyObject *Clock_add_tallies_to(Clock *self, PyObject *sums)
     Py_RETURN_NONE;
 }
 
-static PyObject *Clock_tallies(Clock *self, void *Py_UNUSED(closure))
-{
-    PyObject *sums = PyDict_New();
-    PyObject *done = sums == NULL ? NULL : Clock_add_tallies_to(self, sums);
-    if (done == NULL)
-        Py_CLEAR(sums);
-    Py_XDECREF(done);
-    return sums;
-}
-
 static PyObject *Clock_add_spent_to(Clock *self, PyObject *sums)
 {
     for (int cell = 0; cell < CELLS; cell++)
@@ -128,14 +118,25 @@ static PyObject *Clock_add_spent_to(Clock *self, PyObject *sums)
     Py_RETURN_NONE;
 }
 
+/* Return a dictionary of its own with what `add` puts into one. */
+static PyObject *in_new(Clock *self, PyObject *(*add)(Clock *, PyObject *))
+{
+    PyObject *sums = PyDict_New();
+    PyObject *done = sums == NULL ? NULL : add(self, sums);
+    if (done == NULL)
+        Py_CLEAR(sums);
+    Py_XDECREF(done);
+    return sums;
+}
+
 static PyObject *Clock_spent(Clock *self, PyObject *Py_UNUSED(none))
 {
-    PyObject *spent = PyDict_New();
-    PyObject *done = spent == NULL ? NULL : Clock_add_spent_to(self, spent);
-    if (done == NULL)
-        Py_CLEAR(spent);
-    Py_XDECREF(done);
-    return spent;
+    return in_new(self, Clock_add_spent_to);
+}
+
+static PyObject *Clock_tallies(Clock *self, void *Py_UNUSED(closure))
+{
+    return in_new(self, Clock_add_tallies_to);
 }
 
 static PyObject *Clock_wall_ns(Clock *self, void *Py_UNUSED(closure))
@@ -162,13 +163,6 @@ static int Clock_clear(Clock *self)
 #define CLEAR(name) Py_CLEAR(self->name);
     EACH_OBJECT(CLEAR)
     return 0;
-}
-
-static void Clock_dealloc(Clock *self)
-{
-    PyObject_GC_UnTrack(self);
-    Clock_clear(self);
-    Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
 static PyMemberDef Clock_members[] = {
@@ -205,7 +199,7 @@ PyTypeObject ClockType = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_new = PyType_GenericNew,
     .tp_init = (initproc)Clock_init,
-    .tp_dealloc = (destructor)Clock_dealloc,
+    .tp_dealloc = dealloc,
     .tp_traverse = (traverseproc)Clock_traverse,
     .tp_clear = (inquiry)Clock_clear,
     .tp_members = Clock_members,

@@ -98,6 +98,14 @@ static inline PyObject *tally(Clock *self, PyObject *numbered, long long sum)
     Py_RETURN_NONE;
 }
 
+/* The end of any of our types: what it holds is what it clears. */
+static inline void dealloc(PyObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    Py_TYPE(self)->tp_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
 static inline int is_asked(Clock *clock)
 {
     return clock->layer != NULL && clock->layer != Py_None;

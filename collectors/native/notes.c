@@ -134,19 +134,12 @@ static int Note_clear(Note *self)
     return 0;
 }
 
-static void Note_dealloc(Note *self)
-{
-    PyObject_GC_UnTrack(self);
-    Note_clear(self);
-    Py_TYPE(self)->tp_free((PyObject *)self);
-}
-
 PyTypeObject NoteType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "keylag_otel._watch.Note",
     .tp_basicsize = sizeof(Note),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_dealloc = (destructor)Note_dealloc,
+    .tp_dealloc = dealloc,
     .tp_traverse = (traverseproc)Note_traverse,
     .tp_clear = (inquiry)Note_clear,
 };

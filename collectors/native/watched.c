@@ -123,13 +123,6 @@ static int Watched_clear(Watched *self)
     return 0;
 }
 
-static void Watched_dealloc(Watched *self)
-{
-    PyObject_GC_UnTrack(self);
-    Watched_clear(self);
-    Py_TYPE(self)->tp_free((PyObject *)self);
-}
-
 static PyObject *Watched_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"call", "keep", "put", "before", "after", "failed", NULL};
@@ -159,7 +152,7 @@ static PyTypeObject WatchedType = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
                 Py_TPFLAGS_METHOD_DESCRIPTOR,
     .tp_new = Watched_new,
-    .tp_dealloc = (destructor)Watched_dealloc,
+    .tp_dealloc = dealloc,
     .tp_traverse = (traverseproc)Watched_traverse,
     .tp_clear = (inquiry)Watched_clear,
     .tp_call = PyVectorcall_Call,

@@ -83,10 +83,7 @@ def _create_instruments(given: MeterProvider | None) -> None:
     durations = Durations(instruments.REQUEST_DURATION, _SCOPE)
     is_ours = given is None and not environment.wants_deltas()
     chosen = given or provider.build(durations.added_to if is_ours else None)
-    if chosen is None:
-        meter = metrics.get_meter(_SCOPE, __version__)
-    else:
-        meter = chosen.get_meter(_SCOPE, __version__)
+    meter = metrics.get_meter(_SCOPE, __version__, chosen)
     LEDGER.reset(
         durations.record if is_ours else histogram(meter, instruments.REQUEST_DURATION)
     )

@@ -137,17 +137,16 @@ def begin(environ: dict[str, Any], clock: Clock) -> Head | None:
         return None
 
 
-def entered(head: Head | None) -> Token[Context] | None:
+def entered(head: Head) -> Token[Context] | None:
     """Make a request's span the current one, so that what it calls is below it."""
-    if head is None or not head.span.is_recording():
+    if not head.span.is_recording():
         return None
     return contexts.attach(trace.set_span_in_context(head.span, head.parent))
 
 
-def left(token: Token[Context] | None) -> None:
+def left(token: Token[Context]) -> None:
     """Make that the current one which was."""
-    if token is not None:
-        contexts.detach(token)
+    contexts.detach(token)
 
 
 @contextmanager

@@ -148,6 +148,10 @@ def run_folder(folder: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"keylag-{os.getuid()}-{digest}"
 
 
+def no_files(_: Site) -> None:
+    """Make nothing on disk: none is needed."""
+
+
 def nothing(_: Site) -> dict[str, str]:
     """Add nothing to the environment."""
     return {}

@@ -2,15 +2,11 @@
 
 from pathlib import Path
 
-from keylag.services.base import Ports, Service, Site, answers_http
+from keylag.services.base import Ports, Service, Site, answers_http, no_files
 from keylag.state import DEPLOY
 from keylag.tools import find_program
 
 CONFIG = DEPLOY / "jaeger" / "jaeger.yaml"
-
-
-def _prepare(_: Site) -> None:
-    """Nothing to make: it keeps all it has in memory."""
 
 
 def _command(_: Site) -> list[str | Path]:
@@ -32,7 +28,7 @@ def _healthy(ports: Ports) -> bool:
 SERVICE = Service(
     name="jaeger",
     ports=("jaeger", "jaeger-otlp", "jaeger-grpc"),
-    prepare=_prepare,
+    prepare=no_files,
     command=_command,
     environment=_environment,
     healthy=_healthy,

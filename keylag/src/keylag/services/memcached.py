@@ -3,13 +3,9 @@
 import os
 from pathlib import Path
 
-from keylag.services.base import HOST, Ports, Service, Site, nothing, talks
+from keylag.services.base import HOST, Ports, Service, Site, no_files, nothing, talks
 
 MEGABYTES = 64
-
-
-def _prepare(_: Site) -> None:
-    """Nothing to make: it keeps all it has in memory."""
 
 
 def _command(site: Site) -> list[str | Path]:
@@ -28,7 +24,7 @@ def _healthy(ports: Ports) -> bool:
 SERVICE = Service(
     name="memcached",
     ports=("memcached",),
-    prepare=_prepare,
+    prepare=no_files,
     command=_command,
     environment=nothing,
     healthy=_healthy,

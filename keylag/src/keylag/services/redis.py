@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from keylag.services.base import HOST, Ports, Service, Site, nothing, talks
+from keylag.services.base import HOST, Ports, Service, Site, no_files, nothing, talks
 from keylag.tools import find_program
 
 MEGABYTES = 256
@@ -18,10 +18,6 @@ PLACE_VARIABLE = "OSPROFILER_CONNECTION_STRING"
 def traces_url(port: int) -> str:
     """Return where OSProfiler keeps its traces, as its drivers take it."""
     return f"redis://{HOST}:{port}/{TRACES}"
-
-
-def _prepare(_: Site) -> None:
-    """Nothing to make: it keeps all it has in memory."""
 
 
 def _command(site: Site) -> list[str | Path]:
@@ -43,7 +39,7 @@ def _healthy(ports: Ports) -> bool:
 SERVICE = Service(
     name="redis",
     ports=("redis",),
-    prepare=_prepare,
+    prepare=no_files,
     command=_command,
     environment=nothing,
     healthy=_healthy,

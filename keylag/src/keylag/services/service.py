@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from keylag.services.base import Ports, Service, Site, answers_http
+from keylag.services.base import Ports, Service, Site, answers_http, no_files
 from keylag.services.keystone import REGION, UWSGI_CONFIG, export, telemetry
 from keylag.state import DEPLOY
 
@@ -13,10 +13,6 @@ NAME = "keylag-service"
 PROJECT = "service"
 THREADS = 2
 """Of its one worker, which so knows all uses of a token."""
-
-
-def _prepare(_: Site) -> None:
-    """Nothing to make: its user is a part of the cloud."""
 
 
 def _command(site: Site) -> list[str | Path]:
@@ -63,7 +59,7 @@ def _healthy(ports: Ports) -> bool:
 SERVICE = Service(
     name="service",
     ports=("service",),
-    prepare=_prepare,
+    prepare=no_files,
     command=_command,
     environment=_environment,
     healthy=_healthy,

@@ -3,21 +3,47 @@
 
 #include <structmember.h>
 
-void write_down(Clock *self, const char *format, ...)
+#define FIRST_ROOM 1024 /* events; twice as many when they are full */
+
+void append(Clock *self, long long moment, int cell, PyObject *what)
 {
-    PyObject *type, *value, *traceback;
-    if (self->events == NULL || !PyList_CheckExact(self->events) ||
-        PyList_GET_SIZE(self->events) >= EVENTS)
-        return;
-    va_list parts;
-    va_start(parts, format);
-    PyErr_Fetch(&type, &value, &traceback);
-    PyObject *event = Py_VaBuildValue(format, parts);
-    va_end(parts);
-    if (event == NULL || PyList_Append(self->events, event) < 0)
-        PyErr_Clear();
-    Py_XDECREF(event);
-    PyErr_Restore(type, value, traceback);
+    if (self->written == self->room) {
+        int room = self->room ? 2 * self->room : FIRST_ROOM;
+        Event *grown = room > EVENTS ? NULL : PyMem_Realloc(self->events, room * sizeof(Event));
+        if (grown == NULL)
+            return;
+        self->events = grown;
+        self->room = room;
+    }
+    self->events[self->written++] = (Event){moment, Py_XNewRef(what), cell};
+}
+
+static PyObject *as_tuple(const Event *event)
+{
+    if (event->cell == NOTED)
+        return Py_NewRef(event->what);
+    if (event->cell == TALLIED)
+        return Py_BuildValue("(OL)", Py_None, event->moment);
+    PyObject *what = event->what == NULL ? Py_None : event->what;
+    return Py_BuildValue("(LiO)", event->moment, event->cell, what);
+}
+
+static PyObject *Clock_events(Clock *self, void *Py_UNUSED(closure))
+{
+    PyObject *list = PyList_New(self->written);
+    for (int index = 0; list != NULL && index < self->written; index++) {
+        PyObject *event = as_tuple(&self->events[index]);
+        if (event == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, index, event);
+    }
+    return list;
+}
+
+static PyObject *Clock_is_full(Clock *self, void *Py_UNUSED(closure))
+{
+    return PyBool_FromLong(self->written >= EVENTS);
 }
 
 int add_in(PyObject *sums, long number, long long sum)
@@ -60,7 +86,7 @@ static int Clock_init(Clock *self, PyObject *args, PyObject *kwargs)
 static PyObject *Clock_turn(Clock *self, PyObject *args)
 {
     int cell;
-    PyObject *call = Py_None;
+    PyObject *call = NULL;
     if (!PyArg_ParseTuple(args, "i|O", &cell, &call))
         return NULL;
     return PyLong_FromLong(turn(self, cell, call));
@@ -71,7 +97,8 @@ static PyObject *Clock_note(Clock *self, PyObject *args)
     PyObject *name, *value;
     if (!PyArg_ParseTuple(args, "OO", &name, &value))
         return NULL;
-    write_down(self, "(OO)", name, value);
+    if (self->writes)
+        append(self, 0, NOTED, args);
     Py_RETURN_NONE;
 }
 
@@ -148,13 +175,14 @@ static PyObject *Clock_wall_ns(Clock *self, void *Py_UNUSED(closure))
 }
 
 #define EACH_OBJECT(of) \
-    of(method) of(route) of(auth_method) of(missed) of(layer) of(counts) of(beyond) \
-    of(events)
+    of(method) of(route) of(auth_method) of(missed) of(layer) of(counts) of(beyond)
 
 static int Clock_traverse(Clock *self, visitproc visit, void *arg)
 {
 #define VISIT(name) Py_VISIT(self->name);
     EACH_OBJECT(VISIT)
+    for (int index = 0; index < self->written; index++)
+        Py_VISIT(self->events[index].what);
     return 0;
 }
 
@@ -162,6 +190,11 @@ static int Clock_clear(Clock *self)
 {
 #define CLEAR(name) Py_CLEAR(self->name);
     EACH_OBJECT(CLEAR)
+    while (self->written)
+        Py_XDECREF(self->events[--self->written].what);
+    PyMem_Free(self->events);
+    self->events = NULL;
+    self->room = 0;
     return 0;
 }
 
@@ -169,6 +202,8 @@ static PyMemberDef Clock_members[] = {
 #define MEMBER(name) {#name, T_OBJECT, offsetof(Clock, name), 0, NULL},
     EACH_OBJECT(MEMBER)
     {"at", T_INT, offsetof(Clock, at), 0, NULL},
+    {"writes", T_BOOL, offsetof(Clock, writes), 0, NULL},
+    {"kept", T_BOOL, offsetof(Clock, kept), 0, NULL},
     {"mark", T_LONGLONG, offsetof(Clock, mark), 0, NULL},
     {NULL},
 };
@@ -188,6 +223,8 @@ static PyMethodDef Clock_methods[] = {
 static PyGetSetDef Clock_getset[] = {
     {"wall_ns", (getter)Clock_wall_ns, NULL, NULL, NULL},
     {"tallies", (getter)Clock_tallies, NULL, NULL, NULL},
+    {"events", (getter)Clock_events, NULL, NULL, NULL},
+    {"is_full", (getter)Clock_is_full, NULL, NULL, NULL},
     {NULL},
 };
 

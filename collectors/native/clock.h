@@ -19,11 +19,23 @@ typedef struct {
     long long sum;
 } Slot;
 
+/* What is written down of a request that may be traced, as small as it can be. */
+typedef struct {
+    long long moment; /* the number of a tally, if it is one */
+    PyObject *what;   /* the call that is entered, or NULL; a note is a tuple */
+    int cell;         /* or one of the two below */
+} Event;
+
+enum { NOTED = -1, TALLIED = -2 };
+
 typedef struct {
     PyObject_HEAD
-    PyObject *method, *route, *auth_method, *missed, *layer, *counts, *beyond, *events;
+    PyObject *method, *route, *auth_method, *missed, *layer, *counts, *beyond;
     int at;
+    char writes, kept;
     long long mark;
+    Event *events;
+    int written, room;
     long long cells[CELLS];
     Slot slots[SLOTS];
 } Clock;
@@ -36,8 +48,8 @@ extern PyObject *reader; /* what tests read in place of the clock, or NULL */
 
 int add_clock(PyObject *module);
 
-/* Write an event down if the request may be traced; what is raised stays so. */
-void write_down(Clock *self, const char *format, ...);
+/* Write an event down; what does not fit is left out. */
+void append(Clock *self, long long moment, int cell, PyObject *what);
 
 /* Add to what a dictionary has under a number; -1 with an exception if it fails. */
 int add_in(PyObject *sums, long number, long long sum);
@@ -72,7 +84,8 @@ static inline int turn(Clock *self, int cell, PyObject *call)
     int before = self->at;
     book(self);
     self->at = cell & (CELLS - 1);
-    write_down(self, "(LiO)", self->mark, self->at, call);
+    if (self->writes)
+        append(self, self->mark, self->at, call);
     return before;
 }
 
@@ -94,7 +107,8 @@ static inline PyObject *tally(Clock *self, PyObject *numbered, long long sum)
     } else if (add_in(self->beyond, number, sum) < 0) {
         return NULL;
     }
-    write_down(self, "(OO)", Py_None, numbered);
+    if (self->writes)
+        append(self, number, TALLIED, NULL);
     Py_RETURN_NONE;
 }
 

@@ -30,7 +30,7 @@ static PyObject *Watched_call(PyObject *callable, PyObject *const *args, size_t 
     else if (result != NULL && self->after != Py_None)
         tell_after(self, clock, args, count, result);
     if (inside != outside)
-        turn(clock, outside, Py_None);
+        turn(clock, outside, NULL);
     Py_DECREF(found);
     return result;
 }
@@ -64,7 +64,7 @@ static PyObject *Asked_call(PyObject *callable, PyObject *const *args, size_t fl
     }
     Py_XSETREF(clock->layer, layer);
     heard(in_counts(clock, self->put), self->call);
-    if (clock->events != NULL && clock->events != Py_None)
+    if (clock->writes)
         turn(clock, clock->at, self->call);
     PyObject *result = PyObject_Vectorcall(self->call, args, flags, names);
     if (result == NULL)
@@ -72,8 +72,8 @@ static PyObject *Asked_call(PyObject *callable, PyObject *const *args, size_t fl
     else
         tell_after(self, clock, args, count, result);
     Py_XSETREF(clock->layer, Py_NewRef(Py_None));
-    if (clock->events != NULL && clock->events != Py_None)
-        turn(clock, clock->at, Py_None);
+    if (clock->writes)
+        turn(clock, clock->at, NULL);
     Py_DECREF(found);
     return result;
 }

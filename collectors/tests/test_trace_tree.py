@@ -10,7 +10,7 @@ import pytest
 
 from keylag_otel.clock import START
 from keylag_otel.model import CELLS, EVENT_LIMIT, cell_of
-from keylag_otel.traces.events import Call, is_full, tree, without_points
+from keylag_otel.traces.events import Call, tree, without_points
 from keylag_otel.traces.gathering import LIMIT, REPEATED, gathered, walk
 
 SQL, ORM, CACHE = (cell_of(phase, "validate") for phase in ("sql", "orm", "cache"))
@@ -63,7 +63,7 @@ def test_what_was_cut_off_lasts_as_long_as_the_request() -> None:
 
 def test_a_clock_writes_down_what_the_tree_needs(time, running) -> None:
     began = running.mark
-    running.events = []
+    running.writes = True
     outside = running.turn(ORM, query)
     time.passes(5)
     running.note("name", "value")
@@ -78,13 +78,13 @@ def test_a_clock_writes_down_what_the_tree_needs(time, running) -> None:
 
 
 def test_a_clock_stops_writing_down_when_it_is_full(running) -> None:
-    running.events = []
+    running.writes = True
     for _ in range(EVENT_LIMIT + 10):
         running.turn(ORM, query)
         running.note("name", "value")
 
     assert len(running.events) == EVENT_LIMIT
-    assert is_full(running)
+    assert running.is_full
 
 
 def calls(count: int, text: str | None = None, cell: int = SQL) -> list[Any]:

@@ -14,8 +14,9 @@ from spans_of import Traces
 from keylag_otel import telemetry
 from keylag_otel.clock import current
 from keylag_otel.ledger import LEDGER
+from keylag_otel.model import EVENT_LIMIT
 from keylag_otel.request import Measured
-from keylag_otel.traces import events, tracing
+from keylag_otel.traces import tracing
 from keylag_otel.wrappers import timed
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -41,15 +42,18 @@ def query() -> None:
     """Stand for a call."""
 
 
-def called(environ: dict[str, str] | None = None, status: str = "200 OK") -> Any:
+def called(
+    environ: dict[str, str] | None = None, status: str = "200 OK", queries: int = 1
+) -> Any:
     """Send a request; return the events that its clock had at the end."""
     seen: list[Any] = []
 
     def application(environ: Any, start_response: Any) -> list[bytes]:
-        query()
+        for _ in range(queries):
+            query()
         clock = current()
         assert clock is not None
-        seen.append(clock.events)
+        seen.append(clock.events if clock.writes else None)
         clock.route = "/v3/users/<string:user_id>"
         start_response(status, [])
         return [b""]
@@ -140,11 +144,10 @@ def test_a_request_says_what_it_was_and_how_it_ended() -> None:
     }
 
 
-def test_a_request_with_more_events_than_are_kept_says_so(monkeypatch) -> None:
-    monkeypatch.setattr(events, "EVENT_LIMIT", 1)
+def test_a_request_with_more_events_than_are_kept_says_so() -> None:
     traces = Traces(DEFAULT_ON)
 
-    called()
+    called(queries=EVENT_LIMIT)
 
     assert traces.taken()[0]["attributes"]["keystone.trace.cut"] is True
 
@@ -184,8 +187,8 @@ def test_a_tracer_that_fails_changes_nothing(monkeypatch) -> None:
     def fail(*args: Any, **kwargs: Any) -> Any:
         raise ValueError
 
-    for name in ("tree", "_parent"):
-        monkeypatch.setattr(tracing, name, fail)
+    for owner, name in ((tracing, "tree"), (tracing.Tracing, "_parent")):
+        monkeypatch.setattr(owner, name, fail)
         called()
 
     assert traces.taken() == []

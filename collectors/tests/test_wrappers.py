@@ -407,7 +407,7 @@ def test_what_has_no_layer_is_asked_all_the_same(half, running) -> None:
 
 
 def test_events_tell_when_something_was_asked(asked, running, time) -> None:
-    running.events = []
+    running.writes = True
     time.passes(5)
     asked.get("value")
 

@@ -30,8 +30,9 @@ class Clock:
     ``at`` is the running cell; ``mark`` is when it was last booked.  ``counts``
     and ``tallies``, a number each, are what is counted beside time.  ``missed`` is the
     cache region that last had to compute a value, ``layer`` the layer of the
-    cache that is being asked.  ``events`` is a list where the request may be
-    traced, else None; `keylag_otel.traces.events` says what is in it.
+    cache that is being asked.  ``writes`` says whether ``events``, which
+    `keylag_otel.traces.events` explains, are written down, since the request may
+    be traced; ``kept`` whether it is traced, however long it takes.
     """
 
     __slots__ = (
@@ -40,12 +41,14 @@ class Clock:
         "auth_method",
         "counts",
         "events",
+        "kept",
         "layer",
         "mark",
         "method",
         "missed",
         "route",
         "tallies",
+        "writes",
     )
 
     def __init__(self, method: str, at: int, counts: int) -> None:
@@ -55,7 +58,8 @@ class Clock:
         self.tallies: dict[int, int] = {}
         self.missed: Any = None
         self.layer: Any = None
-        self.events: list[Any] | None = None
+        self.writes = self.kept = False
+        self.events: list[tuple[Any, ...]] = []
         self.route: str | None = None
         self.auth_method: str | None = None
         self.at = at
@@ -92,8 +96,13 @@ class Clock:
         self._write((name, value))
 
     def _write(self, event: tuple[Any, ...]) -> None:
-        if self.events is not None and len(self.events) < EVENT_LIMIT:
+        if self.writes and not self.is_full:
             self.events.append(event)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more events are written down."""
+        return len(self.events) >= EVENT_LIMIT
 
     def spent(self) -> dict[int, int]:
         """Return the nanoseconds of each cell that has any."""
@@ -191,13 +200,13 @@ def asked(
             return call(self, *args, **kwargs)
         clock.layer = layer
         clock.counts[counted] += 1
-        if clock.events is not None:
+        if clock.writes:
             clock.turn(clock.at, call)
         try:
             return inner(self, *args, **kwargs)
         finally:
             clock.layer = None
-            if clock.events is not None:
+            if clock.writes:
                 clock.turn(clock.at)
 
     inner = watch(call, after=after, failed=failed)

@@ -140,7 +140,7 @@ class _Request:
         try:
             clock = self.clock
             clock.book()
-            if clock.events is None:
+            if not (clock.writes and tracing.is_wanted(clock)):
                 self._ledger.add(clock.method, self._status, clock)
                 return
             with tracing.finished(self.head, clock, self._status):

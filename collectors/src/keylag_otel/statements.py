@@ -109,7 +109,7 @@ def watch_statement(call: Call) -> Call:
         if clock is None:
             return call(self, cursor, statement, *args, **kwargs)
         clock.counts[_STATEMENTS] += 1
-        if clock.events is not None:
+        if clock.writes:
             clock.note(DB_SYSTEM, self.name)
             clock.note(DB_TEXT, statement)
         text = sql_comment.commented(statement, clock)

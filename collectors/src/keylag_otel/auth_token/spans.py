@@ -25,7 +25,7 @@ from opentelemetry.trace import (
 from keylag_otel.clock import current
 from keylag_otel.instruments import METHOD, OPERATION, PHASE
 from keylag_otel.traces import tracing
-from keylag_otel.traces.events import SPAN, is_full
+from keylag_otel.traces.events import SPAN
 from keylag_otel.version import __version__
 from keylag_otel.wrappers import Call, fault
 
@@ -92,7 +92,7 @@ def _open(call: Call) -> AbstractContextManager[Any]:
     """Begin the span of the innermost call; nothing where no span is recorded."""
     try:
         clock, own = current(), tracing.Process.tracing
-        if clock is None or own is None or clock.events is None or is_full(clock):
+        if clock is None or own is None or not clock.writes or clock.is_full:
             return nullcontext()
         if not trace.get_current_span().is_recording():
             return nullcontext()

@@ -19,8 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from keylag_otel.clock import START, Clock
-from keylag_otel.model import EVENT_LIMIT
+from keylag_otel.clock import START
 
 _NOTE = ("name", "value")
 
@@ -62,11 +61,6 @@ class Call:
     def own(self) -> int:
         """How long it took, inner calls left out."""
         return self.length - sum(call.length for call in self.inner)
-
-
-def is_full(clock: Clock) -> bool:
-    """Return whether no more events are written down."""
-    return clock.events is not None and len(clock.events) >= EVENT_LIMIT
 
 
 def is_point(call: Call) -> bool:

@@ -24,7 +24,7 @@ from keylag_otel import instruments
 from keylag_otel.clock import Clock, current
 from keylag_otel.model import CELLS
 from keylag_otel.traces.describing import attributes_of_call
-from keylag_otel.traces.events import Call, is_full, is_point
+from keylag_otel.traces.events import Call, is_point
 from keylag_otel.traces.gathering import gathered, walk
 from keylag_otel.wrappers import Call as Callee
 from keylag_otel.wrappers import fault
@@ -52,8 +52,7 @@ class Process:
 def note_traced(clock: Clock, args: tuple[Any, ...], profiler: Any) -> None:
     """Let the clock write down a request that OSProfiler traces from here on."""
     del args, profiler
-    if clock.events is None:
-        clock.events = []
+    clock.writes = clock.kept = True
 
 
 def held_back(notify: Callee) -> Callee:
@@ -63,7 +62,7 @@ def held_back(notify: Callee) -> Callee:
     def watched(info: Point) -> Any:
         clock = current()
         try:
-            if clock is not None and clock.events is not None and _holds(clock, info):
+            if clock is not None and clock.writes and _holds(clock, info):
                 return None
         except Exception:
             fault(notify)
@@ -74,7 +73,7 @@ def held_back(notify: Callee) -> Callee:
 
 def _holds(clock: Clock, info: Point) -> bool:
     """Write a notification down; False if it has to be sent at once."""
-    if is_full(clock) or (_is_otlp() and not Process.makes_spans):
+    if clock.is_full or (_is_otlp() and not Process.makes_spans):
         return False
     if info["name"].endswith("-start"):
         clock.turn(clock.at, info)

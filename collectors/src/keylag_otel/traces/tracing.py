@@ -31,7 +31,7 @@ from keylag_otel.ledger import known_method, request_attributes
 from keylag_otel.model import CELLS
 from keylag_otel.traces import attributes as names
 from keylag_otel.traces import osprofiler, provider
-from keylag_otel.traces.events import Call, is_full, tree, without_points
+from keylag_otel.traces.events import Call, tree, without_points
 from keylag_otel.traces.gathering import gathered
 from keylag_otel.traces.keeping import keep
 from keylag_otel.traces.spans import send_inner
@@ -61,33 +61,48 @@ class Tracing:
 
     def __init__(self, tracer: Tracer, slow: float | None) -> None:
         self.tracer = tracer
+        self._headers = [_key(name) for name in propagate.get_global_textmap().fields]
         self._slow_ns = None if slow is None else slow * 1e9
 
     def begin(self, environ: dict[str, Any], clock: Clock) -> Head:
         """Ask the sampler, and let the clock write down what may be wanted."""
-        head = Head(clock.mark, _parent(environ))
+        head = Head(clock.mark, self._parent(environ))
         head.span = self._start(head, head.parent, clock.method)
-        if head.span.is_recording() or self._slow_ns is not None:
-            clock.events = []
+        clock.kept = head.span.is_recording()
+        clock.writes = clock.kept or self._slow_ns is not None
         return head
 
-    def span_of(self, head: Head, request: Call, method: str) -> tuple[Span, Context]:
+    def is_slow(self, clock: Clock) -> bool:
+        """Return whether a request took so long that it is traced for it."""
+        return self._slow_ns is not None and clock.wall_ns >= self._slow_ns
+
+    def span_of(self, head: Head, request: Call, clock: Clock) -> tuple[Span, Context]:
         """Return the span of a request that is over, and what its spans start in.
 
         It is not recording if the request is not to be traced.
         """
         asked = osprofiler.parent_of(request)
         if asked is not None and not _is_valid(head.parent):
-            return self._kept(head, asked, method)
-        is_slow = self._slow_ns is not None and request.length >= self._slow_ns
-        if is_slow and not head.span.is_recording():
-            return self._kept(head, head.parent, method)
+            return self._kept(head, asked, clock.method)
+        if self.is_slow(clock) and not head.span.is_recording():
+            return self._kept(head, head.parent, clock.method)
         return head.span, head.parent
 
     def send(self, span: Span, context: Context, call: Call, epoch: int) -> None:
         """End the spans of all calls in a request."""
         inside = trace.set_span_in_context(span, context)
         send_inner(self.tracer, inside, gathered(without_points(call)), epoch)
+
+    def _parent(self, environ: dict[str, Any]) -> Context:
+        """Return the span that is current already, or the one that the caller names.
+
+        Few callers name one, so that it is not asked of OpenTelemetry each time.
+        """
+        here = contexts.get_current()
+        is_named = any(header in environ for header in self._headers)
+        if not is_named or _is_valid(here):
+            return here
+        return propagate.extract(environ, here, _HEADERS)
 
     def _kept(self, head: Head, parent: Context, method: str) -> tuple[Span, Context]:
         context = keep(parent)
@@ -149,6 +164,12 @@ def left(token: Token[Context]) -> None:
     contexts.detach(token)
 
 
+def is_wanted(clock: Clock) -> bool:
+    """Return whether what a clock has written down is to be sent."""
+    tracing = Process.tracing
+    return clock.kept or (tracing is not None and tracing.is_slow(clock))
+
+
 @contextmanager
 def finished(head: Head | None, clock: Clock, status: int) -> Iterator[None]:
     """Send what a clock has written down, now that the request is over.
@@ -168,11 +189,11 @@ def finished(head: Head | None, clock: Clock, status: int) -> Iterator[None]:
 
 
 def _send(head: Head, clock: Clock, status: int) -> Context:
-    request = tree(clock.events or (), head.began, clock.wall_ns)
+    request = tree(clock.events, head.began, clock.wall_ns)
     osprofiler.send(request, head.epoch)
     if Process.tracing is None:
         return Context()
-    span, context = Process.tracing.span_of(head, request, clock.method)
+    span, context = Process.tracing.span_of(head, request, clock)
     if span.is_recording():
         _describe(span, clock, status)
         Process.tracing.send(span, context, request, head.epoch)
@@ -190,7 +211,7 @@ def _describe(span: Span, clock: Clock, status: int) -> None:
     if status >= _SERVER_ERROR:
         found[instruments.ERROR_TYPE] = str(status)
         span.set_status(StatusCode.ERROR)
-    if is_full(clock):
+    if clock.is_full:
         found[names.CUT] = True
     span.set_attributes(found)
 
@@ -199,11 +220,16 @@ def _is_valid(context: Context) -> bool:
     return trace.get_current_span(context).get_span_context().is_valid
 
 
+def _key(header: str) -> str:
+    """Return what a header is called in a WSGI environment."""
+    return f"HTTP_{header.upper().replace('-', '_')}"
+
+
 class _Headers(Getter["dict[str, Any]"]):
     """Finds a header in a WSGI environment."""
 
     def get(self, carrier: dict[str, Any], key: str) -> list[str] | None:
-        value = carrier.get(f"HTTP_{key.upper().replace('-', '_')}")
+        value = carrier.get(_key(key))
         return None if value is None else [value]
 
     def keys(self, carrier: dict[str, Any]) -> list[str]:
@@ -211,9 +237,3 @@ class _Headers(Getter["dict[str, Any]"]):
 
 
 _HEADERS = _Headers()
-
-
-def _parent(environ: dict[str, Any]) -> Context:
-    """Return the span that is current already, or the one that the caller names."""
-    here = contexts.get_current()
-    return here if _is_valid(here) else propagate.extract(environ, here, _HEADERS)

@@ -22,9 +22,9 @@ class Traces:
 
     def __init__(self, head: Sampler) -> None:
         self._exporter = InMemorySpanExporter()
-        provider = TracerProvider(KeepingSampler(head))
-        provider.add_span_processor(SimpleSpanProcessor(self._exporter))
-        tracing.use(provider)
+        self.provider = TracerProvider(KeepingSampler(head))
+        self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        tracing.use(self.provider)
         telemetry.use(None)
 
     def sent(self) -> str:

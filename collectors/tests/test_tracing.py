@@ -11,12 +11,13 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace.sampling import DEFAULT_OFF, DEFAULT_ON
 from spans_of import Traces
 
-from keylag_otel import telemetry
+from keylag_otel import environment, telemetry
 from keylag_otel.clock import current
 from keylag_otel.ledger import LEDGER
 from keylag_otel.model import EVENT_LIMIT
 from keylag_otel.request import Measured
 from keylag_otel.traces import tracing
+from keylag_otel.traces.tracing import Tracing
 from keylag_otel.wrappers import timed
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -95,6 +96,50 @@ def test_the_sampler_decides_at_the_head(sampler, environ, is_traced) -> None:
 def test_a_slow_request_is_kept(monkeypatch, seconds, is_traced, environ) -> None:
     monkeypatch.setenv("KEYLAG_TRACE_SLOW_SECONDS", seconds)
     traces = Traces(DEFAULT_OFF)
+
+    called(environ)
+
+    assert len(traces.taken()) == 2 * is_traced
+
+
+@pytest.mark.parametrize(
+    ("sampler", "argument", "share"),
+    [
+        ("always_off", "", 0.0),
+        ("parentbased_always_on", "", 1.0),
+        ("parentbased_traceidratio", "0.25", 0.25),
+        ("traceidratio", "no number", None),
+        ("traceidratio", "7", None),
+        ("of_an_operator", "0.25", None),
+        ("", "0.25", None),
+    ],
+)
+def test_the_share_that_is_traced_is_known_where_it_can_be(
+    monkeypatch, sampler, argument, share
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", sampler)
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", argument)
+
+    assert environment.traced_share() == share
+
+
+@pytest.mark.parametrize(
+    ("environ", "drawn", "is_traced"),
+    [
+        ({}, 0.24, True),
+        ({}, 0.26, False),
+        (caller(sampled=True), 0.26, True),
+        (caller(sampled=False), 0.24, False),
+    ],
+)
+def test_a_share_of_what_has_no_caller_is_traced(
+    monkeypatch, environ, drawn, is_traced
+) -> None:
+    traces = Traces(DEFAULT_OFF)
+    called()
+    tracer = traces.provider.get_tracer("of a test")
+    monkeypatch.setattr(tracing, "random", lambda: drawn)
+    monkeypatch.setattr(tracing.Process, "tracing", Tracing(tracer, share=0.25))
 
     called(environ)
 

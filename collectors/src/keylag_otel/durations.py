@@ -13,6 +13,7 @@ from threading import Lock
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
+from opentelemetry.context import get_current
 from opentelemetry.trace import get_current_span
 
 from keylag_otel.instruments import DURATION_BUCKETS, Instrument
@@ -65,7 +66,7 @@ class Durations:
             point.total += seconds
             point.shortest = min(point.shortest, seconds)
             point.longest = max(point.longest, seconds)
-            if tracing.Process.tracing is not None:
+            if tracing.Process.tracing is not None and get_current():
                 point.exemplify(seconds, bucket)
 
     def added_to(self, collected: MetricsData) -> MetricsData:

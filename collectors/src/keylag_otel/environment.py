@@ -27,6 +27,18 @@ KEYLAG_PURE_PYTHON = "KEYLAG_PURE_PYTHON"
 #: sampler left it out.  Unset, none is.
 KEYLAG_TRACE_SLOW_SECONDS = "KEYLAG_TRACE_SLOW_SECONDS"
 
+#: OpenTelemetry's, and what of the requests that begin a trace its samplers
+#: keep; None where that is its argument.
+OTEL_TRACES_SAMPLER = "OTEL_TRACES_SAMPLER"
+_SHARES = {
+    "always_on": 1.0,
+    "always_off": 0.0,
+    "traceidratio": None,
+    "parentbased_always_on": 1.0,
+    "parentbased_always_off": 0.0,
+    "parentbased_traceidratio": None,
+}
+
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
 
@@ -60,13 +72,25 @@ def pure_python() -> bool:
 
 def last_export_seconds() -> float:
     """Return how long a last export may take."""
-    given = _seconds(KEYLAG_LAST_EXPORT_SECONDS)
+    given = _number(KEYLAG_LAST_EXPORT_SECONDS)
     return 0.5 if given is None else given
 
 
 def trace_slow_seconds() -> float | None:
     """Return from when on a request is slow enough to be traced; None for never."""
-    return _seconds(KEYLAG_TRACE_SLOW_SECONDS)
+    return _number(KEYLAG_TRACE_SLOW_SECONDS)
+
+
+def traced_share() -> float | None:
+    """Return how much of the requests that begin a trace is traced, of 1.
+
+    None if only the sampler can tell, as one that is no part of OpenTelemetry.
+    """
+    name = os.environ.get(OTEL_TRACES_SAMPLER, "").strip().lower()
+    share = _SHARES.get(name, 2.0)
+    if share is None:
+        share = _number(f"{OTEL_TRACES_SAMPLER}_ARG")
+    return share if share is not None and 0 <= share <= 1 else None
 
 
 def wants_deltas() -> bool:
@@ -75,8 +99,8 @@ def wants_deltas() -> bool:
     return os.environ.get(name, "").strip().lower() not in {"", "cumulative"}
 
 
-def _seconds(name: str) -> float | None:
-    """Return a number of seconds; what is no number is not heard."""
+def _number(name: str) -> float | None:
+    """Return a number; what is none is not heard."""
     try:
         return float(os.environ[name])
     except (KeyError, ValueError):

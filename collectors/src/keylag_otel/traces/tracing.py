@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import Token
+from random import random
 from time import perf_counter_ns, time_ns
 from typing import Any
 
@@ -57,17 +58,27 @@ class Head:
 
 
 class Tracing:
-    """Traces the requests of this process; ``slow`` is seconds, None for never."""
+    """Traces the requests of this process.
 
-    def __init__(self, tracer: Tracer, slow: float | None) -> None:
+    ``slow`` is from how many seconds on each request is, None for never.  ``share``
+    is how much of those that begin a trace is; None if the sampler has to be asked.
+    """
+
+    def __init__(
+        self, tracer: Tracer, slow: float | None = None, share: float | None = None
+    ) -> None:
         self.tracer = tracer
+        self._share = share
         self._headers = [_key(name) for name in propagate.get_global_textmap().fields]
         self._slow_ns = None if slow is None else slow * 1e9
 
     def begin(self, environ: dict[str, Any], clock: Clock) -> Head:
         """Ask the sampler, and let the clock write down what may be wanted."""
         head = Head(clock.mark, self._parent(environ))
-        head.span = self._start(head, head.parent, clock.method)
+        if head.parent or self._share is None:
+            head.span = self._start(head, head.parent, clock.method)
+        elif random() < self._share:  # noqa: S311 - no secret
+            head.span, head.parent = self._kept(head, head.parent, clock.method)
         clock.kept = head.span.is_recording()
         clock.writes = clock.kept or self._slow_ns is not None
         return head
@@ -138,7 +149,8 @@ def start() -> None:
     Process.tracing = None
     if chosen is not None:
         tracer = chosen.get_tracer("keylag_otel", __version__)
-        Process.tracing = Tracing(tracer, environment.trace_slow_seconds())
+        share = None if Process.given else environment.traced_share()
+        Process.tracing = Tracing(tracer, environment.trace_slow_seconds(), share)
 
 
 def begin(environ: dict[str, Any], clock: Clock) -> Head | None:

@@ -137,33 +137,28 @@ static PyObject *Clock_add_tallies_to(Clock *self, PyObject *sums)
     Py_RETURN_NONE;
 }
 
-static PyObject *Clock_add_spent_to(Clock *self, PyObject *sums)
-{
-    for (int cell = 0; cell < CELLS; cell++)
-        if (self->cells[cell] != 0 && add_in(sums, cell, self->cells[cell]) < 0)
-            return NULL;
-    Py_RETURN_NONE;
-}
-
-/* Return a dictionary of its own with what `add` puts into one. */
-static PyObject *in_new(Clock *self, PyObject *(*add)(Clock *, PyObject *))
+PyObject *spent_of(const long long *cells)
 {
     PyObject *sums = PyDict_New();
-    PyObject *done = sums == NULL ? NULL : add(self, sums);
-    if (done == NULL)
-        Py_CLEAR(sums);
-    Py_XDECREF(done);
+    for (int cell = 0; sums != NULL && cell < CELLS; cell++)
+        if (cells[cell] != 0 && add_in(sums, cell, cells[cell]) < 0)
+            Py_CLEAR(sums);
     return sums;
 }
 
 static PyObject *Clock_spent(Clock *self, PyObject *Py_UNUSED(none))
 {
-    return in_new(self, Clock_add_spent_to);
+    return spent_of(self->cells);
 }
 
 static PyObject *Clock_tallies(Clock *self, void *Py_UNUSED(closure))
 {
-    return in_new(self, Clock_add_tallies_to);
+    PyObject *sums = PyDict_New();
+    PyObject *done = sums == NULL ? NULL : Clock_add_tallies_to(self, sums);
+    if (done == NULL)
+        Py_CLEAR(sums);
+    Py_XDECREF(done);
+    return sums;
 }
 
 static PyObject *Clock_wall_ns(Clock *self, void *Py_UNUSED(closure))
@@ -215,7 +210,6 @@ static PyMethodDef Clock_methods[] = {
     {"resume", (PyCFunction)Clock_resume, METH_NOARGS, NULL},
     {"tally", (PyCFunction)(void (*)(void))Clock_tally, METH_FASTCALL, NULL},
     {"spent", (PyCFunction)Clock_spent, METH_NOARGS, NULL},
-    {"add_spent_to", (PyCFunction)Clock_add_spent_to, METH_O, NULL},
     {"add_tallies_to", (PyCFunction)Clock_add_tallies_to, METH_O, NULL},
     {NULL},
 };

@@ -54,6 +54,9 @@ void append(Clock *self, long long moment, int cell, PyObject *what);
 /* Add to what a dictionary has under a number; -1 with an exception if it fails. */
 int add_in(PyObject *sums, long number, long long sum);
 
+/* Return a dictionary of the cells that have any time; NULL with an exception. */
+PyObject *spent_of(const long long *cells);
+
 #pragma GCC visibility pop
 
 static inline long long now(void)

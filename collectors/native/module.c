@@ -1,6 +1,8 @@
-/* What runs a hundred times in a request, in C: keylag_otel.pure says what it does.
+/* What runs in each request, in C: keylag_otel.pure says what it does.
  * Both have the same names and pass the same tests.
  */
+#include "body.h"
+#include "totals.h"
 #include "watched.h"
 
 PyObject *active, *reader, *on_fault;
@@ -38,7 +40,8 @@ PyMODINIT_FUNC PyInit__watch(void)
     on_fault = Py_NewRef((PyObject *)&PyBool_Type);
     if (module == NULL || active == NULL ||
         PyModule_AddObjectRef(module, "active", active) < 0 || add_clock(module) < 0 ||
-        add_notes(module) < 0 || add_watched(module) < 0) {
+        add_body(module) < 0 || add_notes(module) < 0 || add_totals(module) < 0 ||
+        add_watched(module) < 0) {
         Py_XDECREF(module);
         return NULL;
     }

@@ -14,7 +14,33 @@ import servers
 from fake_time import FakeTime
 from keystone_site import Processes, Site, prepare, write_configuration
 
+from keylag_otel import pure, wrappers
 from keylag_otel.clock import Clock, active, read_with, start
+
+try:
+    from keylag_otel import _watch
+except ImportError:
+    _watch = None
+
+NEEDS_C = pytest.mark.skipif(_watch is None, reason="the C part was not compiled")
+
+
+@pytest.fixture(params=[pure, pytest.param(_watch, marks=NEEDS_C)], ids=["python", "c"])
+def half(request, monkeypatch) -> Any:
+    """What runs in each request, in Python and in C, in turn."""
+    monkeypatch.setattr(wrappers, "watch", request.param.watch)
+    monkeypatch.setattr(wrappers, "current", request.param.active.get)
+    request.param.tell_faults(wrappers.fault)
+    return request.param
+
+
+@pytest.fixture
+def half_time(half) -> Iterator[FakeTime]:
+    """What a half reads the time by."""
+    fake = FakeTime()
+    half.read_with(fake)
+    yield fake
+    half.read_with(None)
 
 
 @pytest.fixture

@@ -5,37 +5,51 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from fake_time import FakeTime
 from opentelemetry import context, trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricsData
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 
 from keylag_otel import instruments
+from keylag_otel.clock import start
 from keylag_otel.durations import Durations
+from keylag_otel.ledger import Ledger
 from keylag_otel.metering import histogram
-from keylag_otel.traces import tracing
 
 SCOPE = "keylag_otel"
 NAME = instruments.REQUEST_DURATION.name
-GET, POST = {"http.request.method": "GET"}, {"http.request.method": "POST"}
-VALUES = [(0.0, GET), (0.001, GET), (0.0011, GET), (0.3, POST), (5.0, GET), (99.0, GET)]
+GET, POST = "GET", "POST"
+VALUES = (
+    *((0, GET), (10**6, GET), (1_100_000, GET), (99 * 10**9, GET)),
+    (3 * 10**8, POST),
+)
 TIMES = ("start_time_unix_nano", "time_unix_nano")
 
 
 class Both:
     """The SDK's histogram and ours."""
 
-    def __init__(self) -> None:
+    def __init__(self, time: FakeTime) -> None:
+        self._time = time
         self._reader = InMemoryMetricReader()
         meter = MeterProvider([self._reader]).get_meter(SCOPE)
         meter.create_counter("other").add(1)
         self._record = histogram(meter, instruments.REQUEST_DURATION)
-        self._ours = Durations(instruments.REQUEST_DURATION, SCOPE)
+        self._ledger = Ledger()
+        self._ours = Durations(instruments.REQUEST_DURATION, SCOPE, self._ledger)
+        self._ledger.reset(self._record_in_both)
 
-    def record(self, seconds: float, attributes: dict[str, Any]) -> None:
-        """Record a value in each."""
+    def _record_in_both(self, seconds: float, attributes: dict[str, Any]) -> None:
         self._record(seconds, attributes)
-        self._ours.record(seconds, attributes)
+        self._ours.exemplify(seconds, attributes)
+
+    def record(self, nanoseconds: int, method: str) -> None:
+        """Add a request that takes so long."""
+        clock = start(method)
+        self._time.passes(nanoseconds)
+        clock.book()
+        self._ledger.add(method, 200, clock)
 
     def collect(self) -> tuple[Any, Any]:
         """Return the SDK's metric and ours, which comes behind it."""
@@ -59,6 +73,7 @@ def plain(metric: Any) -> dict[str, Any]:
         for point in metric.data.data_points
     ]
     for point in points:
+        point["sum"] = pytest.approx(point["sum"])
         for name in ("bucket_counts", "explicit_bounds"):
             point[name] = list(point[name])
     data = metric.data.aggregation_temporality
@@ -66,8 +81,8 @@ def plain(metric: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def both() -> Both:
-    return Both()
+def both(time) -> Both:
+    return Both(time)
 
 
 def test_it_is_the_same_as_the_sdks(both) -> None:
@@ -80,10 +95,10 @@ def test_it_is_the_same_as_the_sdks(both) -> None:
 
 
 def test_it_goes_on_adding_up_as_the_sdks_does(both) -> None:
-    both.record(0.2, GET)
+    both.record(2 * 10**8, GET)
     first = both.collect()
-    both.record(0.4, GET)
-    both.record(0.4, POST)
+    both.record(4 * 10**8, GET)
+    both.record(4 * 10**8, POST)
 
     theirs, ours = both.collect()
     assert plain(ours) == plain(theirs) != plain(first[0])
@@ -91,27 +106,23 @@ def test_it_goes_on_adding_up_as_the_sdks_does(both) -> None:
     assert began == first[1].data.data_points[0].start_time_unix_nano
 
 
-def test_the_last_traced_request_of_a_bucket_is_its_exemplar_once(
-    both, monkeypatch
-) -> None:
-    tracer = trace.NoOpTracer()
-    monkeypatch.setattr(tracing.Process, "tracing", tracing.Tracing(tracer, None))
-    traced(both, 1, TraceFlags.SAMPLED, 0.2)
-    traced(both, 2, TraceFlags.SAMPLED, 0.21)
-    traced(both, 3, TraceFlags.DEFAULT, 0.22)
-    traced(both, 4, TraceFlags.SAMPLED, 4.0)
+def test_the_last_traced_request_of_a_bucket_is_its_exemplar_once(both) -> None:
+    traced(both, 1, TraceFlags.SAMPLED, 200)
+    traced(both, 2, TraceFlags.SAMPLED, 210)
+    traced(both, 3, TraceFlags.DEFAULT, 220)
+    traced(both, 4, TraceFlags.SAMPLED, 4000)
 
     theirs, ours = map(exemplars, both.collect())
     assert sorted(ours) == sorted(theirs) == [(0.21, 2, 2), (4.0, 4, 4)]
     assert exemplars(both.collect()[1]) == []
 
 
-def traced(both: Both, number: int, flags: int, seconds: float) -> None:
+def traced(both: Both, number: int, flags: int, milliseconds: int) -> None:
     span = NonRecordingSpan(
         SpanContext(number, number, is_remote=False, trace_flags=TraceFlags(flags))
     )
     token = context.attach(trace.set_span_in_context(span))
-    both.record(seconds, GET)
+    both.record(milliseconds * 10**6, GET)
     context.detach(token)
 
 

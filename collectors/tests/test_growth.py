@@ -63,7 +63,7 @@ def kept() -> dict[str, int]:
 
     return {
         "ledger rows": len(ledger.LEDGER._rows),
-        "ledger cells": sum(len(row.cells) for row in ledger.LEDGER._rows.values()),
+        "ledger cells": sum(len(totals.spent()) for _, totals in ledger.LEDGER.rows()),
         "ledger tallies": len(ledger.LEDGER._tallies),
         "tallies": len(tally._keys),
         "routes": ledger.route_template.cache_info().currsize,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from fake_time import FakeTime
 
-from keylag_otel import ledger, pure, wrappers
+from keylag_otel import ledger
 from keylag_otel.model import CELLS
 from keylag_otel.wrappers import (
     noted,
@@ -24,29 +24,10 @@ from keylag_otel.wrappers import (
     timed_context,
 )
 
-try:
-    from keylag_otel import _watch
-except ImportError:
-    _watch = None
-
-NEEDS_C = pytest.mark.skipif(_watch is None, reason="the C part was not compiled")
-
-
-@pytest.fixture(params=[pure, pytest.param(_watch, marks=NEEDS_C)], ids=["python", "c"])
-def half(request, monkeypatch) -> Any:
-    """The Python and the C of a watched call, in turn."""
-    monkeypatch.setattr(wrappers, "watch", request.param.watch)
-    monkeypatch.setattr(wrappers, "current", request.param.active.get)
-    request.param.tell_faults(wrappers.fault)
-    return request.param
-
 
 @pytest.fixture
-def time(half) -> Iterator[FakeTime]:
-    fake = FakeTime()
-    half.read_with(fake)
-    yield fake
-    half.read_with(None)
+def time(half_time) -> FakeTime:
+    return half_time
 
 
 @pytest.fixture

@@ -21,7 +21,9 @@ else:
     except ImportError:
         from keylag_otel import pure as half
 
+Body = half.Body
 Clock = half.Clock
+Totals = half.Totals
 active = half.active
 asked = half.asked
 got = half.got

@@ -1,15 +1,14 @@
 """How long requests took: a histogram that a request pays next to nothing for.
 
 The SDK's own makes some thirty calls for each value that it records.  So where
-Keylag exports by itself, it counts the values, and makes the data points once per
-export.  In a provider that a deployer has set, the SDK's histogram is used.
+Keylag exports by itself, the ledger counts the values, and the data points are made
+of it once per export.  In a provider that a deployer has set, the SDK's is used.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import replace
-from threading import Lock
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
@@ -17,57 +16,37 @@ from opentelemetry.context import get_current
 from opentelemetry.trace import get_current_span
 
 from keylag_otel.instruments import DURATION_BUCKETS, Instrument
-from keylag_otel.traces import tracing
+from keylag_otel.ledger import NS_PER_SECOND, Ledger, Row
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import HistogramDataPoint, MetricsData
 
-
-class _Point:
-    """The values with one set of attributes; an exemplar is of a bucket's last one."""
-
-    __slots__ = ("attributes", "counts", "exemplars", "longest", "shortest", "total")
-
-    def __init__(self, attributes: dict[str, Any]) -> None:
-        self.attributes = attributes
-        self.counts = [0] * (len(DURATION_BUCKETS) + 1)
-        self.exemplars: dict[int, tuple[float, int, int, int]] = {}
-        self.shortest, self.longest, self.total = float("inf"), 0.0, 0.0
-
-    def exemplify(self, seconds: float, bucket: int) -> None:
-        """Let the current span be an exemplar, if it is one that is sampled."""
-        span = get_current_span().get_span_context()
-        if span.trace_flags.sampled:
-            known = (seconds, time_ns(), span.span_id, span.trace_id)
-            self.exemplars[bucket] = known
+#: What an exemplar of the SDK's is made of: value, time, span and trace.
+_Known = tuple[float, int, int, int]
 
 
 class Durations:
-    """A cumulative histogram over ``DURATION_BUCKETS``, in seconds."""
+    """A cumulative histogram of a ledger's requests, in seconds.
 
-    def __init__(self, instrument: Instrument, scope: str) -> None:
+    An exemplar is the last request of its bucket that was traced.
+    """
+
+    def __init__(self, instrument: Instrument, scope: str, ledger: Ledger) -> None:
         self._instrument = instrument
         self._scope = scope
+        self._ledger = ledger
         self._began = time_ns()
-        self._points: dict[int, _Point] = {}
-        self._lock = Lock()
+        self._exemplars: dict[int, dict[int, _Known]] = {}
 
-    def record(self, seconds: float, attributes: dict[str, Any]) -> None:
-        """Record a value.
-
-        Equal attributes have to be the same dictionary, as the ledger's are.
-        """
-        bucket = bisect_left(DURATION_BUCKETS, seconds)
-        with self._lock:
-            point = self._points.get(id(attributes))
-            if point is None:
-                point = self._points[id(attributes)] = _Point(attributes)
-            point.counts[bucket] += 1
-            point.total += seconds
-            point.shortest = min(point.shortest, seconds)
-            point.longest = max(point.longest, seconds)
-            if tracing.Process.tracing is not None and get_current():
-                point.exemplify(seconds, bucket)
+    def exemplify(self, seconds: float, attributes: dict[str, Any]) -> None:
+        """Let the current span be an exemplar, if it is one that is sampled."""
+        if not get_current():
+            return
+        span = get_current_span().get_span_context()
+        if span.trace_flags.sampled:
+            bucket = bisect_left(DURATION_BUCKETS, seconds)
+            known = (seconds, time_ns(), span.span_id, span.trace_id)
+            self._exemplars.setdefault(id(attributes), {})[bucket] = known
 
     def added_to(self, collected: MetricsData) -> MetricsData:
         """Return what was collected, with this histogram in its scope."""
@@ -77,8 +56,7 @@ class Durations:
             Metric,
         )
 
-        with self._lock:
-            points = [self._data_point(point) for point in self._points.values()]
+        points = [self._data_point(row) for row in self._ledger.rows()]
         named = self._instrument
         data = Histogram(points, AggregationTemporality.CUMULATIVE)
         metric = Metric(named.name, named.description, named.unit, data)
@@ -96,22 +74,23 @@ class Durations:
         ]
         return replace(collected, resource_metrics=resources)
 
-    def _data_point(self, point: _Point) -> HistogramDataPoint:
+    def _data_point(self, row: Row) -> HistogramDataPoint:
         from opentelemetry.sdk.metrics import Exemplar  # noqa: PLC0415 - optional
         from opentelemetry.sdk.metrics.export import (  # noqa: PLC0415
             HistogramDataPoint,
         )
 
-        exemplars, point.exemplars = point.exemplars, {}
+        attributes, totals = row
+        exemplars = self._exemplars.pop(id(attributes), {})
         return HistogramDataPoint(
-            attributes=point.attributes,
+            attributes=attributes,
             start_time_unix_nano=self._began,
             time_unix_nano=time_ns(),
-            count=sum(point.counts),
-            sum=point.total,
-            bucket_counts=list(point.counts),
+            count=sum(totals.buckets),
+            sum=totals.wall_ns / NS_PER_SECOND,
+            bucket_counts=list(totals.buckets),
             explicit_bounds=DURATION_BUCKETS,
-            min=point.shortest,
-            max=point.longest,
+            min=totals.shortest / NS_PER_SECOND,
+            max=totals.longest / NS_PER_SECOND,
             exemplars=[Exemplar({}, *known) for known in exemplars.values()],
         )

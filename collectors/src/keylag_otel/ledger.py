@@ -1,6 +1,6 @@
 """What this process's requests have added up to.
 
-A request adds about fifteen integers here.  Metrics are read from the ledger
+A request adds some forty integers here.  Metrics are read from the ledger
 by asynchronous instruments, once per export, so that a request does not pay
 for an SDK call per cell.
 """
@@ -14,13 +14,18 @@ from threading import Lock
 from typing import Any, Callable
 
 from keylag_otel import instruments
-from keylag_otel.clock import COUNTS, Clock
+from keylag_otel.clock import COUNTS, Clock, Totals
+from keylag_otel.instruments import DURATION_BUCKETS
 from keylag_otel.model import CELLS
 from keylag_otel.tally import attributes_of, tally
 
 Record = Callable[[float, "dict[str, Any]"], None]
 
-_NS_PER_SECOND = 1e9
+#: Attributes, and what the requests that have them add up to.
+Row = tuple["dict[str, Any]", Totals]
+
+NS_PER_SECOND = 1e9
+_BOUNDS = tuple(round(bound * NS_PER_SECOND) for bound in DURATION_BUCKETS)
 _METHODS = frozenset(
     {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"}
 )
@@ -38,17 +43,6 @@ def known_method(method: str) -> str:
     return method if method in _METHODS else "_OTHER"
 
 
-class Row:
-    """Totals of the requests that share one set of attributes."""
-
-    __slots__ = ("attributes", "cells", "counts")
-
-    def __init__(self, attributes: dict[str, Any]) -> None:
-        self.attributes = attributes
-        self.cells: dict[int, int] = {}
-        self.counts = [0] * len(COUNTS)
-
-
 class Ledger:
     """Totals by method, route, status and authentication method.
 
@@ -62,7 +56,8 @@ class Ledger:
     def reset(self, record: Record | None = None) -> None:
         """Start from nothing, as a new process does.
 
-        ``record`` takes each request's wall seconds and attributes.
+        ``record`` takes each request's wall seconds and attributes; equal ones are
+        the same dictionary.
         """
         self._rows: dict[tuple[Any, ...], Row] = {}
         self._tallies: dict[int, int] = {}
@@ -75,21 +70,25 @@ class Ledger:
         with self._lock:
             row = self._rows.get(key)
             if row is None:
-                row = self._rows[key] = Row(request_attributes(*key))
-            clock.add_spent_to(row.cells)
-            for index, count in enumerate(clock.counts):
-                row.counts[index] += count
+                totals = Totals(_BOUNDS, len(COUNTS))
+                row = self._rows[key] = request_attributes(*key), totals
+            row[1].add(clock)
             clock.add_tallies_to(self._tallies)
         if self._record is not None:
-            self._record(clock.wall_ns / _NS_PER_SECOND, row.attributes)
+            self._record(clock.wall_ns / NS_PER_SECOND, row[0])
+
+    def rows(self) -> list[Row]:
+        """Return what there is now."""
+        with self._lock:
+            return [(found, totals.copy()) for found, totals in self._rows.values()]
 
     def phase_seconds(self) -> Iterator[tuple[float, dict[str, Any]]]:
         """Yield the seconds of every cell with its attributes."""
-        for attributes, cells, _ in self._copy():
-            for cell, nanoseconds in cells.items():
+        for attributes, totals in self.rows():
+            for cell, nanoseconds in totals.spent().items():
                 phase, operation = CELLS[cell]
                 yield (
-                    nanoseconds / _NS_PER_SECOND,
+                    nanoseconds / NS_PER_SECOND,
                     {
                         **attributes,
                         instruments.PHASE: phase,
@@ -100,8 +99,8 @@ class Ledger:
     def count(self, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield one of the counts of ``COUNTS`` with its attributes."""
         index = COUNTS.index(name)
-        for attributes, _, counts in self._copy():
-            yield counts[index], attributes
+        for attributes, totals in self.rows():
+            yield totals.counts[index], attributes
 
     def tallied(self, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield one of ``instruments.TALLIES`` with its attributes."""
@@ -117,13 +116,6 @@ class Ledger:
         with self._lock:
             number = tally("faults", seam)
             self._tallies[number] = self._tallies.get(number, 0) + 1
-
-    def _copy(self) -> list[tuple[dict[str, Any], dict[int, int], list[int]]]:
-        with self._lock:
-            return [
-                (row.attributes, dict(row.cells), list(row.counts))
-                for row in self._rows.values()
-            ]
 
 
 def request_attributes(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial, wraps
 from typing import Any, Callable
 
 from keylag_otel import sql_comment, telemetry
-from keylag_otel.clock import active, start
+from keylag_otel.clock import Body, active, start
 from keylag_otel.ledger import LEDGER, Ledger
 from keylag_otel.server_timing import server_timing, whose
 from keylag_otel.traces import tracing
@@ -87,7 +87,7 @@ class Measured:
             request.finish()
             return body
         clock.book()
-        return _Body(body, request)
+        return Body(body, clock, request.finish)
 
 
 class _Request:
@@ -147,50 +147,3 @@ class _Request:
                 self._ledger.add(clock.method, self._status, clock)
         except Exception:
             fault(self.finish)
-
-
-class _Body:
-    """An answer whose parts are made while they are sent.
-
-    Only the making is booked: a slow client is not Keystone's time.
-    """
-
-    __slots__ = ("_body", "_parts", "_request")
-
-    def __init__(self, body: Iterable[bytes], request: _Request) -> None:
-        self._body = body
-        self._parts: Iterator[bytes] | None = None
-        self._request = request
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        part: bytes = self._measured(self._next)
-        return part
-
-    def _next(self) -> bytes:
-        if self._parts is None:
-            self._parts = iter(self._body)
-        return next(self._parts)
-
-    def _measured(self, step: Callable[[], Any]) -> Any:
-        clock = self._request.clock
-        clock.resume()
-        active.set(clock)
-        try:
-            return step()
-        finally:
-            active.set(None)
-            clock.book()
-
-    def close(self) -> None:
-        """Close what was wrapped, as the server asks, and end the request."""
-        try:
-            self._measured(getattr(self._body, "close", _nothing))
-        finally:
-            self._request.finish()
-
-
-def _nothing() -> None:
-    """Stand in for the `close` that a body need not have."""

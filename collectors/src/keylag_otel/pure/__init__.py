@@ -1,0 +1,27 @@
+"""What runs in each request, and some of it a hundred times, in Python.
+
+``native/`` is the same in C, file by file, and is used instead where it could be
+compiled, since it costs less.  What is said here holds for both, and both pass the
+same tests.
+"""
+
+from keylag_otel.pure.body import Body
+from keylag_otel.pure.clock import Clock, active, read_with
+from keylag_otel.pure.notes import got, looked_up, memoized, received
+from keylag_otel.pure.totals import Totals
+from keylag_otel.pure.watched import asked, tell_faults, watch
+
+__all__ = [
+    "Body",
+    "Clock",
+    "Totals",
+    "active",
+    "asked",
+    "got",
+    "looked_up",
+    "memoized",
+    "read_with",
+    "received",
+    "tell_faults",
+    "watch",
+]

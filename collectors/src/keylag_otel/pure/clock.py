@@ -1,0 +1,126 @@
+"""The stopwatch of a request."""
+
+from __future__ import annotations
+
+import time
+from contextvars import ContextVar
+from typing import Any, Callable
+
+from keylag_otel.model import CELL_LIMIT, EVENT_LIMIT
+
+
+class Hooks:
+    """What `read_with` and `tell_faults` were given."""
+
+    now: Callable[[], int] = time.perf_counter_ns
+    fault: Callable[[Any], Any] = bool
+
+
+class Clock:
+    """Self times of one request.
+
+    ``at`` is the running cell; ``mark`` is when it was last booked.  ``counts``
+    and ``tallies``, a number each, are what is counted beside time.  ``missed`` is the
+    cache region that last had to compute a value, ``layer`` the layer of the
+    cache that is being asked.  ``writes`` says whether ``events``, which
+    `keylag_otel.traces.events` explains, are written down, since the request may
+    be traced; ``kept`` whether it is traced, however long it takes.
+    """
+
+    __slots__ = (
+        "_cells",
+        "at",
+        "auth_method",
+        "counts",
+        "events",
+        "kept",
+        "layer",
+        "mark",
+        "method",
+        "missed",
+        "route",
+        "tallies",
+        "writes",
+    )
+
+    def __init__(self, method: str, at: int, counts: int) -> None:
+        self.method = method
+        self._cells = [0] * CELL_LIMIT
+        self.counts = [0] * counts
+        self.tallies: dict[int, int] = {}
+        self.missed: Any = None
+        self.layer: Any = None
+        self.writes = self.kept = False
+        self.events: list[tuple[Any, ...]] = []
+        self.route: str | None = None
+        self.auth_method: str | None = None
+        self.at = at
+        self.mark = Hooks.now()
+
+    def turn(self, cell: int, call: Any = None) -> int:
+        """Book the time since the last turn, and let `cell` run; return what ran.
+
+        With a `call` that is entered, without one the innermost is left.
+        """
+        self.book()
+        before = self.at
+        self.at = cell
+        self._write((self.mark, cell, call))
+        return before
+
+    def book(self) -> None:
+        """Book the time since the last turn to the running cell."""
+        moment = Hooks.now()
+        self._cells[self.at] += moment - self.mark
+        self.mark = moment
+
+    def resume(self) -> None:
+        """Leave out the time since the last turn, as spent elsewhere."""
+        self.mark = Hooks.now()
+
+    def tally(self, number: int, count: int = 1) -> None:
+        """Add to a tally."""
+        self.tallies[number] = self.tallies.get(number, 0) + count
+        self._write((None, number))
+
+    def note(self, name: str, value: Any) -> None:
+        """Write down what is known of the innermost call."""
+        self._write((name, value))
+
+    def _write(self, event: tuple[Any, ...]) -> None:
+        if self.writes and not self.is_full:
+            self.events.append(event)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more events are written down."""
+        return len(self.events) >= EVENT_LIMIT
+
+    def spent(self) -> dict[int, int]:
+        """Return the nanoseconds of each cell that has any."""
+        return {cell: spent for cell, spent in enumerate(self._cells) if spent}
+
+    def add_tallies_to(self, sums: dict[int, int]) -> None:
+        """Add each tally to what is known of it."""
+        add(self.tallies, sums)
+
+    @property
+    def wall_ns(self) -> int:
+        """Nanoseconds booked so far."""
+        return sum(self._cells)
+
+
+def add(more: dict[int, int], sums: dict[int, int]) -> None:
+    """Add what is known under each number."""
+    for number, count in more.items():
+        sums[number] = sums.get(number, 0) + count
+
+
+#: The clock of the request that this thread or greenlet is working on.  A new
+#: thread starts without one, so that its time is not booked twice.
+active: ContextVar[Clock | None] = ContextVar("keylag_clock", default=None)
+
+
+def read_with(now: Callable[[], int] | None) -> None:
+    """Read the time, in nanoseconds, by this; or by the clock again."""
+    Hooks.now = now or time.perf_counter_ns

@@ -1,0 +1,79 @@
+"""The notes that are told most."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from keylag_otel.pure.clock import Clock
+
+
+def looked_up(no_value: Any) -> Callable[..., None]:
+    """Return a note that counts a hit or, if it found `no_value`, a miss.
+
+    It is for a method of what was given its layer.
+    """
+
+    def note(clock: Clock, args: tuple[Any, ...], value: Any) -> None:
+        layer = args[0]._keylag_layer  # noqa: SLF001
+        clock.tally(layer.miss if value is no_value else layer.hit)
+
+    return note
+
+
+def got(no_value: Any) -> Callable[..., None]:
+    """Return a note that counts what the layer that is asked has found.
+
+    Several values in a list are several look-ups; of serialised ones, the bytes
+    are counted.
+    """
+
+    def note(clock: Clock, args: tuple[Any, ...], value: Any) -> None:
+        if isinstance(value, list):
+            for one in value:
+                note(clock, args, one)
+        elif value is None or value is no_value:
+            clock.tally(clock.layer.miss)
+        else:
+            clock.tally(clock.layer.hit)
+            if type(value) is bytes:
+                clock.tally(clock.layer.received, len(value))
+
+    return note
+
+
+def received(index: int) -> Callable[..., None]:
+    """Return a note that counts bytes which the layer that is asked receives.
+
+    They are an argument of the call, or how many they are is.
+    """
+
+    def note(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        del kwargs
+        if clock.layer is not None and index < len(args):
+            value = args[index]
+            count = value if isinstance(value, int) else len(value)
+            clock.tally(clock.layer.received, count)
+
+    return note
+
+
+def memoized(
+    region: Any, numbers: Callable[[], tuple[int, int]]
+) -> Callable[..., None]:
+    """Return a note that counts a hit, or a miss if `region` computed a value.
+
+    `numbers` is asked once, when there is something to count, for the tallies
+    of a hit and of a miss.  As the note of a failed call it only forgets.
+    """
+    known: list[int] = []
+
+    def note(clock: Clock, *came_out: Any) -> None:
+        missed = clock.missed is region
+        clock.missed = None
+        if len(came_out) == 1:
+            return
+        if not known:
+            known.extend(numbers())
+        clock.tally(known[missed])
+
+    return note

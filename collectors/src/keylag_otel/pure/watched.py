@@ -1,0 +1,97 @@
+"""A watched call, and what its notes are told before and after it."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any, Callable
+
+from keylag_otel.model import CELL_LIMIT
+from keylag_otel.pure.clock import Hooks, active
+
+Call = Callable[..., Any]
+
+
+def watch(  # noqa: C901, PLR0913, PLR0917 - one shape for all that is watched
+    call: Call,
+    keep: int = CELL_LIMIT - 1,
+    put: int = 0,
+    before: Callable[..., Any] | None = None,
+    after: Callable[..., Any] | None = None,
+    failed: Callable[..., Any] | None = None,
+) -> Call:
+    """Return the watched twin of a call: it does what the call does.
+
+    While it runs, the cell is ``running & keep | put``.  Each note is called with
+    the clock: ``before(clock, args, kwargs)``, ``after(clock, args, result)`` or
+    ``failed(clock, exception)``; what a note raises is counted, and nothing else.
+    Without a request there is no clock, and nothing is done.
+    """
+
+    def tell(note: Any, *read: Any) -> None:
+        try:
+            note(*read)
+        except Exception:
+            Hooks.fault(call)
+
+    @wraps(call)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        clock = active.get()
+        if clock is None:
+            return call(*args, **kwargs)
+        outside = clock.at
+        inside = outside & keep | put
+        if inside != outside:
+            clock.turn(inside, call)
+        if before is not None:
+            tell(before, clock, args, kwargs)
+        try:
+            result = call(*args, **kwargs)
+            if after is not None:
+                tell(after, clock, args, result)
+        except Exception as error:
+            if failed is not None:
+                tell(failed, clock, error)
+            raise
+        finally:
+            if inside != outside:
+                clock.turn(outside)
+        return result
+
+    return watched
+
+
+def asked(
+    call: Call, counted: int, after: Callable[..., Any], failed: Callable[..., Any]
+) -> Call:
+    """Return the watched twin of a call that asks a layer of the cache.
+
+    It is a method of what was given its layer, which is the clock's while it runs.
+    It adds one to ``counts[counted]`` and turns the clock to no other cell; only
+    events tell when it ran.  What it calls of its own kind is not watched.  The notes
+    are those of `watch`.
+    """
+
+    @wraps(call)
+    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        clock = active.get()
+        layer = getattr(self, "_keylag_layer", None)
+        if clock is None or layer is None or clock.layer is not None:
+            return call(self, *args, **kwargs)
+        clock.layer = layer
+        clock.counts[counted] += 1
+        if clock.writes:
+            clock.turn(clock.at, call)
+        try:
+            return inner(self, *args, **kwargs)
+        finally:
+            clock.layer = None
+            if clock.writes:
+                clock.turn(clock.at)
+
+    inner = watch(call, after=after, failed=failed)
+    return watched
+
+
+def tell_faults(fault: Callable[[Any], Any]) -> None:
+    """Call this with the call that a note failed on."""
+    Hooks.fault = fault

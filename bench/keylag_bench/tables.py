@@ -15,6 +15,11 @@ _KEYLAG = {
     "OTEL_METRICS_EXPORTER": "otlp",
     "OTEL_METRIC_EXPORT_INTERVAL": "{export_ms}",
 }
+_TRACES = {
+    **_KEYLAG,
+    "OTEL_TRACES_EXPORTER": "otlp",
+    "KEYLAG_TRACE_SLOW_SECONDS": "2",
+}
 
 
 @dataclass(frozen=True)
@@ -62,12 +67,16 @@ ARMS: Mapping[str, Arm] = {
             "Keylag with traces",
             "keylag",
             {
-                **_KEYLAG,
-                "OTEL_TRACES_EXPORTER": "otlp",
+                **_TRACES,
                 "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
                 "OTEL_TRACES_SAMPLER_ARG": "0.01",
-                "KEYLAG_TRACE_SLOW_SECONDS": "2",
             },
+        ),
+        Arm(
+            "keylag_slow",
+            "Keylag with slow ones traced",
+            "keylag",
+            {**_TRACES, "OTEL_TRACES_SAMPLER": "always_off"},
         ),
         Arm("otel", "OpenTelemetry", "otel"),
         Arm(

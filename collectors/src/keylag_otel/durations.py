@@ -92,5 +92,5 @@ class Durations:
             explicit_bounds=DURATION_BUCKETS,
             min=totals.shortest / NS_PER_SECOND,
             max=totals.longest / NS_PER_SECOND,
-            exemplars=[Exemplar({}, *known) for known in exemplars.values()],
+            exemplars=[Exemplar({}, *known) for known in list(exemplars.values())],
         )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from threading import Lock
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 from keylag_otel import instruments
 from keylag_otel.clock import COUNTS, Clock, Totals
@@ -21,15 +21,19 @@ from keylag_otel.tally import attributes_of, tally
 
 Record = Callable[[float, "dict[str, Any]"], None]
 
-#: Attributes, and what the requests that have them add up to.
-Row = tuple["dict[str, Any]", Totals]
-
 NS_PER_SECOND = 1e9
 _BOUNDS = tuple(round(bound * NS_PER_SECOND) for bound in DURATION_BUCKETS)
 _METHODS = frozenset(
     {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"}
 )
 _PLACEHOLDER = re.compile(r"<(?:[^:<>]*:)?([^<>]+)>")
+
+
+class Row(NamedTuple):
+    """What the requests that share one set of attributes add up to."""
+
+    attributes: dict[str, Any]
+    totals: Totals
 
 
 @lru_cache(maxsize=1024)
@@ -71,16 +75,16 @@ class Ledger:
             row = self._rows.get(key)
             if row is None:
                 totals = Totals(_BOUNDS, len(COUNTS))
-                row = self._rows[key] = request_attributes(*key), totals
-            row[1].add(clock)
+                row = self._rows[key] = Row(request_attributes(*key), totals)
+            row.totals.add(clock)
             clock.add_tallies_to(self._tallies)
         if self._record is not None:
-            self._record(clock.wall_ns / NS_PER_SECOND, row[0])
+            self._record(clock.wall_ns / NS_PER_SECOND, row.attributes)
 
     def rows(self) -> list[Row]:
         """Return what there is now."""
         with self._lock:
-            return [(found, totals.copy()) for found, totals in self._rows.values()]
+            return [Row(a, totals.copy()) for a, totals in self._rows.values()]
 
     def phase_seconds(self) -> Iterator[tuple[float, dict[str, Any]]]:
         """Yield the seconds of every cell with its attributes."""

@@ -165,7 +165,9 @@ def _seam_advice(findings: list[Finding]) -> Iterator[str]:
 
 
 def _cost_advice() -> Iterator[str]:
-    if not COMPILED:
+    if COMPILED:
+        yield "Calls are watched in C."
+    else:
         yield (
             "Calls are watched in Python, which costs a request some per cent more "
             "than in C: install gcc and Python's headers, then keylag-otel again."

@@ -72,10 +72,14 @@ def test_what_cannot_be_sent_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     unsigned = CliRunner().invoke(trace.command, ["validate"])
     monkeypatch.setenv("OS_PASSWORD", "wrong")
     refused = ran()
+    monkeypatch.setenv("OS_AUTH_URL", "http://127.0.0.1:9/v3")
+    nobody = ran()
 
     assert f"Set {KEY_VARIABLE} and {PLACE_VARIABLE}" in unsigned.output
-    assert "Keystone did not answer the call" in refused.output
-    assert (unsigned.exit_code, refused.exit_code) == (1, 1)
+    for answer, advice in ((refused, "the password"), (nobody, "the address")):
+        assert "Keystone did not answer the call" in answer.output
+        assert advice in answer.output
+    assert (unsigned.exit_code, refused.exit_code, nobody.exit_code) == (1, 1, 1)
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="not installed: openssl")

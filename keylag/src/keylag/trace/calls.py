@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Final
 
-from keystoneauth1.exceptions import ClientException
+from keystoneauth1.exceptions import (
+    ClientException,
+    ConnectFailure,
+    SSLError,
+    Unauthorized,
+)
 from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 from openstack.config import OpenStackConfig
@@ -20,6 +25,15 @@ from osprofiler import profiler
 from keylag.stack import Stack
 from keylag.trace.exchange import Exchange, Stopwatch
 from keylag.trace.model import TraceError
+
+_ADVICE: Final[Mapping[type[ClientException], str]] = {
+    SSLError: (
+        " If the certificate is from an authority of your own, name its file in "
+        "OS_CACERT, or as cacert in clouds.yaml."
+    ),
+    ConnectFailure: " Look whether the address is right and Keystone runs there.",
+    Unauthorized: " Look at the user, the password, the project and their domains.",
+}
 
 
 @dataclass(frozen=True)
@@ -81,8 +95,14 @@ def send(session: Session, kind: str, key: str = "") -> Sent:
                 call(user)
                 return Sent(stopwatch.exchanges[-1], trace_id)
     except ClientException as error:
-        message = f"Keystone did not answer the call: {error}"
+        message = f"Keystone did not answer the call: {error}{_advice(error)}"
         raise TraceError(message) from error
+
+
+def _advice(error: ClientException) -> str:
+    """Return what to do about it, if that is known."""
+    found = (advice for kind, advice in _ADVICE.items() if isinstance(error, kind))
+    return next(found, "")
 
 
 @contextmanager

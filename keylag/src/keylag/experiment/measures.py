@@ -1,4 +1,4 @@
-"""From the requests of one turn to its figures.
+"""From an arm's requests of one block to its figures.
 
 JMeter counts whole milliseconds from the clock at both ends of a request, so a
 latency of x ms stands for something within half a millisecond of x on either side.
@@ -19,7 +19,9 @@ from keylag.server_timing import COUNTS
 
 RESOLUTION_SECONDS: Final = 0.001
 FEWEST_REQUESTS: Final = 5
-"""A turn with fewer answered as asked says nothing."""
+"""A block with fewer answered as asked says nothing of an arm."""
+PAUSE_SECONDS: Final = 0.5
+"""An arm that sends nothing for longer waits for the others' slices."""
 OUTSIDE: Final = "outside"
 """The client's time less Keystone's: waiting for a worker, network, the client."""
 PARTS: Final = (*BLOCKS, OUTSIDE)
@@ -40,10 +42,16 @@ def grouped_quantile(values: Sequence[float], share: float) -> float:
 
 
 def throughput(rows: Sequence[Row]) -> float:
-    """Return requests per second, from the first start to the last end."""
-    first = min(row.start_seconds for row in rows)
-    last = max(row.start_seconds + row.latency_seconds for row in rows)
-    return len(rows) / (last - first)
+    """Return requests per second, from the first start to the last end less pauses."""
+    ordered = sorted(rows, key=lambda row: row.start_seconds)
+    end = ordered[0].start_seconds
+    busy = 0.0
+    for row in ordered:
+        pause = row.start_seconds - end
+        begin = row.start_seconds if pause > PAUSE_SECONDS else end
+        end = max(end, row.start_seconds + row.latency_seconds)
+        busy += end - begin
+    return len(rows) / busy
 
 
 MEASURES: Final[Mapping[str, Callable[[Sequence[Row]], float]]] = {
@@ -58,7 +66,7 @@ MORE_IS_BETTER: Final = ("throughput",)
 
 
 def figures(rows: Sequence[Row]) -> dict[str, float] | None:
-    """Return a turn's measures, parts and counts; None if too few went well.
+    """Return an arm's measures, parts and counts; None if too few went well.
 
     The parts add up to the mean; without Keystone's own measurement there are none.
     """

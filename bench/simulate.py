@@ -4,7 +4,7 @@
 
 Simulates whole experiments, each from its own seed: requests of 12 ms in the median
 with a long tail, in whole milliseconds as JMeter counts them; a machine whose speed
-drifts, which the arms of a block share, since they take turns of a second; and an
+drifts, which the arms of a block share, since they take short turns; and an
 effect of each start of a Keystone, which is what a quiet machine and a restless one
 differ in.  They are judged by the code that judges
 real ones, after every block.

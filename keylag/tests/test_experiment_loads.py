@@ -9,7 +9,7 @@ from fake_keystone import FakeKeystone, password_of, running
 from keylag import target
 from keylag.experiment import loads, reading
 from keylag.experiment.loads import Ending
-from keylag.experiment.measures import throughput
+from keylag.experiment.measures import seconds_asked
 from keylag.experiment.samples import Row, Window, rows_of
 from keylag.experiment.schedule import Block
 from keylag.follow import Progress
@@ -51,10 +51,10 @@ def sample(start: float, label: str = "GET /v3/auth/tokens") -> Sample:
     )
 
 
-def rows(*starts: float) -> list[Row]:
+def rows(arm: str, *starts: float) -> list[Row]:
     """Return an arm's rows, counted from ten to twenty."""
     samples = [sample(start) for start in starts]
-    return rows_of(BLOCK, "a", samples, Window(10, 20))
+    return rows_of(BLOCK, arm, samples, Window(10, 20))
 
 
 def test_what_counts_is_in_the_window() -> None:
@@ -66,12 +66,12 @@ def test_what_counts_is_in_the_window() -> None:
     assert {(r.block, r.position, r.arm) for r in found} == {(3, 1, "a")}
 
 
-def test_the_slices_of_others_are_no_time_without_requests() -> None:
-    """Two slices of 0.3 s with three requests each, a second apart."""
-    found = rows(10, 10.1, 10.2, 11.3, 11.4, 11.5)
+def test_the_slices_of_others_are_not_an_arms_time() -> None:
+    """From the first start to the last end, until another arm is asked."""
+    found = seconds_asked([*rows("a", 10, 10.2, 12, 12.5), *rows("b", 11)])
 
-    assert throughput(found) == pytest.approx(10)
-    assert throughput(rows(10, 10.4)) == pytest.approx(4)
+    assert found["a", 3] == pytest.approx(0.3 + 0.6)
+    assert found["b", 3] == pytest.approx(0.1)
 
 
 def test_loads_end_together_once_all_have_begun() -> None:

@@ -1,9 +1,9 @@
 """The load of a block: a JMeter for each arm, all at once, each in its own slices.
 
-The speed of a machine drifts over tens of seconds, by more than what is looked for.
-So the arms take turns by slices of about a second, and a drift is in all of them
-alike.  First all warm up together; what counts begins when that is over for the last
-of them, and is a whole number of slices of each.
+The speed of a machine changes from second to second, by more than what is looked for.
+So the arms take turns by slices of a fraction of a second, and what the machine does
+is in all of them alike.  First all warm up together; what counts begins when that is
+over for the last of them, and is a whole number of slices of each.
 
 A request counts by its start.  One that reaches into another arm's slice stays:
 without it, slow requests would be missing.  A load begins none near the end of its

@@ -4,7 +4,6 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from keylag.experiment.measures import PAUSE_SECONDS
 from keylag.experiment.settings import Arm, Properties, Strict
 
 FEWEST_BLOCKS: Final = 5
@@ -27,7 +26,7 @@ class Design(Strict):
     """In each block; all arms at once, but elsewhere in each turn."""
     turn_seconds: Annotated[float, Field(ge=1, le=3600)] = 8.0
     """After the warm-up, for each arm in each block."""
-    slice_seconds: Annotated[float, Field(gt=PAUSE_SECONDS, le=3600)] = 1.0
+    slice_seconds: Annotated[float, Field(ge=0.1, le=3600)] = 0.25
     """Of a turn, until it is the next arm's; a whole turn at once if it is as long."""
     blocks: Annotated[int, Field(ge=FEWEST_BLOCKS, le=1000)] = 40
     """At most; fewer if it is clear before, or the time is over."""

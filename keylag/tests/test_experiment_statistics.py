@@ -86,6 +86,7 @@ def test_the_whole_interval_decides(low: float, high: float, expected: str) -> N
     found = Interval(low, 0.0, high)
 
     assert verdict(found, 2) == expected
+    assert verdict(Interval(0.0, 0.0, 0.0), 0) == NO_DIFFERENCE
     swapped = {FASTER: SLOWER, SLOWER: FASTER}.get(expected, expected)
     assert verdict(found, 2, more_is_better=True) == swapped
 

@@ -34,7 +34,7 @@ class Journal:
     blocks: int = 0
     """Done so far, in the order of the seed."""
     seconds: float = 0.0
-    """Spent so far, interruptions left out."""
+    """Spent on them; the first start and interruptions are left out."""
     samples_size: int = 0
     ended: str = RUNNING
     """Why there are no more blocks."""

@@ -78,18 +78,16 @@ class Run:
 
     def go(self) -> None:
         """Run to an end; whatever that is, it is written down and the arms stopped."""
-        begun = self.clock() - self.journal.seconds
         self.journal.ended = RUNNING
         try:
             self.executor.start()
-            self.journal.ended = self._blocks(begun)
+            self.journal.ended = self._blocks()
         except KeyboardInterrupt:
             self.journal.ended = INTERRUPTED
         except (StackError, ToolError, OSError) as error:
             self.journal.events.append(str(error))
             self.journal.ended = COULD_NOT_GO_ON
         finally:
-            self.journal.seconds = self.clock() - begun
             self._stop()
             self.folder.save(self.journal)
 
@@ -99,8 +97,9 @@ class Run:
         except StackError as error:
             self.journal.events.append(str(error))
 
-    def _blocks(self, begun: float) -> str:
+    def _blocks(self) -> str:
         """Run blocks and return why there are no more."""
+        begun = self.clock() - self.journal.seconds
         order = blocks(self.plan.order, self.journal.seed)
         for block in islice(order, self.journal.blocks, self.plan.design.blocks):
             if reason := self._over():

@@ -4,8 +4,9 @@
 
 Simulates whole experiments, each from its own seed: requests of 12 ms in the median
 with a long tail, in whole milliseconds as JMeter counts them; a machine whose speed
-drifts from block to block; and an effect of each start of a Keystone, which is what
-a quiet machine and a restless one differ in.  They are judged by the code that judges
+drifts, which the arms of a block share, since they take short turns; and an
+effect of each start of a Keystone, which is what a quiet machine and a restless one
+differ in.  They are judged by the code that judges
 real ones, after every block.
 """
 
@@ -27,13 +28,13 @@ from keylag.experiment.verdicts import CANNOT_TELL, verdict
 MEDIAN_SECONDS = 0.012
 SPREAD = 0.25
 """Of one request, as the deviation of its logarithm."""
-DRIFT = 0.02
+DRIFT = 0.05
 """What a block's machine is faster or slower than the one before."""
 STARTS = {"quiet": 0.003, "usual": 0.01, "restless": 0.03}
 """What one start of a Keystone is faster or slower than another, by machine."""
-REQUESTS = 1200
-BLOCKS = 17
-"""What 10 minutes on two cores have: turns of 10 s, 2 s of warm-up, fresh starts."""
+REQUESTS = 650
+BLOCKS = 24
+"""What 10 minutes on two cores have: turns of 8 s, 2 s of warm-up, fresh starts."""
 SMALLEST = 0.02
 SHAPES = [math.exp(x) for x in NormalDist(0, SPREAD).samples(50_000, seed=1)]
 """What requests are drawn from, by their medians; drawing anew each time is slow."""
@@ -55,8 +56,8 @@ CASES = (
 )
 
 
-def turn_median(choice: Random, truth: float, start: float) -> float:
-    """Return the median of one turn's requests."""
+def median(choice: Random, truth: float, start: float) -> float:
+    """Return the median of an arm's requests in a block."""
     here = truth * math.exp(choice.gauss(0, start))
     shapes = choice.choices(SHAPES, k=REQUESTS)
     values = [round(here * shape, 3) for shape in shapes]
@@ -69,9 +70,9 @@ def blocks(choice: Random, case: Case, start: float) -> Iterator[list[float]]:
     for _ in range(BLOCKS):
         machine *= math.exp(choice.gauss(0, DRIFT))
         here = machine * MEDIAN_SECONDS
-        base = turn_median(choice, here, start)
+        base = median(choice, here, start)
         yield [
-            turn_median(choice, here * (1 + slower), start) / base - 1
+            median(choice, here * (1 + slower), start) / base - 1
             for slower in case.slower
         ]
 

@@ -1,6 +1,7 @@
 """An experiment on real stacks: two arms, ended by Ctrl-C after the first block."""
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -14,10 +15,9 @@ from keylag import processes
 from keylag.experiment import known, report
 from keylag.experiment.arms import PLANS
 from keylag.experiment.journal import INTERRUPTED, Folder, Journal
-from keylag.experiment.plan import Design
 from keylag.experiment.reading import PlanError, read
 from keylag.experiment.run import Run, Sent
-from keylag.experiment.schedule import Turn
+from keylag.experiment.schedule import Block
 from keylag.experiment.stacks import Stacks
 from keylag.record import load_secrets
 from keylag.stack import Stack
@@ -58,12 +58,12 @@ class Watched(Stacks):
         super().__init__(*arguments)
         self.found: dict[str, tuple[int, int]] = {}
 
-    def send(self, turn: Turn, out: Path) -> Sent:
+    def send(self, block: Block, out: Path) -> dict[str, Sent]:
         """Load as ever, in the first block."""
-        if turn.block:
+        if block.number:
             raise KeyboardInterrupt
-        self.found[turn.arm] = ask(self._stacks[turn.arm])
-        return super().send(turn, out)
+        self.found = {arm: ask(self._stacks[arm]) for arm in block.arms}
+        return super().send(block, out)
 
 
 def ask(stack: Stack) -> tuple[int, int]:
@@ -88,15 +88,15 @@ def test_an_option_that_keystone_lacks_is_refused(tmp_path: Path) -> None:
 
 
 class Ended(Stacks):
-    """Is interrupted in the block `at`, or before its turn `position` there."""
+    """Is interrupted in the block `at`."""
 
-    at = (1, 0)
+    at = 1
 
-    def send(self, turn: Turn, out: Path) -> Sent:
+    def send(self, block: Block, out: Path) -> dict[str, Sent]:
         """Load as ever, up to there."""
-        if (turn.block, turn.position) >= self.at:
+        if block.number >= self.at:
             raise KeyboardInterrupt
-        return super().send(turn, out)
+        return super().send(block, out)
 
 
 @pytest.mark.matrix
@@ -104,8 +104,9 @@ class Ended(Stacks):
 def test_a_block_of_every_plan_that_ships(name: str, tmp_path: Path) -> None:
     """Each arm starts and is loaded; only one with a hung cache may fail."""
     path = PLANS / f"{name}.toml"
-    short = Design(warm_up_seconds=0, turn_seconds=15, minutes=60)
-    plan = read(path).model_copy(update={"design": short})
+    plan = read(path)
+    short = plan.design.model_copy(update={"warm_up_seconds": 0, "turn_seconds": 8})
+    plan = plan.model_copy(update={"design": short})
     try:
         known.check(plan, path)
     except ToolError as missing:
@@ -135,7 +136,7 @@ def test_two_arms_of_one_plan(tmp_path: Path) -> None:
         arm: [row for row in folder.rows() if row.arm == arm] for arm in stacks.found
     }
     assert under_way.journal.ended == INTERRUPTED, under_way.journal.events
-    assert under_way.journal.turns == 2
+    assert under_way.journal.blocks == 1
     assert stacks.found == {"pool": (300, 0), "none": (77, 40)}
     assert all(len(found) > 2 for found in rows.values())
     assert all(row.success and row.method == "GET" for row in folder.rows())
@@ -145,44 +146,48 @@ def test_two_arms_of_one_plan(tmp_path: Path) -> None:
 
 
 class Unlucky(Ended):
-    """Loses Keystone in a turn of the first block, and JMeter in one of the second."""
+    """One arm loses Keystone in the first block, the other JMeter in the second."""
 
-    at = (2, 0)
+    at = 2
 
-    def send(self, turn: Turn, out: Path) -> Sent:
+    def send(self, block: Block, out: Path) -> dict[str, Sent]:
         """Load as ever, while somebody may kill a program."""
-        if (turn.block, turn.arm) not in ((0, "none"), (1, "pool")):
-            return super().send(turn, out)
-        samples = out / "samples.jtl"
+        if block.number >= self.at:
+            raise KeyboardInterrupt
+        arm = ("none", "pool")[block.number]
+        samples = out / arm / "samples.jtl"
         samples.unlink(missing_ok=True)
+        find = (self._keystone, jmeter)[block.number]
         with ThreadPoolExecutor() as pool:
-            killed = pool.submit(self._kill, turn, samples)
-            sent = super().send(turn, out)
+            killed = pool.submit(kill, find, arm, samples)
+            brought = super().send(block, out)
             killed.result()
-        return sent
+        return brought
 
-    def _kill(self, turn: Turn, samples: Path) -> None:
-        """Kill Keystone or JMeter once the load has begun."""
-        until = time.monotonic() + 60
-        while time.monotonic() < until and not has_begun(samples):
-            time.sleep(0.1)
-        for process in self._keystone(turn) if turn.block == 0 else jmeter():
-            with suppress(psutil.Error):
-                process.kill()
-
-    def _keystone(self, turn: Turn) -> list[psutil.Process]:
-        found = processes.find(stack=self._stacks[turn.arm].folder)
+    def _keystone(self, arm: str) -> list[psutil.Process]:
+        found = processes.find(stack=self._stacks[arm].folder)
         return [mark.process for mark in found if mark.service == "keystone"]
 
 
+def kill(find: Callable[[str], list[psutil.Process]], arm: str, samples: Path) -> None:
+    """Kill what is found, once the load has begun."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not has_begun(samples):
+        time.sleep(0.1)
+    for process in find(arm):
+        with suppress(psutil.Error):
+            process.kill()
+
+
 def has_begun(samples: Path) -> bool:
-    """Tell whether a turn is past what JMeter sends to prepare it."""
+    """Tell whether a load is past what JMeter sends to prepare it."""
     return samples.exists() and ",GET " in samples.read_text()
 
 
-def jmeter() -> list[psutil.Process]:
-    """Return the JMeter that this process runs."""
-    return [one for one in psutil.Process().children() if one.name() == "java"]
+def jmeter(arm: str) -> list[psutil.Process]:
+    """Return the JMeter of an arm, which this process runs."""
+    children = [one for one in psutil.Process().children() if one.name() == "java"]
+    return [one for one in children if any(f"/{arm}/" in w for w in one.cmdline())]
 
 
 @pytest.mark.matrix
@@ -205,19 +210,19 @@ def test_programs_that_die_in_a_turn(tmp_path: Path) -> None:
 
 @pytest.mark.matrix
 def test_an_interrupted_run_goes_on_in_the_same_order(tmp_path: Path) -> None:
-    """The turns of three blocks, with and without Ctrl-C in the second."""
-    whole = run_of(tmp_path, "whole", type("Third", (Ended,), {"at": (3, 0)}))
+    """Three blocks, with and without Ctrl-C in the second."""
+    whole = run_of(tmp_path, "whole", type("Third", (Ended,), {"at": 3}))
     whole.go()
-    for at in ((1, 1), (3, 0)):
+    for at in (1, 3):
         broken = run_of(tmp_path, "broken", type("Part", (Ended,), {"at": at}))
         broken.go()
 
-    turns = [
+    orders = [
         list(dict.fromkeys((r.block, r.position, r.arm) for r in run.folder.rows()))
         for run in (whole, broken)
     ]
-    assert turns[0] == turns[1]
-    assert len(turns[0]) == 6
+    assert orders[0] == orders[1]
+    assert len(orders[0]) == 6
 
 
 def run_of(tmp_path: Path, name: str, kind: type[Stacks]) -> Run:

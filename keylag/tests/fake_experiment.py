@@ -6,7 +6,7 @@ from pathlib import Path
 
 from keylag.experiment.run import Run, Sent
 from keylag.experiment.samples import Row
-from keylag.experiment.schedule import Turn
+from keylag.experiment.schedule import Block
 from keylag.phases import BLOCKS
 
 PLAN = """\
@@ -31,48 +31,52 @@ MILLISECONDS = {"a": 100, "b": 90, "c": 100}
 REQUESTS = 12
 
 
-def rows(turn: Turn, code: str = "200") -> list[Row]:
+def rows(block: Block, arm: str, code: str = "200") -> list[Row]:
     """Return requests by the table above, a little different from block to block."""
-    base = MILLISECONDS[turn.arm] + turn.block * ord(turn.arm) % 3 + turn.block % 5
+    number = block.number
+    base = MILLISECONDS[arm] + number * ord(arm) % 3 + number % 5
     parts = dict.fromkeys(BLOCKS, 0.0) | {"sql": (base - 20) / 1000, "cache": 0.005}
     counts = {"sql_statements": 6.0, "cache_calls": 14.0}
     measured = {"total": base / 1000, **parts, **counts} if code == "200" else {}
     return [
         Row(
-            block=turn.block,
-            position=turn.position,
-            arm=turn.arm,
-            start_seconds=1000.0 + number / 10,
+            block=number,
+            position=block.arms.index(arm),
+            arm=arm,
+            start_seconds=1000.0 + request / 10,
             method="GET",
             code=code,
             success=code == "200",
-            warm_up=number < 2,
+            warm_up=request < 2,
             latency_seconds=round(base) / 1000,
             measured=measured,
         )
-        for number in range(REQUESTS)
+        for request in range(REQUESTS)
     ]
 
 
 @dataclass
 class Fake:
-    """Writes down its orders; `wrong` may do something else in some turns."""
+    """Writes down its orders; `wrong` may do something else for some arms."""
 
     log: list[object] = field(default_factory=list)
-    wrong: Callable[[Turn], Sent | None] = lambda _turn: None
+    wrong: Callable[[Block, str], Sent | None] = lambda _block, _arm: None
 
     def start(self) -> None:
         """Write down a start."""
         self.log.append("start")
 
-    def renew(self, turn: Turn) -> None:
+    def renew(self, block: Block) -> None:
         """Write down a fresh start of all Keystones."""
-        self.log.append(turn.hash_seed)
+        self.log.append(block.hash_seed)
 
-    def send(self, turn: Turn, out: Path) -> Sent:  # noqa: ARG002 - nothing to leave
-        """Answer by the table."""
-        self.log.append(turn.arm)
-        return self.wrong(turn) or Sent(rows(turn))
+    def send(self, block: Block, out: Path) -> dict[str, Sent]:  # noqa: ARG002
+        """Answer by the table, and leave nothing."""
+        return {arm: self._sent(block, arm) for arm in block.arms}
+
+    def _sent(self, block: Block, arm: str) -> Sent:
+        self.log.append(arm)
+        return self.wrong(block, arm) or Sent(rows(block, arm))
 
     def stop(self) -> None:
         """Write down a stop."""

@@ -8,10 +8,10 @@ import pytest
 from fake_experiment import REQUESTS, Fake, MakeRun, rows
 
 from keylag.experiment import report, run
+from keylag.experiment.loads import clock
 from keylag.experiment.result import of_folder
 from keylag.experiment.run import Sent
-from keylag.experiment.schedule import Turn
-from keylag.experiment.turn import clock
+from keylag.experiment.schedule import Block
 from keylag.launch import StackError
 
 
@@ -54,7 +54,7 @@ def test_arms_that_cannot_be_stopped_leave_a_report(make_run: MakeRun) -> None:
     under_way.go()
     known = under_way.folder.load()
 
-    assert (known.turns, known.events) == (18, ["the switch failed"])
+    assert (known.blocks, known.events) == (6, ["the switch failed"])
 
 
 def test_a_clock_that_is_set_is_noticed() -> None:
@@ -68,9 +68,9 @@ def test_a_clock_that_is_set_is_noticed() -> None:
 def test_failed_requests_decide_nothing(make_run: MakeRun) -> None:
     """B answers 500 in a tenth of its requests: its others are not judged."""
 
-    def some_fail(turn: Turn) -> Sent | None:
-        mixed = Sent(rows(turn)[:-1] + rows(turn, "500")[-1:])
-        return mixed if turn.arm == "b" else None
+    def some_fail(block: Block, arm: str) -> Sent | None:
+        mixed = Sent(rows(block, arm)[:-1] + rows(block, arm, "500")[-1:])
+        return mixed if arm == "b" else None
 
     under_way = make_run("r", Fake(wrong=some_fail), blocks=8)
     under_way.go()
@@ -85,8 +85,10 @@ def test_failed_requests_decide_nothing(make_run: MakeRun) -> None:
 
 
 def test_an_arm_that_fails_everything_is_given_up(make_run: MakeRun) -> None:
-    """After three turns; the others go on, and it has no verdict."""
-    fake = Fake(wrong=lambda t: Sent(rows(t, "503"), ["no"]) if t.arm == "b" else None)
+    """After three blocks; the others go on, and it has no verdict."""
+    fake = Fake(
+        wrong=lambda b, arm: Sent(rows(b, arm, "503"), ["no"]) if arm == "b" else None
+    )
     under_way = make_run("r", fake, blocks=50)
     under_way.go()
     report.write(under_way.folder)
@@ -94,7 +96,7 @@ def test_an_arm_that_fails_everything_is_given_up(make_run: MakeRun) -> None:
 
     assert under_way.journal.ended == run.CLEAR
     assert fake.log.count("b") == 3
-    assert under_way.blocks > 3
+    assert under_way.journal.blocks > 3
     assert "b: no request went well" in page
     assert "c: no difference that matters to a" in page
     assert "block 2, arm b: it answered nothing as asked 3 times in a row" in page
@@ -105,19 +107,21 @@ def test_a_run_without_anything_to_compare_ends(
     make_run: MakeRun, failing: str
 ) -> None:
     """The base fails everything, or all the others do."""
-    fake = Fake(wrong=lambda t: Sent(rows(t, "503")) if t.arm in failing else None)
+    fake = Fake(
+        wrong=lambda b, arm: Sent(rows(b, arm, "503")) if arm in failing else None
+    )
     under_way = make_run("r", fake, blocks=50)
     under_way.go()
 
     assert under_way.journal.ended == run.NOTHING_LEFT
-    assert under_way.journal.turns <= 9
+    assert under_way.journal.blocks == 3
 
 
 def test_a_keystone_that_does_not_come_back_leaves_a_report(make_run: MakeRun) -> None:
     """The samples so far stay, and the reason is told."""
 
-    def die(turn: Turn) -> None:
-        if turn.block == 2:
+    def die(block: Block, _arm: str) -> None:
+        if block.number == 2:
             message = "keystone: died with code 1"
             raise StackError(message)
 

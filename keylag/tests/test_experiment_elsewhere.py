@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_experiment import Fake
 from fake_keystone import password_of, running
 
 from keylag.experiment import reading
 from keylag.experiment.elsewhere import Switched
 from keylag.experiment.environment import cost
 from keylag.experiment.marks import TOKEN, Marked
-from keylag.experiment.run import Sent
-from keylag.experiment.schedule import Turn
+from keylag.experiment.schedule import Block
 from keylag.launch import StackError
 
 PLAN = """\
@@ -38,7 +38,7 @@ switch = "echo b >>{folder}/switched"
 [arms.broken]
 switch = "echo no such thing >&2; exit 3"
 """
-A, B, BROKEN = (Turn(0, n, arm, 1) for n, arm in enumerate(("a", "b", "broken")))
+BLOCK = Block(0, ["broken", "b"], 1)
 
 
 @pytest.fixture
@@ -56,25 +56,18 @@ def switched(tmp_path: Path) -> Iterator[Switched]:
         yield Switched(plan, plan.elsewhere)
 
 
-def test_a_turn_is_switched_to_and_loaded(switched: Switched, tmp_path: Path) -> None:
-    """The base comes first and last, so that it is left as it was found."""
+def test_arms_are_switched_to_and_loaded(switched: Switched, tmp_path: Path) -> None:
+    """The base comes first and last; after a switch that fails nothing is loaded."""
     switched.start()
-    sent = switched.send(B, tmp_path / "turn")
+    brought = switched.send(BLOCK, tmp_path / "jmeter")
     switched.stop()
+    rows = brought["b"].rows
 
     assert (tmp_path / "switched").read_text().split() == ["a", "b", "a"]
-    assert {(row.arm, row.method, row.success) for row in sent.rows} == {
-        ("b", "POST", True)
-    }
-    assert sent.rows[0].measured["total"] == pytest.approx(0.01)
-
-
-def test_a_switch_that_fails_loads_nothing(switched: Switched, tmp_path: Path) -> None:
-    """What would be measured is another arm."""
-    sent = switched.send(BROKEN, tmp_path / "turn")
-
-    assert sent.rows == []
-    assert "status 3. It said: no such thing" in sent.notes[0]
+    assert {(row.arm, row.method, row.success) for row in rows} == {("b", "POST", True)}
+    assert rows[0].measured["total"] == pytest.approx(0.01)
+    assert brought["broken"].rows == []
+    assert "status 3. It said: no such thing" in brought["broken"].notes[0]
 
 
 class Grafana(HTTPServer):
@@ -99,19 +92,6 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-class Nobody:
-    """An executor of turns without a request."""
-
-    def start(self) -> None: ...
-
-    def renew(self, turn: Turn) -> None: ...
-
-    def send(self, turn: Turn, out: Path) -> Sent:  # noqa: ARG002 - nothing to leave
-        return Sent([], [f"a note of {turn.arm}"])
-
-    def stop(self) -> None: ...
-
-
 @pytest.fixture
 def grafana(request: pytest.FixtureRequest) -> Iterator[Grafana]:
     """Give a server that answers with the test's code."""
@@ -126,36 +106,35 @@ def grafana(request: pytest.FixtureRequest) -> Iterator[Grafana]:
 
 def marked(grafana: Grafana) -> Marked:
     """Return an executor that tells the server."""
-    return Marked(Nobody(), f"http://127.0.0.1:{grafana.server_address[1]}/")
+    return Marked(Fake(), f"http://127.0.0.1:{grafana.server_address[1]}/")
 
 
 @pytest.mark.parametrize("grafana", [200], indirect=True)
-def test_a_turn_is_marked_with_arm_and_block(
+def test_arms_are_marked_with_their_block(
     grafana: Grafana, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a region of time, by Grafana's own interface."""
+    """As regions of time, by Grafana's own interface."""
     monkeypatch.setenv(TOKEN, "secret")
-    sent = marked(grafana).send(B, tmp_path)
-    ((path, authorization, mark),) = grafana.told
+    brought = marked(grafana).send(Block(4, ["c", "b"], 1), tmp_path)
+    first, (path, authorization, mark) = grafana.told
 
     assert (path, authorization) == ("/api/annotations", "Bearer secret")
     assert mark["tags"] == ["keylag", "experiment", "b"]
-    assert mark["text"] == "b, block 0"
-    assert mark["time"] <= mark["timeEnd"]
-    assert sent.notes == ["a note of b"]
+    assert (first[2]["text"], mark["text"]) == ("c, block 4", "b, block 4")
+    assert (mark["time"], mark["timeEnd"]) == (1_000_000, 1_001_196)
+    assert brought["b"].notes == []
 
 
 @pytest.mark.parametrize("grafana", [401], indirect=True)
 def test_a_grafana_that_refuses_is_asked_once(grafana: Grafana, tmp_path: Path) -> None:
     """The run goes on, and says so once."""
-    executor = marked(grafana)
-    first, second = executor.send(A, tmp_path), executor.send(B, tmp_path)
+    brought = marked(grafana).send(Block(0, ["a", "b"], 1), tmp_path)
 
     assert len(grafana.told) == 1
-    assert first.notes[1:] == [
+    assert brought["a"].notes == [
         "Grafana took no mark, and is asked no more: HTTPError 401"
     ]
-    assert second.notes == ["a note of b"]
+    assert brought["b"].notes == []
 
 
 def test_a_keystone_that_never_answers_is_an_error(

@@ -7,7 +7,7 @@ import pytest
 from keylag.experiment import reading
 from keylag.experiment.arms import of_block, options_of, prepared_for, services_of
 from keylag.experiment.lines import line_of
-from keylag.experiment.schedule import Turn
+from keylag.experiment.schedule import Block
 from keylag.experiment.settings import Arm
 from keylag.state import CHECKOUT
 
@@ -63,6 +63,8 @@ def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
         ("threads = 2", "thread = 2", ":6: load.properties.thread: token-issue takes"),
         ("threads = 2", "loops = 2", ":6: load.properties.loops: an experiment sets"),
         ("minutes = 10", "minutes = 0.1", ":9: design.minutes: 5 blocks"),
+        ("minutes = 10", "slice_seconds = 0.01", ":9: design.slice_seconds: Input"),
+        ("minutes = 10", "turn_seconds = 2.6", ":9: design.turn_seconds: it has to be"),
         ("minutes = 10", 'minutes = "10"', ":9: design.minutes: Input should be"),
         ("minutes = 10", "minuets = 10", ":9: design.minuets: Extra inputs"),
         ('"POST"', '"GET"', ":12: decision.method: token-issue sends no GET"),
@@ -180,7 +182,7 @@ def test_settings_become_what_the_servers_read(tmp_path: Path) -> None:
     """Options of keystone.conf are variables; the password's cost changes the data."""
     found = reading.read(write(tmp_path, GOOD))
     plain, default = found.whole_arm("plain"), Arm()
-    options = options_of(plain, of_block("plain", Turn(0, 0, "plain", 7), None))
+    options = options_of(plain, of_block("plain", Block(0, ["plain"], 7), None))
 
     expected = {"OS_IDENTITY__PASSWORD_HASH_ROUNDS": "10", "PYTHONHASHSEED": "7"}
     assert expected.items() <= options.environment.items()
@@ -192,10 +194,10 @@ def test_settings_become_what_the_servers_read(tmp_path: Path) -> None:
 
 def test_metrics_name_the_arm_and_the_block_if_somebody_asks_for_them() -> None:
     """By the labels that the Experiment dashboard has."""
-    turn = Turn(4, 0, "b", 7)
+    block = Block(4, ["b", "a"], 7)
 
-    assert of_block("a", turn, None) == {"PYTHONHASHSEED": "7"}
-    sent = of_block("a", turn, "http://c:4318")
+    assert of_block("a", block, None) == {"PYTHONHASHSEED": "7"}
+    sent = of_block("a", block, "http://c:4318")
     assert sent["OTEL_RESOURCE_ATTRIBUTES"] == "keylag.run=a,keylag.block=4"
     assert sent["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://c:4318"
 

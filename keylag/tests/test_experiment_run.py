@@ -2,7 +2,7 @@
 
 import json
 import math
-from itertools import islice
+from itertools import islice, permutations
 from pathlib import Path
 
 import pytest
@@ -16,20 +16,19 @@ from keylag.experiment.journal import INTERRUPTED, Folder, FolderError, Journal
 from keylag.experiment.plan import Decision
 from keylag.experiment.progress import lines
 from keylag.experiment.result import of_folder
-from keylag.experiment.schedule import Turn, turns
+from keylag.experiment.schedule import Block, blocks
 
 
 def test_a_block_has_every_arm_once_in_an_order_of_the_seed() -> None:
-    """All arms of a block have one hash seed; the same seed is the same order."""
-    first = list(islice(turns(["a", "b", "c"], 1), 300))
-    again = list(islice(turns(["a", "b", "c"], 1), 300))
-    other = list(islice(turns(["a", "b", "c"], 2), 300))
-    blocks = [first[n : n + 3] for n in range(0, 300, 3)]
+    """Each block has a hash seed of its own; the same seed is the same order."""
+    first = list(islice(blocks(["a", "b", "c"], 1), 100))
+    again = list(islice(blocks(["a", "b", "c"], 1), 100))
+    other = list(islice(blocks(["a", "b", "c"], 2), 100))
 
     assert first == again != other
-    assert all({turn.arm for turn in block} == {"a", "b", "c"} for block in blocks)
-    assert all(len({turn.hash_seed for turn in block}) == 1 for block in blocks)
-    assert len({tuple(turn.arm for turn in block) for block in blocks}) == 6
+    assert [block.number for block in first] == list(range(100))
+    assert len({block.hash_seed for block in first}) == 100
+    assert {tuple(block.arms) for block in first} == set(permutations("abc"))
 
 
 def test_fresh_keystones_before_each_block(make_run: MakeRun) -> None:
@@ -49,7 +48,7 @@ def test_it_stops_when_every_arm_is_clear(make_run: MakeRun) -> None:
     found = of_folder(under_way.folder)
 
     assert under_way.journal.ended == run.CLEAR
-    assert under_way.blocks < 20
+    assert under_way.journal.blocks < 20
     said = {one.arm: one.measures["p50"].verdict for one in found.comparisons}
     assert said == {"b": "faster", "c": "no difference that matters"}
     assert "b: faster than a" in found.headlines[0]
@@ -61,11 +60,9 @@ def test_an_interrupted_run_gives_the_rows_of_an_uninterrupted_one(
     """Ctrl-C in the middle of a block, half a row left by a kill, then go on."""
     whole = make_run("whole", Fake())
     whole.go()
-    seen: list[Turn] = []
 
-    def interrupt(turn: Turn) -> None:
-        seen.append(turn)
-        if len(seen) == 8:
+    def interrupt(block: Block, arm: str) -> None:
+        if (block.number, arm) == (2, block.arms[1]):
             raise KeyboardInterrupt
 
     broken = make_run("broken", Fake(wrong=interrupt))
@@ -76,7 +73,7 @@ def test_an_interrupted_run_gives_the_rows_of_an_uninterrupted_one(
     rest = Fake()
     make_run("broken", rest).go()
 
-    assert (between.ended, between.turns) == (INTERRUPTED, 7)
+    assert (between.ended, between.blocks) == (INTERRUPTED, 2)
     assert broken.folder.samples.read_bytes() == whole.folder.samples.read_bytes()
     assert isinstance(rest.log[1], int)  # a fresh Keystone before it goes on
 
@@ -89,15 +86,15 @@ def test_one_arm_alone_is_measured_to_its_end(make_run: MakeRun) -> None:
     under_way.go()
 
     assert under_way.journal.ended == run.BLOCKS_DONE
-    assert under_way.blocks == 6
+    assert under_way.journal.blocks == 6
 
 
 def test_no_block_begins_that_would_not_end_in_time(make_run: MakeRun) -> None:
-    """Each turn takes ten minutes of an hour: one block of three fits, and one more."""
+    """Each arm takes ten minutes of an hour: one block of three fits, and one more."""
     under_way = make_run("r", Fake(), blocks=100)
     now = [0.0]
 
-    def later(_turn: Turn) -> None:
+    def later(_block: Block, _arm: str) -> None:
         now[0] += 600
 
     under_way.executor = Fake(wrong=later)
@@ -105,7 +102,7 @@ def test_no_block_begins_that_would_not_end_in_time(make_run: MakeRun) -> None:
     under_way.go()
 
     assert under_way.journal.ended == run.TIME_OVER
-    assert under_way.blocks == 2
+    assert under_way.journal.blocks == 2
 
 
 def test_the_parts_of_a_difference_add_up(make_run: MakeRun) -> None:
@@ -131,7 +128,7 @@ def test_more_arms_have_wider_intervals(make_run: MakeRun) -> None:
 
 
 def test_warm_up_is_in_the_file_and_in_no_figure(make_run: MakeRun) -> None:
-    """Of twelve requests of a turn two are warm-up."""
+    """Of an arm's twelve requests in a block two are warm-up."""
     under_way = make_run("r", Fake())
     under_way.go()
 

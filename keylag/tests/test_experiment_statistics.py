@@ -86,6 +86,7 @@ def test_the_whole_interval_decides(low: float, high: float, expected: str) -> N
     found = Interval(low, 0.0, high)
 
     assert verdict(found, 2) == expected
+    assert verdict(Interval(0.0, 0.0, 0.0), 0) == NO_DIFFERENCE
     swapped = {FASTER: SLOWER, SLOWER: FASTER}.get(expected, expected)
     assert verdict(found, 2, more_is_better=True) == swapped
 
@@ -148,7 +149,7 @@ def row(latency: float, **measured: float) -> Row:
 def test_the_parts_add_up_to_the_mean() -> None:
     """What Keystone did not measure is outside."""
     rows = [row(0.010, total=0.008, sql=0.006, cache=0.002) for _ in range(5)]
-    found = figures(rows)
+    found = figures(rows, 0.01)
 
     assert found is not None
     assert found["mean"] == pytest.approx(0.010)
@@ -158,5 +159,5 @@ def test_the_parts_add_up_to_the_mean() -> None:
 
 def test_a_turn_with_few_good_requests_has_no_figures() -> None:
     """Nor has one without Keystone's measurement any parts."""
-    assert figures([row(0.010)] * 4) is None
-    assert "sql" not in (figures([row(0.010)] * 5) or {})
+    assert figures([row(0.010)] * 4, 1) is None
+    assert "sql" not in (figures([row(0.010)] * 5, 1) or {})

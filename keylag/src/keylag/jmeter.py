@@ -50,7 +50,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run left; `interrupted` if Ctrl-C ended it early."""
+    """What a run left; `interrupted` if Ctrl-C or `is_over` ended it early."""
 
     samples: Path
     log: Path
@@ -63,8 +63,11 @@ def run(
     home: Path,
     out: Path,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
+    is_over: Callable[[Progress], bool] = lambda _progress: False,
 ) -> Result:
     """Run a plan to its end, or until Ctrl-C; the samples so far are kept.
+
+    `is_over` is asked several times a second and may end it, too.
 
     `home` is JMeter's own folder (with bin/ApacheJMeter.jar).  Raises PlanError
     for a property the plan does not take, JMeterError if JMeter or Java is
@@ -78,7 +81,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="keylag-load-") as scratch:
         command = [*_java(java, scratch, jar), *_options(load, result, Path(scratch))]
         with _started(command, result.samples.parent) as process:
-            interrupted = _follow(process, follower, on_progress)
+            interrupted = _follow(process, follower, on_progress, is_over)
     if interrupted:
         return replace(result, interrupted=True)
     _check(process, result, follower)
@@ -194,11 +197,16 @@ def _follow(
     process: subprocess.Popen[bytes],
     follower: Follower,
     on_progress: Callable[[Progress], None],
+    is_over: Callable[[Progress], bool],
 ) -> bool:
-    """Report until JMeter ends; returns whether Ctrl-C ended it."""
+    """Report until JMeter ends; returns whether it was ended early."""
     try:
         while process.poll() is None:
-            on_progress(follower.look())
+            seen = follower.look()
+            on_progress(seen)
+            if is_over(seen):
+                _stop(process)
+                return True
             time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:
         _stop(process)

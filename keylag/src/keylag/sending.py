@@ -21,7 +21,6 @@ def send(
 ) -> jmeter.Result:
     """Send the load and leave its samples in `out`; raises as `jmeter.run` does."""
     load = load_of(plan, where, chosen)
-    home = ready(jmeter_tool.TOOL, state_folder() / "tools").resolve().parents[1]
     expected = plan.expected(load.properties)
     if not console.is_terminal:
         console.print(f"Sending {plan.name}: {expected or 'unlimited'} requests")
@@ -40,7 +39,12 @@ def send(
             errors = f"{seen.errors or 'no'} errors"
             bar.update(task, completed=seen.done, errors=errors)
 
-        return jmeter.run(load, home=home, out=out, on_progress=report)
+        return jmeter.run(load, home=home(), out=out, on_progress=report)
+
+
+def home() -> Path:
+    """Return JMeter's own folder; raises ToolError if it is not set up."""
+    return ready(jmeter_tool.TOOL, state_folder() / "tools").resolve().parents[1]
 
 
 def load_of(plan: Plan, where: Target, chosen: Mapping[str, str]) -> jmeter.Load:

@@ -127,7 +127,7 @@ def list_() -> None:
             click.echo(f"{path.relative_to(CHECKOUT)}: {reading.read(path).question}")
     for path in sorted(OUT.glob("*/run.json")):
         found = Folder(path.parent).load()
-        click.echo(f"{path.parent}: {found.turns} turns, {found.ended}")
+        click.echo(f"{path.parent}: {found.blocks} blocks, {found.ended}")
 
 
 def _go(folder: Folder, otlp: str | None, grafana: str | None) -> None:

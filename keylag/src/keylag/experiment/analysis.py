@@ -17,7 +17,13 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Final
 
-from keylag.experiment.measures import MEASURES, MORE_IS_BETTER, PARTS, figures
+from keylag.experiment.measures import (
+    MEASURES,
+    MORE_IS_BETTER,
+    PARTS,
+    figures,
+    seconds_asked,
+)
 from keylag.experiment.plan import Decision
 from keylag.experiment.samples import Row
 from keylag.experiment.sequence import Interval, interval
@@ -97,13 +103,15 @@ def methods(rows: Iterable[Row]) -> list[str]:
 
 def by_arm(rows: Iterable[Row], method: str) -> Mapping[str, Figures]:
     """Return the figures of every arm by block."""
+    counted = [row for row in rows if not row.warm_up]
+    asked = seconds_asked(counted)
     groups: dict[tuple[str, int], list[Row]] = {}
-    for row in rows:
-        if row.method == method and row.success and not row.warm_up:
+    for row in counted:
+        if row.method == method and row.success:
             groups.setdefault((row.arm, row.block), []).append(row)
     found: dict[str, dict[int, Mapping[str, float]]] = {}
     for (arm, block), group in groups.items():
-        if (numbers := figures(group)) is not None:
+        if (numbers := figures(group, asked[arm, block])) is not None:
             found.setdefault(arm, {})[block] = numbers
     return found
 

@@ -1,7 +1,7 @@
 """An arm is a stack: a Keystone with a database and a cache server of its own.
 
 All arms of an experiment are up side by side, each from a copy of the data prepared
-for it, and only one has a load at a time.  So nothing is shared but the machine, and
+for it, and only one sends at a time.  So nothing is shared but the machine, and
 whatever a plan changes, the database's variables or its content too, is changed for
 one arm alone.
 """
@@ -15,7 +15,7 @@ from typing import Final
 import pymysql
 
 from keylag import cloud
-from keylag.experiment.schedule import Turn
+from keylag.experiment.schedule import Block
 from keylag.experiment.settings import Arm, Scalar
 from keylag.prepared import Prepared
 from keylag.record import load_secrets
@@ -85,18 +85,18 @@ def options_of(arm: Arm, block: Mapping[str, str]) -> StackOptions:
     )
 
 
-def of_block(name: str, turn: Turn, otlp: str | None) -> dict[str, str]:
+def of_block(name: str, block: Block, otlp: str | None) -> dict[str, str]:
     """Return what all Keystones of a block have alike, and how metrics name them.
 
     Metrics go to the Collector at `otlp`, if there is one.
     """
-    seed = {"PYTHONHASHSEED": str(turn.hash_seed)}
+    seed = {"PYTHONHASHSEED": str(block.hash_seed)}
     if otlp is None:
         return seed
     return seed | {
         "OTEL_METRICS_EXPORTER": "otlp",
         "OTEL_EXPORTER_OTLP_ENDPOINT": otlp,
-        "OTEL_RESOURCE_ATTRIBUTES": f"keylag.run={name},keylag.block={turn.block}",
+        "OTEL_RESOURCE_ATTRIBUTES": f"keylag.run={name},keylag.block={block.number}",
     }
 
 

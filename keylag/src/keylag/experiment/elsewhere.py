@@ -12,10 +12,10 @@ from typing import Final
 import requests
 
 from keylag import target
-from keylag.experiment import turn as turns
+from keylag.experiment import loads
 from keylag.experiment.plan import Elsewhere, Plan
 from keylag.experiment.run import Sent
-from keylag.experiment.schedule import Turn
+from keylag.experiment.schedule import Block
 from keylag.launch import StackError
 from keylag.target import Target
 
@@ -44,16 +44,20 @@ class Switched:
         """Make it the base; raises StackError if that cannot be."""
         self._switch(self._plan.base)
 
-    def renew(self, turn: Turn) -> None:
+    def renew(self, block: Block) -> None:
         """Leave it; who wants a fresh Keystone restarts it in the switch."""
 
-    def send(self, turn: Turn, out: Path) -> Sent:
-        """Make it the arm of the turn and load it; what goes wrong is told."""
-        try:
-            self._switch(turn.arm)
-        except StackError as error:
-            return Sent([], [str(error)])
-        return turns.load(self._plan, turn, self._where, out)
+    def send(self, block: Block, out: Path) -> dict[str, Sent]:
+        """Make it one arm after the other and load it; what goes wrong is told."""
+        brought: dict[str, Sent] = {}
+        for arm in block.arms:
+            try:
+                self._switch(arm)
+            except StackError as error:
+                brought[arm] = Sent([], [str(error)])
+            else:
+                brought |= loads.load(self._plan, block, {arm: self._where}, out)
+        return brought
 
     def stop(self) -> None:
         """Make it the base again."""

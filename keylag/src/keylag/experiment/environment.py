@@ -1,12 +1,14 @@
 """Where a run was measured: what a reader has to know to judge it."""
 
 import json
+import os
 import platform
 import re
 import subprocess
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 import psutil
@@ -19,7 +21,7 @@ from keylag.tools import Tools, find_program
 from keylag.tools.venvs import keystone_version
 
 LOOKED_SECONDS: Final = 2.0
-"""How long to look at what the processors do before the start."""
+"""How long to look at what our processors do before the start."""
 NOT_ALWAYS: Final = {"proxysql": "proxysql", "redis": "redis-server"}
 """The program of each server that only some arms have."""
 OVERHEAD: Final = CHECKOUT / "out" / "bench" / "overhead.json"
@@ -34,9 +36,10 @@ def record(plan: Plan) -> dict[str, Any]:
         "python": platform.python_version(),
         "system": platform.platform(),
         "processor": _processor(),
-        "processors": psutil.cpu_count(),
+        "processors": len(_processors()),
+        "processors_of_the_machine": psutil.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "busy_before": round(psutil.cpu_percent(LOOKED_SECONDS) / 100, 3),
+        "busy_before": round(_busy(), 3),
         "cost_of_keylag": cost(OVERHEAD),
         "arms": {
             name: arm.model_dump(exclude_defaults=True) for name, arm in arms.items()
@@ -89,6 +92,17 @@ def _said_by(program: Path) -> str:
         [program, "--version"], capture_output=True, text=True, check=False
     ).stdout
     return said.strip().removeprefix(str(program)).strip()
+
+
+def _processors() -> list[int]:
+    """Return those that this process and the arms may use."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def _busy() -> float:
+    """Return the share of their time that others use."""
+    used = psutil.cpu_percent(LOOKED_SECONDS, percpu=True)
+    return fmean(used[number] / 100 for number in _processors())
 
 
 def _processor() -> str:

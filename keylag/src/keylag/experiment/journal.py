@@ -1,6 +1,6 @@
 """What a run remembers of itself, so that it can be judged and gone on with.
 
-`run.json` is written after each turn, once the turn's rows are in `samples.csv`.  It
+`run.json` is written after each block, once its rows are in `samples.csv`.  It
 holds how long that file was then: what a killed run wrote after it is cut off before
 the run goes on.
 """
@@ -15,7 +15,6 @@ from typing import Any, Final
 from keylag.experiment import reading, samples
 from keylag.experiment.plan import Plan
 from keylag.experiment.samples import Row
-from keylag.experiment.schedule import Turn
 from keylag.state import write_private
 
 RUNNING: Final = "running"
@@ -32,19 +31,19 @@ class Journal:
 
     seed: int
     environment: dict[str, Any] = field(default_factory=dict)
-    turns: int = 0
-    """Done so far, counted in the order of the seed."""
+    blocks: int = 0
+    """Done so far, in the order of the seed."""
     seconds: float = 0.0
-    """Spent so far, interruptions left out."""
+    """Spent on them; the first start and interruptions are left out."""
     samples_size: int = 0
     ended: str = RUNNING
-    """Why there are no more turns."""
+    """Why there are no more blocks."""
     events: list[str] = field(default_factory=list)
     """What went wrong, in order."""
 
-    def note(self, turn: Turn, texts: Iterable[str]) -> None:
-        """Write down what went wrong in a turn."""
-        self.events += [f"block {turn.block}, arm {turn.arm}: {t}" for t in texts]
+    def note(self, block: int, arm: str, texts: Iterable[str]) -> None:
+        """Write down what went wrong with an arm in a block."""
+        self.events += [f"block {block}, arm {arm}: {text}" for text in texts]
 
 
 @dataclass(frozen=True)
@@ -89,14 +88,14 @@ class Folder:
         write_private(self.path / "run.json", json.dumps(asdict(journal), indent=2))
 
     def cut(self, journal: Journal) -> None:
-        """Remove rows of a turn that was never finished."""
+        """Remove rows of a block that was never finished."""
         os.truncate(self.samples, journal.samples_size)
 
     def add(self, journal: Journal, rows: Iterable[Row]) -> None:
-        """Add the rows of a finished turn."""
+        """Add the rows of a finished block."""
         samples.append(self.samples, rows)
         journal.samples_size = self.samples.stat().st_size
-        journal.turns += 1
+        journal.blocks += 1
         self.save(journal)
 
     def rows(self) -> list[Row]:

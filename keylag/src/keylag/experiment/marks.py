@@ -1,7 +1,7 @@
 """Marks in Grafana: which arm was under load from when to when, and in which block."""
 
 import os
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -9,7 +9,8 @@ from typing import Final
 import requests
 
 from keylag.experiment.run import Executor, Sent
-from keylag.experiment.schedule import Turn
+from keylag.experiment.samples import Row
+from keylag.experiment.schedule import Block
 
 TOKEN: Final = "KEYLAG_GRAFANA_TOKEN"  # noqa: S105 - the name of a variable
 """The variable with the token of a service account that may write annotations."""
@@ -19,7 +20,7 @@ PATIENCE_SECONDS: Final = 2.0
 
 @dataclass
 class Marked:
-    """An executor whose turns Grafana is told; what that costs is between turns."""
+    """An executor whose blocks Grafana is told; what that costs is between them."""
 
     inner: Executor
     url: str
@@ -31,27 +32,31 @@ class Marked:
         """As the inner one."""
         self.inner.start()
 
-    def renew(self, turn: Turn) -> None:
+    def renew(self, block: Block) -> None:
         """As the inner one."""
-        self.inner.renew(turn)
+        self.inner.renew(block)
 
     def stop(self) -> None:
         """As the inner one."""
         self.inner.stop()
 
-    def send(self, turn: Turn, out: Path) -> Sent:
-        """As the inner one, and mark its time; trouble with that is only noted."""
-        begun = time.time()
-        sent = self.inner.send(turn, out)
-        notes = [] if self.silent else self._mark(turn, begun)
-        return Sent(sent.rows, [*sent.notes, *notes])
+    def send(self, block: Block, out: Path) -> dict[str, Sent]:
+        """As the inner one, and mark each arm; trouble with that is only noted."""
+        return {
+            arm: Sent(sent.rows, [*sent.notes, *self._mark(sent.rows)])
+            for arm, sent in self.inner.send(block, out).items()
+        }
 
-    def _mark(self, turn: Turn, begun: float) -> list[str]:
+    def _mark(self, rows: Sequence[Row]) -> list[str]:
+        """Mark the time from an arm's first request to its last."""
+        if self.silent or not rows:
+            return []
+        first, last = rows[0], rows[-1]
         mark = {
-            "time": round(begun * 1000),
-            "timeEnd": round(time.time() * 1000),
-            "tags": [*TAGS, turn.arm],
-            "text": f"{turn.arm}, block {turn.block}",
+            "time": round(first.start_seconds * 1000),
+            "timeEnd": round((last.start_seconds + last.latency_seconds) * 1000),
+            "tags": [*TAGS, first.arm],
+            "text": f"{first.arm}, block {first.block}",
         }
         token = os.environ.get(TOKEN)
         try:

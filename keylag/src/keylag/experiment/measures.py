@@ -1,4 +1,4 @@
-"""From the requests of one turn to its figures.
+"""From an arm's requests of one block to its figures.
 
 JMeter counts whole milliseconds from the clock at both ends of a request, so a
 latency of x ms stands for something within half a millisecond of x on either side.
@@ -8,8 +8,9 @@ time and never show 2 % of 5 ms.
 """
 
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from statistics import fmean
 from typing import Final
 
@@ -19,7 +20,7 @@ from keylag.server_timing import COUNTS
 
 RESOLUTION_SECONDS: Final = 0.001
 FEWEST_REQUESTS: Final = 5
-"""A turn with fewer answered as asked says nothing."""
+"""A block with fewer answered as asked says nothing of an arm."""
 OUTSIDE: Final = "outside"
 """The client's time less Keystone's: waiting for a worker, network, the client."""
 PARTS: Final = (*BLOCKS, OUTSIDE)
@@ -39,32 +40,43 @@ def grouped_quantile(values: Sequence[float], share: float) -> float:
     raise ValueError(message)
 
 
-def throughput(rows: Sequence[Row]) -> float:
-    """Return requests per second, from the first start to the last end."""
-    first = min(row.start_seconds for row in rows)
-    last = max(row.start_seconds + row.latency_seconds for row in rows)
-    return len(rows) / (last - first)
+def seconds_asked(rows: Iterable[Row]) -> dict[tuple[str, int], float]:
+    """Return for how long each arm was asked in each block, by (arm, block).
+
+    A slice is from the first start to the last end of requests without another arm's
+    between them; what follows it is not the arm's time.
+    """
+    asked: dict[tuple[str, int], float] = defaultdict(float)
+    ordered = sorted(rows, key=lambda row: (row.block, row.start_seconds))
+    for place, group in groupby(ordered, lambda row: (row.arm, row.block)):
+        slice_ = list(group)
+        end = max(row.start_seconds + row.latency_seconds for row in slice_)
+        asked[place] += end - slice_[0].start_seconds
+    return asked
 
 
-MEASURES: Final[Mapping[str, Callable[[Sequence[Row]], float]]] = {
-    "p50": lambda rows: grouped_quantile([row.latency_seconds for row in rows], 0.50),
-    "p95": lambda rows: grouped_quantile([row.latency_seconds for row in rows], 0.95),
-    "mean": lambda rows: fmean(row.latency_seconds for row in rows),
-    "throughput": throughput,
+MEASURES: Final[Mapping[str, Callable[[Sequence[float], float], float]]] = {
+    "p50": lambda latencies, _seconds: grouped_quantile(latencies, 0.50),
+    "p95": lambda latencies, _seconds: grouped_quantile(latencies, 0.95),
+    "mean": lambda latencies, _seconds: fmean(latencies),
+    "throughput": lambda latencies, seconds: len(latencies) / seconds,
 }
 """What a plan may decide by: seconds at the client, and requests per second."""
 
 MORE_IS_BETTER: Final = ("throughput",)
 
 
-def figures(rows: Sequence[Row]) -> dict[str, float] | None:
-    """Return a turn's measures, parts and counts; None if too few went well.
+def figures(rows: Sequence[Row], seconds: float) -> dict[str, float] | None:
+    """Return an arm's measures, parts and counts; None if too few went well.
+
+    `seconds` is for how long it was asked.
 
     The parts add up to the mean; without Keystone's own measurement there are none.
     """
     if len(rows) < FEWEST_REQUESTS:
         return None
-    found = {name: measure(rows) for name, measure in MEASURES.items()}
+    latencies = [row.latency_seconds for row in rows]
+    found = {name: measure(latencies, seconds) for name, measure in MEASURES.items()}
     if all(row.measured for row in rows):
         found |= _means(rows, (*BLOCKS, *COUNTS))
         found[OUTSIDE] = found["mean"] - math.fsum(found[name] for name in BLOCKS)

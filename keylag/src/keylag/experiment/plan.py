@@ -13,7 +13,7 @@ ArmName = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
 
 
 class Load(Strict):
-    """What is sent to each arm in its turn."""
+    """What is sent to each arm."""
 
     plan: str
     properties: Properties = Field(default={})
@@ -23,8 +23,11 @@ class Design(Strict):
     """How long it takes."""
 
     warm_up_seconds: Annotated[float, Field(ge=0, le=600)] = 3.0
+    """In each block; all arms at once, but elsewhere in each turn."""
     turn_seconds: Annotated[float, Field(ge=1, le=3600)] = 8.0
     """After the warm-up, for each arm in each block."""
+    slice_seconds: Annotated[float, Field(ge=0.1, le=3600)] = 0.25
+    """Of a turn, until it is the next arm's; a whole turn at once if it is as long."""
     blocks: Annotated[int, Field(ge=FEWEST_BLOCKS, le=1000)] = 40
     """At most; fewer if it is clear before, or the time is over."""
     minutes: Annotated[float, Field(gt=0, le=24 * 60)] = 10.0

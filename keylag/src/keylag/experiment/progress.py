@@ -17,11 +17,11 @@ def lines(run: Run) -> list[str]:
     measure = run.plan.decision.measure
     compared = run.comparisons
     left = max(0.0, run.plan.design.minutes - run.journal.seconds / MINUTE)
-    first = f"Block {run.blocks}, at most {left:.1f} min left."
+    first = f"Block {run.journal.blocks}, at most {left:.1f} min left."
     estimates = [
         f"  {one.arm}: {per_cent(found.relative)}, {found.verdict}"
         for one in compared
         if (found := one.measures.get(measure))
     ]
-    block_seconds = run.journal.seconds / run.blocks
+    block_seconds = run.journal.seconds / run.journal.blocks
     return [first, *estimates, f"  {still_needed(compared, measure, block_seconds)}"]

@@ -15,12 +15,17 @@ from pydantic import ValidationError
 
 from keylag import plans, target
 from keylag.experiment.lines import Place, line_of
-from keylag.experiment.plan import FEWEST_BLOCKS, Design, Elsewhere, Plan
+from keylag.experiment.plan import FEWEST_BLOCKS, Elsewhere, Plan
 from keylag.experiment.settings import ELSEWHERE, Arm, Properties
 from keylag.services.keystone import CACHE_BACKENDS
 from keylag.tools.venvs import KEYSTONES
 
-OURS: Final = ("loops", "duration_seconds", "host", "port", "protocol", "users_file")
+SLICES: Final = ("slice_ms", "slice_loads", "slice_number", "slice_after_seconds")
+"""What a load plan has to take so that arms can take turns."""
+OURS: Final = (
+    *("loops", "duration_seconds", "host", "port", "protocol", "users_file"),
+    *SLICES,
+)
 """Properties of a load plan that an experiment sets by itself."""
 GIVEN_AS: Final = {
     ("cache", "backend"): "cache",
@@ -68,12 +73,7 @@ def refuse(path: Path, text: str, mistakes: list[Mistake]) -> None:
 def contradictions(plan: Plan) -> Iterator[Mistake]:
     """Say what cannot be, of a plan whose values are right one by one."""
     yield from _load_mistakes(plan)
-    least = FEWEST_BLOCKS * len(plan.arms) * _turn_seconds(plan.design)
-    if least > plan.design.minutes * 60:
-        why = (
-            f"{FEWEST_BLOCKS} blocks, the fewest that tell anything, take {least:.0f} s"
-        )
-        yield ("design", "minutes"), why
+    yield from _design_mistakes(plan)
     if plan.base not in plan.arms:
         yield ("base",), f"there is no such arm; there are {', '.join(plan.arms)}"
         return
@@ -83,8 +83,17 @@ def contradictions(plan: Plan) -> Iterator[Mistake]:
         yield from _own_mistakes(plan)
 
 
-def _turn_seconds(design: Design) -> float:
-    return design.warm_up_seconds + design.turn_seconds
+def _design_mistakes(plan: Plan) -> Iterator[Mistake]:
+    design = plan.design
+    warm_ups = len(plan.arms) if plan.elsewhere else 1
+    block = warm_ups * design.warm_up_seconds + len(plan.arms) * design.turn_seconds
+    if (least := FEWEST_BLOCKS * block) > design.minutes * 60:
+        why = (
+            f"{FEWEST_BLOCKS} blocks, the fewest that tell anything, take {least:.0f} s"
+        )
+        yield ("design", "minutes"), why
+    if not (design.turn_seconds / design.slice_seconds).is_integer():
+        yield ("design", "turn_seconds"), "it has to be a whole number of slices"
 
 
 def _load_mistakes(plan: Plan) -> Iterator[Mistake]:

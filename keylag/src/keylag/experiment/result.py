@@ -68,18 +68,16 @@ class Result:
 
 
 def of_folder(folder: Folder) -> Result:
-    """Judge the run in a folder by its whole blocks."""
-    plan, journal, every_row = folder.plan(), folder.load(), folder.rows()
-    blocks = journal.turns // len(plan.arms)
-    rows = [row for row in every_row if row.block < blocks]
+    """Judge the run in a folder."""
+    plan, journal, rows = folder.plan(), folder.load(), folder.rows()
     return Result(
         plan=plan,
         seed=journal.seed,
         ended=journal.ended,
-        blocks=blocks,
+        blocks=journal.blocks,
         seconds=journal.seconds,
         comparisons=compare(rows, plan.base, plan.others, plan.decision),
-        tallies=tallies(every_row),
+        tallies=tallies(rows),
         warnings=list(_doubts(rows, plan, journal.environment)),
         events=journal.events,
         environment=journal.environment,

@@ -1,9 +1,9 @@
-"""The run: turn after turn, until the answer is clear or the time is over."""
+"""The run: block after block, until the answer is clear or the time is over."""
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol
@@ -12,13 +12,13 @@ from keylag.experiment.analysis import Comparison, compare
 from keylag.experiment.journal import INTERRUPTED, RUNNING, Folder, Journal
 from keylag.experiment.plan import Plan
 from keylag.experiment.samples import Row
-from keylag.experiment.schedule import Turn, turns
+from keylag.experiment.schedule import Block, blocks
 from keylag.experiment.verdicts import CANNOT_TELL
 from keylag.launch import StackError
 from keylag.tools import ToolError
 
 FAILED_IN_A_ROW: Final = 3
-"""Turns of one arm without a good request, after which it is not tried again."""
+"""Blocks without a good request of an arm, after which it is not tried again."""
 CLEAR: Final = "the answer is clear"
 TIME_OVER: Final = "the time is over"
 NOTHING_LEFT: Final = "of what is compared, nothing answers as asked"
@@ -28,23 +28,23 @@ BLOCKS_DONE: Final = "all blocks are done"
 
 @dataclass(frozen=True)
 class Sent:
-    """What a turn brought; `notes` say what went wrong in it."""
+    """What an arm brought in a block; `notes` say what went wrong."""
 
     rows: list[Row]
     notes: Sequence[str] = ()
 
 
 class Executor(Protocol):
-    """Runs turns; the real one has stacks, a test's computes its answers."""
+    """Runs blocks; the real one has stacks, a test's computes its answers."""
 
     def start(self) -> None:
         """Start all arms from their prepared states; StackError if one does not."""
 
-    def renew(self, turn: Turn) -> None:
-        """Give all arms a fresh Keystone before this turn; StackError as above."""
+    def renew(self, block: Block) -> None:
+        """Give all arms a fresh Keystone before this block; StackError as above."""
 
-    def send(self, turn: Turn, out: Path) -> Sent:
-        """Load one arm; `out` is a folder for JMeter's files."""
+    def send(self, block: Block, out: Path) -> Mapping[str, Sent]:
+        """Load the block's arms; `out` is a folder for JMeter's files."""
 
     def stop(self) -> None:
         """Stop all arms."""
@@ -70,32 +70,24 @@ class Run:
         self.rows = self.folder.rows()
 
     @property
-    def blocks(self) -> int:
-        """Whole blocks so far."""
-        return self.journal.turns // len(self.plan.arms)
-
-    @property
     def comparisons(self) -> list[Comparison]:
-        """What the whole blocks say about what the plan decides by."""
-        whole = [row for row in self.rows if row.block < self.blocks]
+        """What the blocks so far say about what the plan decides by."""
         decision = self.plan.decision
-        found = compare(whole, self.plan.base, self.plan.others, decision)
+        found = compare(self.rows, self.plan.base, self.plan.others, decision)
         return [one for one in found if one.method == decision.method]
 
     def go(self) -> None:
         """Run to an end; whatever that is, it is written down and the arms stopped."""
-        begun = self.clock() - self.journal.seconds
         self.journal.ended = RUNNING
         try:
             self.executor.start()
-            self.journal.ended = self._turns(begun)
+            self.journal.ended = self._blocks()
         except KeyboardInterrupt:
             self.journal.ended = INTERRUPTED
         except (StackError, ToolError, OSError) as error:
             self.journal.events.append(str(error))
             self.journal.ended = COULD_NOT_GO_ON
         finally:
-            self.journal.seconds = self.clock() - begun
             self._stop()
             self.folder.save(self.journal)
 
@@ -105,18 +97,14 @@ class Run:
         except StackError as error:
             self.journal.events.append(str(error))
 
-    def _turns(self, begun: float) -> str:
-        """Run turns and return why there are no more."""
-        last = self.plan.design.blocks * len(self.plan.arms)
-        order = islice(turns(self.plan.order, self.journal.seed), last)
-        fresh: int | None = None
-        for turn in islice(order, self.journal.turns, None):
-            if turn.block != fresh:
-                if turn.position == 0 and (reason := self._over()):
-                    return reason
-                self.executor.renew(turn)
-                fresh = turn.block
-            self._turn(turn, begun)
+    def _blocks(self) -> str:
+        """Run blocks and return why there are no more."""
+        begun = self.clock() - self.journal.seconds
+        order = blocks(self.plan.order, self.journal.seed)
+        for block in islice(order, self.journal.blocks, self.plan.design.blocks):
+            if reason := self._over():
+                return reason
+            self._block(block, begun)
             if not self._can_compare():
                 return NOTHING_LEFT
         return self._over() or BLOCKS_DONE
@@ -132,34 +120,38 @@ class Run:
         tried = self._tried
         return tried == self.plan.order or (self.plan.base in tried and len(tried) > 1)
 
-    def _turn(self, turn: Turn, begun: float) -> None:
-        sent = Sent([])
-        if turn.arm in self._tried:
-            sent = self.executor.send(turn, self.folder.path / "turn")
-            self._count(turn, sent)
-        self.journal.note(turn, sent.notes)
+    def _block(self, block: Block, begun: float) -> None:
+        tried = [arm for arm in block.arms if arm in self._tried]
+        self.executor.renew(block)
+        brought = self.executor.send(
+            replace(block, arms=tried), self.folder.path / "jmeter"
+        )
+        rows: list[Row] = []
+        for arm in tried:
+            self.journal.note(block.number, arm, brought[arm].notes)
+            self._count(block, arm, brought[arm].rows)
+            rows += brought[arm].rows
         self.journal.seconds = self.clock() - begun
-        self.folder.add(self.journal, sent.rows)
-        self.rows += sent.rows
-        if turn.position == len(self.plan.arms) - 1:
-            self.report(self)
+        self.folder.add(self.journal, rows)
+        self.rows += rows
+        self.report(self)
 
-    def _count(self, turn: Turn, sent: Sent) -> None:
+    def _count(self, block: Block, arm: str, rows: Sequence[Row]) -> None:
         """Give an arm up that has failed too often."""
-        good = any(row.success for row in sent.rows)
-        self._failed[turn.arm] = 0 if good else self._failed[turn.arm] + 1
-        if turn.arm not in self._tried:
+        good = any(row.success for row in rows)
+        self._failed[arm] = 0 if good else self._failed[arm] + 1
+        if arm not in self._tried:
             times = f"{FAILED_IN_A_ROW} times in a row"
             text = f"it answered nothing as asked {times} and is not tried again"
-            self.journal.note(turn, [text])
+            self.journal.note(block.number, arm, [text])
 
     def _over(self) -> str | None:
         """Say why no other block should begin; None if one should."""
-        if not self.blocks:
+        if not self.journal.blocks:
             return None
         if self.is_clear():
             return CLEAR
-        block = self.journal.seconds / self.blocks
+        block = self.journal.seconds / self.journal.blocks
         left = self.plan.design.minutes * 60 - self.journal.seconds
         return TIME_OVER if left < block else None
 

@@ -1,4 +1,4 @@
-"""`samples.csv`: one row a request, in the order of the turns."""
+"""`samples.csv`: one row a request, by block, the arm's place in it, and start."""
 
 import csv
 from collections.abc import Iterable, Iterator
@@ -7,13 +7,21 @@ from pathlib import Path
 from typing import Final
 
 from keylag.breakdown import call_of
-from keylag.experiment.schedule import Turn
+from keylag.experiment.schedule import Block
 from keylag.jtl import Sample
 from keylag.phases import BLOCKS
 from keylag.server_timing import COUNTS
 
 MEASURED: Final = ("total", *BLOCKS, *COUNTS)
 """Columns that the answer's Server-Timing fills: seconds, then counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """When requests count that begin then, in seconds since 1970."""
+
+    begin: float
+    end: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +36,7 @@ class Row:
     code: str
     success: bool
     warm_up: bool
-    """Sent while the arm warmed up: in the file, but in no figure."""
+    """Sent while the arms warmed up: in the file, but in no figure."""
     latency_seconds: float
     """At the client, until the last byte of the answer."""
     measured: dict[str, float]
@@ -38,19 +46,23 @@ OWN: Final = tuple(field.name for field in fields(Row) if field.name != "measure
 COLUMNS: Final = (*OWN, *MEASURED)
 
 
-def rows_of(turn: Turn, samples: Iterable[Sample], warm_up_seconds: float) -> list[Row]:
-    """Return the rows of a turn; what JMeter sent to prepare the load is left out."""
-    load = [sample for sample in samples if not sample.is_setup]
-    begin = min((sample.start_seconds for sample in load), default=0.0)
-    measured_from = begin + warm_up_seconds
-    return [_row(turn, one, one.start_seconds < measured_from) for one in load]
+def rows_of(
+    block: Block, arm: str, samples: Iterable[Sample], window: Window
+) -> list[Row]:
+    """Return an arm's rows; what came to prepare the load, or after it, is left out."""
+    load = [
+        _row(block, arm, sample, sample.start_seconds < window.begin)
+        for sample in samples
+        if not sample.is_setup and sample.start_seconds < window.end
+    ]
+    return sorted(load, key=lambda row: row.start_seconds)
 
 
-def _row(turn: Turn, sample: Sample, warm_up: bool) -> Row:  # noqa: FBT001
+def _row(block: Block, arm: str, sample: Sample, warm_up: bool) -> Row:  # noqa: FBT001
     return Row(
-        block=turn.block,
-        position=turn.position,
-        arm=turn.arm,
+        block=block.number,
+        position=block.arms.index(arm),
+        arm=arm,
         start_seconds=sample.start_seconds,
         method=call_of(sample.label)[0],
         code=sample.code,

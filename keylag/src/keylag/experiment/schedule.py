@@ -1,4 +1,4 @@
-"""The order of an experiment: blocks of one turn of every arm, all from one seed."""
+"""The order of an experiment: blocks with a turn of every arm, all from one seed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,20 +10,19 @@ _HASH_SEEDS: Final = 2**32
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """One arm's load within a block."""
+class Block:
+    """What is run, written down and gone on with as a whole."""
 
-    block: int
-    position: int
-    arm: str
+    number: int
+    arms: Sequence[str]
+    """In the order of their turns."""
     hash_seed: int
-    """Python's, the same for all arms of a block: it decides how dictionaries lie."""
+    """Python's, the same for all arms: it decides how dictionaries lie."""
 
 
-def turns(arms: Sequence[str], seed: int) -> Iterator[Turn]:
-    """Give the turns without end; the same ones for the same arms and seed."""
+def blocks(arms: Sequence[str], seed: int) -> Iterator[Block]:
+    """Give the blocks without end; the same ones for the same arms and seed."""
     choice = Random(seed)  # noqa: S311 - an order, no secret
-    for block in count():
+    for number in count():
         hash_seed = choice.randrange(1, _HASH_SEEDS)
-        for position, arm in enumerate(choice.sample(arms, len(arms))):
-            yield Turn(block, position, arm, hash_seed)
+        yield Block(number, choice.sample(arms, len(arms)), hash_seed)

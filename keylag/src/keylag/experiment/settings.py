@@ -28,7 +28,7 @@ class Arm(Strict):
     cache: str = "memcache_pool"
     """A key of keystone.CACHE_BACKENDS."""
     hung_cache: bool = False
-    """Whether the cache's server is frozen during each turn, connections and all."""
+    """Whether the cache's server is frozen during each block, connections and all."""
     processes: Annotated[int, Field(ge=1, le=64)] = 2
     threads: Annotated[int, Field(ge=1, le=64)] = 1
     """Of each process."""

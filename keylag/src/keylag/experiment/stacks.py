@@ -1,15 +1,15 @@
-"""The executor of our own arms: a stack each, loaded in turn by JMeter."""
+"""The executor of our own arms: a stack each, loaded side by side by JMeter."""
 
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rich.console import Console
 
 from keylag import processes, target
-from keylag.experiment import turn as turns
+from keylag.experiment import loads
 from keylag.experiment.arms import (
     cache_server,
     of_block,
@@ -21,8 +21,9 @@ from keylag.experiment.arms import (
 )
 from keylag.experiment.plan import Plan
 from keylag.experiment.run import Sent
-from keylag.experiment.schedule import Turn
+from keylag.experiment.schedule import Block
 from keylag.stack import Stack, StackError
+from keylag.target import Target
 
 
 def _up(stack: Stack) -> None:
@@ -63,12 +64,12 @@ class Stacks:
                 _up(stack)
                 revoke(stack, arm)
 
-    def renew(self, turn: Turn) -> None:
+    def renew(self, block: Block) -> None:
         """Start every arm's Keystone and memcached afresh, side by side."""
 
         def one(name: str) -> None:
             stack, arm = self._stacks[name], self._plan.whole_arm(name)
-            options = options_of(arm, of_block(name, turn, self._otlp))
+            options = options_of(arm, of_block(name, block, self._otlp))
             try:
                 stack.restart("keystone", options=options)
             except StackError:
@@ -77,14 +78,19 @@ class Stacks:
         with ThreadPoolExecutor(len(self._stacks)) as pool:
             list(pool.map(one, self._stacks))
 
-    def send(self, turn: Turn, out: Path) -> Sent:
-        """Load one arm; what goes wrong is told, not raised."""
-        try:
-            where = target.of_stack(self._stacks[turn.arm])
-        except target.TargetError as error:
-            return Sent([], [str(error)])
-        with self._hung_cache(turn.arm):
-            return turns.load(self._plan, turn, where, out)
+    def send(self, block: Block, out: Path) -> dict[str, Sent]:
+        """Load the arms of a block; what goes wrong is told, not raised."""
+        brought: dict[str, Sent] = {}
+        targets: dict[str, Target] = {}
+        for arm in block.arms:
+            try:
+                targets[arm] = target.of_stack(self._stacks[arm])
+            except target.TargetError as error:
+                brought[arm] = Sent([], [str(error)])
+        with ExitStack() as hung:
+            for arm in targets:
+                hung.enter_context(self._hung_cache(arm))
+            return brought | loads.load(self._plan, block, targets, out)
 
     @contextmanager
     def _hung_cache(self, name: str) -> Iterator[None]:

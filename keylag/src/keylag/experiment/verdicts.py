@@ -18,9 +18,11 @@ MOST_BLOCKS: Final = 10_000
 def verdict(found: Interval, margin: float, *, more_is_better: bool = False) -> str:
     """Judge a difference; inside `margin`, on both sides of zero, none matters.
 
-    The interval as a whole decides: never its middle alone.
+    The interval as a whole decides: never its middle alone.  A figure that is always
+    zero, of which no difference could be small, has none.
     """
-    if -margin < found.low and found.high < margin:
+    none = found.low == found.high == 0
+    if none or (-margin < found.low and found.high < margin):
         return NO_DIFFERENCE
     if found.low <= 0 <= found.high:
         return CANNOT_TELL

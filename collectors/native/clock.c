@@ -79,7 +79,7 @@ static int Clock_init(Clock *self, PyObject *args, PyObject *kwargs)
     Py_XSETREF(self->counts, list);
     Py_XSETREF(self->beyond, beyond);
     self->at = at & (CELLS - 1);
-    self->mark = now();
+    self->mark = self->began = now();
     return 0;
 }
 
@@ -199,6 +199,7 @@ static PyMemberDef Clock_members[] = {
     {"at", T_INT, offsetof(Clock, at), 0, NULL},
     {"writes", T_BOOL, offsetof(Clock, writes), 0, NULL},
     {"kept", T_BOOL, offsetof(Clock, kept), 0, NULL},
+    {"began", T_LONGLONG, offsetof(Clock, began), READONLY, NULL},
     {"mark", T_LONGLONG, offsetof(Clock, mark), 0, NULL},
     {NULL},
 };

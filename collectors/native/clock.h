@@ -33,7 +33,7 @@ typedef struct {
     PyObject *method, *route, *auth_method, *missed, *layer, *counts, *beyond;
     int at;
     char writes, kept;
-    long long mark;
+    long long began, mark;
     Event *events;
     int written, room;
     long long cells[CELLS];

@@ -38,17 +38,14 @@ class Both:
         self._record = histogram(meter, instruments.REQUEST_DURATION)
         self._ledger = Ledger()
         self._ours = Durations(instruments.REQUEST_DURATION, SCOPE, self._ledger)
-        self._ledger.reset(self._record_in_both)
-
-    def _record_in_both(self, seconds: float, attributes: dict[str, Any]) -> None:
-        self._record(seconds, attributes)
-        self._ours.exemplify(seconds, attributes)
+        self._ledger.reset(self._record, self._ours.exemplify)
 
     def record(self, nanoseconds: int, method: str) -> None:
         """Add a request that takes so long."""
         clock = start(method)
         self._time.passes(nanoseconds)
         clock.book()
+        clock.kept = trace.get_current_span().get_span_context().is_valid
         self._ledger.add(method, 200, clock)
 
     def collect(self) -> tuple[Any, Any]:

@@ -232,7 +232,7 @@ def test_a_tracer_that_fails_changes_nothing(monkeypatch) -> None:
     def fail(*args: Any, **kwargs: Any) -> Any:
         raise ValueError
 
-    for owner, name in ((tracing, "tree"), (tracing.Tracing, "_parent")):
+    for owner, name in ((tracing, "tree"), (tracing.Tracing, "begin")):
         monkeypatch.setattr(owner, name, fail)
         called()
 

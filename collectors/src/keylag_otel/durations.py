@@ -12,7 +12,6 @@ from dataclasses import replace
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry.context import get_current
 from opentelemetry.trace import get_current_span
 
 from keylag_otel.instruments import DURATION_BUCKETS, Instrument
@@ -40,8 +39,6 @@ class Durations:
 
     def exemplify(self, seconds: float, attributes: dict[str, Any]) -> None:
         """Let the current span be an exemplar, if it is one that is sampled."""
-        if not get_current():
-            return
         span = get_current_span().get_span_context()
         if span.trace_flags.sampled:
             bucket = bisect_left(DURATION_BUCKETS, seconds)

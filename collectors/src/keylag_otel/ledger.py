@@ -57,16 +57,19 @@ class Ledger:
     def __init__(self) -> None:
         self.reset()
 
-    def reset(self, record: Record | None = None) -> None:
+    def reset(
+        self, record: Record | None = None, exemplify: Record | None = None
+    ) -> None:
         """Start from nothing, as a new process does.
 
-        ``record`` takes each request's wall seconds and attributes; equal ones are
-        the same dictionary.
+        ``record`` takes each request's wall seconds and attributes, ``exemplify``
+        those of the traced ones; equal attributes are the same dictionary.
         """
         self._rows: dict[tuple[Any, ...], Row] = {}
         self._tallies: dict[int, int] = {}
         self._lock = Lock()
         self._record = record
+        self._exemplify = exemplify
 
     def add(self, method: str, status: int, clock: Clock) -> None:
         """Add a finished request."""
@@ -80,6 +83,8 @@ class Ledger:
             clock.add_tallies_to(self._tallies)
         if self._record is not None:
             self._record(clock.wall_ns / NS_PER_SECOND, row.attributes)
+        if clock.kept and self._exemplify is not None:
+            self._exemplify(clock.wall_ns / NS_PER_SECOND, row.attributes)
 
     def rows(self) -> list[Row]:
         """Return what there is now."""

@@ -68,14 +68,14 @@ def start_once_per_process() -> None:
 
 def _start() -> None:
     try:
-        tracing.start()
-    except Exception:
-        LOG.warning("keylag cannot export traces", exc_info=True)
-    try:
         LEDGER.reset()
         _create_instruments(_Process.provider or _global_provider())
     except Exception:
         LOG.warning("keylag measures, but cannot export metrics", exc_info=True)
+    try:
+        tracing.start()
+    except Exception:
+        LOG.warning("keylag cannot export traces", exc_info=True)
 
 
 def _create_instruments(given: MeterProvider | None) -> None:
@@ -84,10 +84,10 @@ def _create_instruments(given: MeterProvider | None) -> None:
     is_ours = given is None and not environment.wants_deltas()
     chosen = given or provider.build(durations.added_to if is_ours else None)
     meter = metrics.get_meter(_SCOPE, __version__, chosen)
-    if not is_ours:
+    if is_ours:
+        LEDGER.reset(exemplify=durations.exemplify)
+    else:
         LEDGER.reset(histogram(meter, instruments.REQUEST_DURATION))
-    elif tracing.Process.tracing is not None:
-        LEDGER.reset(durations.exemplify)
     observe_ledger(meter, LEDGER, instruments.PHASE_TIME, instruments.TALLIES)
     for name in COUNTS:
         observe(meter, instruments.COUNTERS[name], partial(LEDGER.count, name))

@@ -19,7 +19,8 @@ class Hooks:
 class Clock:
     """Self times of one request.
 
-    ``at`` is the running cell; ``mark`` is when it was last booked.  ``counts``
+    ``at`` is the running cell; ``mark`` is when it was last booked, ``began`` when
+    the clock was started.  ``counts``
     and ``tallies``, a number each, are what is counted beside time.  ``missed`` is the
     cache region that last had to compute a value, ``layer`` the layer of the
     cache that is being asked.  ``writes`` says whether ``events``, which
@@ -31,6 +32,7 @@ class Clock:
         "_cells",
         "at",
         "auth_method",
+        "began",
         "counts",
         "events",
         "kept",
@@ -55,7 +57,7 @@ class Clock:
         self.route: str | None = None
         self.auth_method: str | None = None
         self.at = at
-        self.mark = Hooks.now()
+        self.mark = self.began = Hooks.now()
 
     def turn(self, cell: int, call: Any = None) -> int:
         """Book the time since the last turn, and let `cell` run; return what ran.

@@ -43,15 +43,15 @@ _SERVER_ERROR = 500
 
 
 class Head:
-    """What is known of a request when it begins; times are nanoseconds.
+    """What is known of a request that may be traced; times are nanoseconds.
 
     ``epoch`` is when, since 1970, ``perf_counter_ns`` was 0.
     """
 
     __slots__ = ("began", "epoch", "parent", "span")
 
-    def __init__(self, began: int, parent: Context | None = None) -> None:
-        self.began = began
+    def __init__(self, clock: Clock, parent: Context | None = None) -> None:
+        self.began = clock.began
         self.epoch = time_ns() - perf_counter_ns()
         self.parent = Context() if parent is None else parent
         self.span: Span = INVALID_SPAN
@@ -69,18 +69,29 @@ class Tracing:
     ) -> None:
         self.tracer = tracer
         self._share = share
-        self._headers = [_key(name) for name in propagate.get_global_textmap().fields]
+        fields = propagate.get_global_textmap().fields
+        self._headers = frozenset(_key(field) for field in fields)
         self._slow_ns = None if slow is None else slow * 1e9
 
-    def begin(self, environ: dict[str, Any], clock: Clock) -> Head:
-        """Ask the sampler, and let the clock write down what may be wanted."""
-        head = Head(clock.mark, self._parent(environ))
-        if head.parent or self._share is None:
-            head.span = self._start(head, head.parent, clock.method)
-        elif random() < self._share:  # noqa: S311 - no secret
-            head.span, head.parent = self._kept(head, head.parent, clock.method)
+    def begin(self, environ: dict[str, Any], clock: Clock) -> Head | None:
+        """Ask the sampler, and let the clock write down what may be wanted.
+
+        Few callers name a span, so OpenTelemetry is not asked for it each time.
+        Nothing is made of a request that is left out before that.
+        """
+        clock.writes = self._slow_ns is not None
+        here = contexts.get_current()
+        if not self._headers.isdisjoint(environ):
+            if not _is_valid(here):
+                here = propagate.extract(environ, here, _HEADERS)
+        elif not here and self._share is not None:
+            if random() >= self._share:  # noqa: S311 - no secret
+                return None
+            here = keep(here)
+        head = Head(clock, here)
+        head.span = self._start(head, head.parent, clock.method)
         clock.kept = head.span.is_recording()
-        clock.writes = clock.kept or self._slow_ns is not None
+        clock.writes = clock.writes or clock.kept
         return head
 
     def is_slow(self, clock: Clock) -> bool:
@@ -103,17 +114,6 @@ class Tracing:
         """End the spans of all calls in a request."""
         inside = trace.set_span_in_context(span, context)
         send_inner(self.tracer, inside, gathered(without_points(call)), epoch)
-
-    def _parent(self, environ: dict[str, Any]) -> Context:
-        """Return the span that is current already, or the one that the caller names.
-
-        Few callers name one, so that it is not asked of OpenTelemetry each time.
-        """
-        here = contexts.get_current()
-        is_named = any(header in environ for header in self._headers)
-        if not is_named or _is_valid(here):
-            return here
-        return propagate.extract(environ, here, _HEADERS)
 
     def _kept(self, head: Head, parent: Context, method: str) -> tuple[Span, Context]:
         context = keep(parent)
@@ -190,7 +190,8 @@ def finished(head: Head | None, clock: Clock, status: int) -> Iterator[None]:
     """
     context = Context()
     try:
-        context = _send(head or Head(clock.mark - clock.wall_ns), clock, status)
+        clock.kept = True
+        context = _send(head or Head(clock), clock, status)
     except Exception:
         fault(finished)
     token = contexts.attach(context)

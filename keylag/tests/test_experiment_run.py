@@ -144,6 +144,7 @@ def test_the_reports_of_a_run(make_run: MakeRun) -> None:
     known = json.loads((under_way.folder.path / "result.json").read_text())
 
     assert known["comparisons"][0]["measures"]["p50"]["verdict"] == "faster"
+    assert "A slice has room for 2.4 requests of a after each other" in page
     assert "Is &lt;b&gt; faster?" in page
     assert "src=" not in page
     assert "href=" not in page

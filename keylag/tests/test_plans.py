@@ -81,6 +81,22 @@ def test_the_plans_read_server_timing_alike() -> None:
     assert others == [first] * 3
 
 
+def test_the_plans_take_turns_alike() -> None:
+    """Four copies of one script, each with the plan's pace before it."""
+    found = {
+        prop.text
+        for name in NAMES
+        for action in tree(name).iterfind(".//TestAction[@testname='Turn']")
+        for prop in action.iterfind("*[@name='ActionProcessor.duration']")
+    }
+    pace = ".//TestAction[@testname='Turn']/../*/ConstantThroughputTimer"
+    paced = [name for name in NAMES if tree(name).find(pace) is not None]
+
+    assert len(found) == 1
+    assert "slice_number" in str(found)
+    assert tuple(paced) == NAMES
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_labels_are_method_route_and_method_of_authentication(name: str) -> None:
     """What the break-down groups by is written in the plans."""

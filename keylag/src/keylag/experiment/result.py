@@ -22,6 +22,8 @@ from keylag.experiment.words import headline, still_needed
 
 NOISY: Final = 0.1
 """An arm whose blocks spread by more than this share of their mean."""
+FEW_IN_A_SLICE: Final = 4
+"""With room for fewer requests, much of a slice is lost at its end."""
 BUSY: Final = 0.2
 """Share of the processors' time that others used before the start."""
 
@@ -100,6 +102,13 @@ def _doubts(
             doubts.append(
                 f"The median of {arm} spread by {spread:.0%} from block to block; look "
                 "at the drift, and measure again on a quieter machine."
+            )
+        room = plan.design.slice_seconds / fmean(medians)
+        if not plan.elsewhere and room < FEW_IN_A_SLICE:
+            doubts.append(
+                f"A slice has room for {room:.1f} requests of {arm} after each other: "
+                "much of it is lost, and some last into another arm's. Give the plan a "
+                "longer `slice_seconds`."
             )
     return doubts
 

@@ -1,5 +1,6 @@
 /* An answer while it is sent: keylag_otel.pure.body says what it does. */
-#include "body.h"
+#include "clock.h"
+#include "module.h"
 
 typedef struct {
     PyObject_HEAD
@@ -79,23 +80,8 @@ static PyObject *Body_close(Body *self, PyObject *Py_UNUSED(none))
     return closed;
 }
 
-static int Body_traverse(Body *self, visitproc visit, void *arg)
-{
-    Py_VISIT(self->body);
-    Py_VISIT(self->parts);
-    Py_VISIT(self->finish);
-    Py_VISIT(self->clock);
-    return 0;
-}
-
-static int Body_clear(Body *self)
-{
-    Py_CLEAR(self->body);
-    Py_CLEAR(self->parts);
-    Py_CLEAR(self->finish);
-    Py_CLEAR(self->clock);
-    return 0;
-}
+#define EACH_OBJECT(of) of(body) of(parts) of(finish) of(clock)
+COLLECTED(Body, EACH_OBJECT)
 
 static PyMethodDef Body_methods[] = {
     {"close", (PyCFunction)Body_close, METH_NOARGS, NULL},

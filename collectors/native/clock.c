@@ -1,5 +1,6 @@
 /* A clock as Python sees it: keylag_otel.pure says what it does. */
 #include "clock.h"
+#include "module.h"
 
 #include <structmember.h>
 
@@ -108,12 +109,6 @@ static PyObject *Clock_book(Clock *self, PyObject *Py_UNUSED(none))
     Py_RETURN_NONE;
 }
 
-static PyObject *Clock_resume(Clock *self, PyObject *Py_UNUSED(none))
-{
-    self->mark = now();
-    Py_RETURN_NONE;
-}
-
 static PyObject *Clock_tally(Clock *self, PyObject *const *args, Py_ssize_t count)
 {
     if (count < 1 || count > 2) {
@@ -146,6 +141,14 @@ PyObject *spent_of(const long long *cells)
     return sums;
 }
 
+long long wall_of(const long long *cells)
+{
+    long long wall = 0;
+    for (int cell = 0; cell < CELLS; cell++)
+        wall += cells[cell];
+    return wall;
+}
+
 static PyObject *Clock_spent(Clock *self, PyObject *Py_UNUSED(none))
 {
     return spent_of(self->cells);
@@ -163,10 +166,7 @@ static PyObject *Clock_tallies(Clock *self, void *Py_UNUSED(closure))
 
 static PyObject *Clock_wall_ns(Clock *self, void *Py_UNUSED(closure))
 {
-    long long wall = 0;
-    for (int cell = 0; cell < CELLS; cell++)
-        wall += self->cells[cell];
-    return PyLong_FromLongLong(wall);
+    return PyLong_FromLongLong(wall_of(self->cells));
 }
 
 #define EACH_OBJECT(of) \
@@ -174,7 +174,6 @@ static PyObject *Clock_wall_ns(Clock *self, void *Py_UNUSED(closure))
 
 static int Clock_traverse(Clock *self, visitproc visit, void *arg)
 {
-#define VISIT(name) Py_VISIT(self->name);
     EACH_OBJECT(VISIT)
     for (int index = 0; index < self->written; index++)
         Py_VISIT(self->events[index].what);
@@ -183,7 +182,6 @@ static int Clock_traverse(Clock *self, visitproc visit, void *arg)
 
 static int Clock_clear(Clock *self)
 {
-#define CLEAR(name) Py_CLEAR(self->name);
     EACH_OBJECT(CLEAR)
     while (self->written)
         Py_XDECREF(self->events[--self->written].what);
@@ -208,7 +206,6 @@ static PyMethodDef Clock_methods[] = {
     {"turn", (PyCFunction)Clock_turn, METH_VARARGS, NULL},
     {"note", (PyCFunction)Clock_note, METH_VARARGS, NULL},
     {"book", (PyCFunction)Clock_book, METH_NOARGS, NULL},
-    {"resume", (PyCFunction)Clock_resume, METH_NOARGS, NULL},
     {"tally", (PyCFunction)(void (*)(void))Clock_tally, METH_FASTCALL, NULL},
     {"spent", (PyCFunction)Clock_spent, METH_NOARGS, NULL},
     {"add_tallies_to", (PyCFunction)Clock_add_tallies_to, METH_O, NULL},

@@ -46,8 +46,6 @@ extern PyTypeObject ClockType;
 extern PyObject *active; /* the context variable */
 extern PyObject *reader; /* what tests read in place of the clock, or NULL */
 
-int add_clock(PyObject *module);
-
 /* Write an event down; what does not fit is left out. */
 void append(Clock *self, long long moment, int cell, PyObject *what);
 
@@ -56,6 +54,9 @@ int add_in(PyObject *sums, long number, long long sum);
 
 /* Return a dictionary of the cells that have any time; NULL with an exception. */
 PyObject *spent_of(const long long *cells);
+
+/* Return the time of all cells. */
+long long wall_of(const long long *cells);
 
 #pragma GCC visibility pop
 
@@ -114,6 +115,21 @@ static inline PyObject *tally(Clock *self, PyObject *numbered, long long sum)
         append(self, number, TALLIED, NULL);
     Py_RETURN_NONE;
 }
+
+/* How the garbage collector sees a type: EACH(of) is of(each object that it holds). */
+#define VISIT(name) Py_VISIT(self->name);
+#define CLEAR(name) Py_CLEAR(self->name);
+#define COLLECTED(Type, EACH) \
+    static int Type##_traverse(Type *self, visitproc visit, void *arg) \
+    { \
+        EACH(VISIT) \
+        return 0; \
+    } \
+    static int Type##_clear(Type *self) \
+    { \
+        EACH(CLEAR) \
+        return 0; \
+    }
 
 /* The end of any of our types: what it holds is what it clears. */
 static inline void dealloc(PyObject *self)

@@ -1,8 +1,7 @@
 /* What runs in each request, in C: keylag_otel.pure says what it does.
  * Both have the same names and pass the same tests.
  */
-#include "body.h"
-#include "totals.h"
+#include "module.h"
 #include "watched.h"
 
 PyObject *active, *reader, *on_fault;

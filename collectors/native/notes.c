@@ -1,4 +1,5 @@
 /* Notes: what they tell, and how Python makes them; keylag_otel.pure says it. */
+#include "module.h"
 #include "notes.h"
 
 #define KNOWN 64 /* layers whose tallies need not be looked up */
@@ -120,19 +121,8 @@ static PyObject *new_note(Telling tell, PyObject *expected, PyObject *numbers)
     return (PyObject *)self;
 }
 
-static int Note_traverse(Note *self, visitproc visit, void *arg)
-{
-    Py_VISIT(self->expected);
-    Py_VISIT(self->numbers);
-    return 0;
-}
-
-static int Note_clear(Note *self)
-{
-    Py_CLEAR(self->expected);
-    Py_CLEAR(self->numbers);
-    return 0;
-}
+#define EACH_OBJECT(of) of(expected) of(numbers)
+COLLECTED(Note, EACH_OBJECT)
 
 PyTypeObject NoteType = {
     PyVarObject_HEAD_INIT(NULL, 0)

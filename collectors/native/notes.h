@@ -21,8 +21,6 @@ struct Note {
 extern PyTypeObject NoteType;
 extern PyObject *layer_name; /* the attribute that says which layer something is */
 
-int add_notes(PyObject *module);
-
 #pragma GCC visibility pop
 
 #endif

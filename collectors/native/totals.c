@@ -1,5 +1,6 @@
 /* Sums as Python sees them: keylag_otel.pure.totals says what they are. */
-#include "totals.h"
+#include "clock.h"
+#include "module.h"
 
 #include <structmember.h>
 
@@ -8,7 +9,7 @@
 typedef struct {
     PyObject_HEAD
     Py_ssize_t bounded, counted;
-    long long shortest, longest, wall, times;
+    long long shortest, longest, times;
     long long bounds[MOST], buckets[MOST + 1], counts[MOST];
     long long cells[CELLS];
 } Totals;
@@ -40,17 +41,6 @@ static int Totals_init(Totals *self, PyObject *args, PyObject *kwargs)
     return -1;
 }
 
-static long long take_cells(Totals *self, const Clock *clock)
-{
-    long long wall = 0;
-    for (int cell = 0; cell < CELLS; cell++)
-        if (clock->cells[cell] != 0) {
-            self->cells[cell] += clock->cells[cell];
-            wall += clock->cells[cell];
-        }
-    return wall;
-}
-
 static PyObject *Totals_add(Totals *self, PyObject *given)
 {
     long long counts[MOST];
@@ -63,12 +53,14 @@ static PyObject *Totals_add(Totals *self, PyObject *given)
         return NULL;
     for (Py_ssize_t index = 0; index < self->counted; index++)
         self->counts[index] += counts[index];
-    long long wall = take_cells(self, clock);
+    for (int cell = 0; cell < CELLS; cell++)
+        if (clock->cells[cell] != 0)
+            self->cells[cell] += clock->cells[cell];
+    long long wall = wall_of(clock->cells);
     Py_ssize_t bucket = 0;
     while (bucket < self->bounded && wall > self->bounds[bucket])
         bucket++;
     self->buckets[bucket]++;
-    self->wall += wall;
     if (self->times++ == 0 || wall < self->shortest)
         self->shortest = wall;
     if (wall > self->longest)
@@ -108,10 +100,14 @@ static PyObject *Totals_buckets(Totals *self, void *Py_UNUSED(closure))
     return list_of(self->buckets, self->bounded + 1);
 }
 
+static PyObject *Totals_wall_ns(Totals *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromLongLong(wall_of(self->cells));
+}
+
 static PyMemberDef Totals_members[] = {
     {"shortest", T_LONGLONG, offsetof(Totals, shortest), READONLY, NULL},
     {"longest", T_LONGLONG, offsetof(Totals, longest), READONLY, NULL},
-    {"wall_ns", T_LONGLONG, offsetof(Totals, wall), READONLY, NULL},
     {NULL},
 };
 
@@ -125,6 +121,7 @@ static PyMethodDef Totals_methods[] = {
 static PyGetSetDef Totals_getset[] = {
     {"counts", (getter)Totals_counts, NULL, NULL, NULL},
     {"buckets", (getter)Totals_buckets, NULL, NULL, NULL},
+    {"wall_ns", (getter)Totals_wall_ns, NULL, NULL, NULL},
     {NULL},
 };
 

@@ -1,6 +1,7 @@
 /* The calls themselves: their arguments are handed on where they lie, without a
  * tuple or a dictionary of our own.
  */
+#include "module.h"
 #include "watched.h"
 
 #include <structmember.h>
@@ -105,23 +106,8 @@ static PyObject *Watched_repr(Watched *self)
     return PyUnicode_FromFormat("<watched %R>", self->call);
 }
 
-static int Watched_traverse(Watched *self, visitproc visit, void *arg)
-{
-    Py_VISIT(self->call);
-    Py_VISIT(self->before);
-    Py_VISIT(self->after);
-    Py_VISIT(self->failed);
-    return 0;
-}
-
-static int Watched_clear(Watched *self)
-{
-    Py_CLEAR(self->call);
-    Py_CLEAR(self->before);
-    Py_CLEAR(self->after);
-    Py_CLEAR(self->failed);
-    return 0;
-}
+#define EACH_OBJECT(of) of(call) of(before) of(after) of(failed)
+COLLECTED(Watched, EACH_OBJECT)
 
 static PyObject *Watched_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {

@@ -15,8 +15,6 @@ typedef struct {
 
 extern PyObject *on_fault; /* told of an exception of our own */
 
-int add_watched(PyObject *module);
-
 #pragma GCC visibility pop
 
 /* What a note raises is told, and forgotten. */

@@ -28,16 +28,15 @@ KEYLAG_PURE_PYTHON = "KEYLAG_PURE_PYTHON"
 KEYLAG_TRACE_SLOW_SECONDS = "KEYLAG_TRACE_SLOW_SECONDS"
 
 #: OpenTelemetry's, and what of the requests that begin a trace its samplers
-#: keep; None where that is its argument.
+#: keep; those by a ratio keep what is their argument.
 OTEL_TRACES_SAMPLER = "OTEL_TRACES_SAMPLER"
 _SHARES = {
     "always_on": 1.0,
     "always_off": 0.0,
-    "traceidratio": None,
     "parentbased_always_on": 1.0,
     "parentbased_always_off": 0.0,
-    "parentbased_traceidratio": None,
 }
+_RATIOS = frozenset({"traceidratio", "parentbased_traceidratio"})
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
@@ -87,9 +86,8 @@ def traced_share() -> float | None:
     None if only the sampler can tell, as one that is no part of OpenTelemetry.
     """
     name = os.environ.get(OTEL_TRACES_SAMPLER, "").strip().lower()
-    share = _SHARES.get(name, 2.0)
-    if share is None:
-        share = _number(f"{OTEL_TRACES_SAMPLER}_ARG")
+    argument = f"{OTEL_TRACES_SAMPLER}_ARG"
+    share = _number(argument) if name in _RATIOS else _SHARES.get(name)
     return share if share is not None and 0 <= share <= 1 else None
 
 

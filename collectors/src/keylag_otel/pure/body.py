@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Callable
 
-from keylag_otel.pure.clock import Clock, active
+from keylag_otel.pure.clock import Clock, Hooks, active
 
 
 class Body:
@@ -38,7 +38,7 @@ class Body:
         return next(self._parts)
 
     def _measured(self, step: Callable[[], Any]) -> Any:
-        self._clock.resume()
+        self._clock.mark = Hooks.now()  # what passed before was spent elsewhere
         active.set(self._clock)
         try:
             return step()

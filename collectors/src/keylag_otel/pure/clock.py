@@ -76,10 +76,6 @@ class Clock:
         self._cells[self.at] += moment - self.mark
         self.mark = moment
 
-    def resume(self) -> None:
-        """Leave out the time since the last turn, as spent elsewhere."""
-        self.mark = Hooks.now()
-
     def tally(self, number: int, count: int = 1) -> None:
         """Add to a tally."""
         self.tallies[number] = self.tallies.get(number, 0) + count

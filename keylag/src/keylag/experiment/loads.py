@@ -104,9 +104,7 @@ class Ending:
 
 
 def _send(plan: Plan, targets: Mapping[str, Target], out: Path) -> dict[str, Answers]:
-    design = plan.design
-    seconds = design.warm_up_seconds + len(targets) * design.turn_seconds
-    ending = Ending(set(targets), seconds)
+    ending = Ending(set(targets), plan.design.load_seconds(len(targets)))
     with ThreadPoolExecutor(len(targets) or 1) as pool:
         try:
             sending = {
@@ -138,7 +136,7 @@ def _answers(load: jmeter.Load, out: Path, arm: str, ending: Ending) -> Answers:
 
 def _load(plan: Plan, arms: Sequence[str], arm: str, where: Target) -> jmeter.Load:
     design = plan.design
-    seconds = design.warm_up_seconds + len(arms) * design.turn_seconds
+    seconds = design.load_seconds(len(arms))
     slice_seconds = design.slice_seconds if len(arms) > 1 else 0
     chosen = {
         **plan.properties(arm),

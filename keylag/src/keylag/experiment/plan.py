@@ -32,6 +32,10 @@ class Design(Strict):
     """At most; fewer if it is clear before, or the time is over."""
     minutes: Annotated[float, Field(gt=0, le=24 * 60)] = 10.0
 
+    def load_seconds(self, arms: int) -> float:
+        """Return how long the load of so many arms takes that warm up together."""
+        return self.warm_up_seconds + arms * self.turn_seconds
+
 
 class Decision(Strict):
     """What the answer is about."""

@@ -85,8 +85,10 @@ def contradictions(plan: Plan) -> Iterator[Mistake]:
 
 def _design_mistakes(plan: Plan) -> Iterator[Mistake]:
     design = plan.design
-    warm_ups = len(plan.arms) if plan.elsewhere else 1
-    block = warm_ups * design.warm_up_seconds + len(plan.arms) * design.turn_seconds
+    arms = len(plan.arms)
+    block = (
+        arms * design.load_seconds(1) if plan.elsewhere else design.load_seconds(arms)
+    )
     if (least := FEWEST_BLOCKS * block) > design.minutes * 60:
         why = (
             f"{FEWEST_BLOCKS} blocks, the fewest that tell anything, take {least:.0f} s"

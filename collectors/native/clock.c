@@ -119,17 +119,17 @@ static PyObject *Clock_tally(Clock *self, PyObject *const *args, Py_ssize_t coun
     return PyErr_Occurred() ? NULL : tally(self, args[0], sum);
 }
 
-static PyObject *Clock_add_tallies_to(Clock *self, PyObject *sums)
+int add_tallies_to(const Clock *self, PyObject *sums)
 {
     PyObject *number, *sum;
     Py_ssize_t position = 0;
-    for (Slot *slot = self->slots; slot < self->slots + SLOTS; slot++)
+    for (const Slot *slot = self->slots; slot < self->slots + SLOTS; slot++)
         if (slot->next != 0 && add_in(sums, slot->next - 1, slot->sum) < 0)
-            return NULL;
+            return -1;
     while (PyDict_Next(self->beyond, &position, &number, &sum))
         if (add_in(sums, PyLong_AsLong(number), PyLong_AsLongLong(sum)) < 0)
-            return NULL;
-    Py_RETURN_NONE;
+            return -1;
+    return 0;
 }
 
 PyObject *spent_of(const long long *cells)
@@ -157,10 +157,8 @@ static PyObject *Clock_spent(Clock *self, PyObject *Py_UNUSED(none))
 static PyObject *Clock_tallies(Clock *self, void *Py_UNUSED(closure))
 {
     PyObject *sums = PyDict_New();
-    PyObject *done = sums == NULL ? NULL : Clock_add_tallies_to(self, sums);
-    if (done == NULL)
+    if (sums != NULL && add_tallies_to(self, sums) < 0)
         Py_CLEAR(sums);
-    Py_XDECREF(done);
     return sums;
 }
 
@@ -208,7 +206,6 @@ static PyMethodDef Clock_methods[] = {
     {"book", (PyCFunction)Clock_book, METH_NOARGS, NULL},
     {"tally", (PyCFunction)(void (*)(void))Clock_tally, METH_FASTCALL, NULL},
     {"spent", (PyCFunction)Clock_spent, METH_NOARGS, NULL},
-    {"add_tallies_to", (PyCFunction)Clock_add_tallies_to, METH_O, NULL},
     {NULL},
 };
 

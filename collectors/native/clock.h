@@ -52,6 +52,9 @@ void append(Clock *self, long long moment, int cell, PyObject *what);
 /* Add to what a dictionary has under a number; -1 with an exception if it fails. */
 int add_in(PyObject *sums, long number, long long sum);
 
+/* Add each tally to what a dictionary has of it; -1 with an exception if it fails. */
+int add_tallies_to(const Clock *self, PyObject *sums);
+
 /* Return a dictionary of the cells that have any time; NULL with an exception. */
 PyObject *spent_of(const long long *cells);
 

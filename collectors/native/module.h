@@ -7,9 +7,10 @@
 
 #pragma GCC visibility push(hidden)
 
-int add_body(PyObject *module);
+int add_answer(PyObject *module);
 int add_clock(PyObject *module);
 int add_notes(PyObject *module);
+int add_sums(PyObject *module);
 int add_totals(PyObject *module);
 int add_watched(PyObject *module);
 

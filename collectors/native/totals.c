@@ -1,18 +1,8 @@
 /* Sums as Python sees them: keylag_otel.pure.totals says what they are. */
-#include "clock.h"
 #include "module.h"
+#include "totals.h"
 
 #include <structmember.h>
-
-#define MOST 16 /* bounds, and counts */
-
-typedef struct {
-    PyObject_HEAD
-    Py_ssize_t bounded, counted;
-    long long shortest, longest, times;
-    long long bounds[MOST], buckets[MOST + 1], counts[MOST];
-    long long cells[CELLS];
-} Totals;
 
 static int read_numbers(PyObject *given, Py_ssize_t count, long long *numbers)
 {
@@ -41,16 +31,11 @@ static int Totals_init(Totals *self, PyObject *args, PyObject *kwargs)
     return -1;
 }
 
-static PyObject *Totals_add(Totals *self, PyObject *given)
+int add_clock_to(Totals *self, const Clock *clock)
 {
     long long counts[MOST];
-    if (!PyObject_TypeCheck(given, &ClockType)) {
-        PyErr_SetString(PyExc_TypeError, "add(clock)");
-        return NULL;
-    }
-    const Clock *clock = (Clock *)given;
     if (read_numbers(clock->counts, self->counted, counts) < 0)
-        return NULL;
+        return -1;
     for (Py_ssize_t index = 0; index < self->counted; index++)
         self->counts[index] += counts[index];
     for (int cell = 0; cell < CELLS; cell++)
@@ -65,16 +50,32 @@ static PyObject *Totals_add(Totals *self, PyObject *given)
         self->shortest = wall;
     if (wall > self->longest)
         self->longest = wall;
+    return 0;
+}
+
+static PyObject *Totals_add(Totals *self, PyObject *given)
+{
+    if (!PyObject_TypeCheck(given, &ClockType)) {
+        PyErr_SetString(PyExc_TypeError, "add(clock)");
+        return NULL;
+    }
+    if (add_clock_to(self, (Clock *)given) < 0)
+        return NULL;
     Py_RETURN_NONE;
 }
 
-static PyObject *Totals_copy(Totals *self, PyObject *Py_UNUSED(none))
+PyObject *copy_of(const Totals *self)
 {
-    Totals *copied = (Totals *)PyType_GenericAlloc(Py_TYPE(self), 0);
+    Totals *copied = (Totals *)PyType_GenericAlloc(&TotalsType, 0);
     if (copied != NULL)
         memcpy((char *)copied + sizeof(PyObject), (char *)self + sizeof(PyObject),
                sizeof(Totals) - sizeof(PyObject));
     return (PyObject *)copied;
+}
+
+static PyObject *Totals_copy(Totals *self, PyObject *Py_UNUSED(none))
+{
+    return copy_of(self);
 }
 
 static PyObject *Totals_spent(Totals *self, PyObject *Py_UNUSED(none))
@@ -125,7 +126,7 @@ static PyGetSetDef Totals_getset[] = {
     {NULL},
 };
 
-static PyTypeObject TotalsType = {
+PyTypeObject TotalsType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "keylag_otel._watch.Totals",
     .tp_doc = "Requests added up; see keylag_otel.pure.totals.",

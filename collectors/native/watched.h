@@ -2,6 +2,7 @@
 #ifndef KEYLAG_WATCHED_H
 #define KEYLAG_WATCHED_H
 
+#include "faults.h"
 #include "notes.h"
 
 typedef struct {
@@ -10,24 +11,6 @@ typedef struct {
     PyObject *call, *before, *after, *failed;
     int keep, put;
 } Watched;
-
-#pragma GCC visibility push(hidden)
-
-extern PyObject *on_fault; /* told of an exception of our own */
-
-#pragma GCC visibility pop
-
-/* What a note raises is told, and forgotten. */
-static inline void heard(PyObject *answer, PyObject *call)
-{
-    if (answer == NULL && PyErr_ExceptionMatches(PyExc_Exception)) {
-        PyErr_Clear();
-        answer = PyObject_CallOneArg(on_fault, call);
-    }
-    if (answer == NULL)
-        PyErr_Clear();
-    Py_XDECREF(answer);
-}
 
 static inline PyObject *tuple_of(PyObject *const *args, Py_ssize_t count)
 {

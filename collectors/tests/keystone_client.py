@@ -101,8 +101,8 @@ def kept_beside(ledger: Ledger) -> list[Booked]:
     finished: list[Booked] = []
     add = ledger.add
 
-    def add_and_keep(method: str, status: int, clock: Clock) -> None:
-        add(method, status, clock)
+    def add_and_keep(clock: Clock, status: int) -> None:
+        add(clock, status)
         finished.append(booked(clock, status))
 
     ledger.add = add_and_keep  # type: ignore[method-assign]

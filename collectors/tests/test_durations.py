@@ -46,7 +46,9 @@ class Both:
         self._time.passes(nanoseconds)
         clock.book()
         clock.kept = trace.get_current_span().get_span_context().is_valid
-        self._ledger.add(method, 200, clock)
+        self._ledger.add(clock, 200)
+        if clock.kept:
+            self._ledger.exemplify(clock, 200)
 
     def collect(self) -> tuple[Any, Any]:
         """Return the SDK's metric and ours, which comes behind it."""

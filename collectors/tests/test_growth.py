@@ -62,9 +62,9 @@ def kept() -> dict[str, int]:
     from keylag_otel import ledger, sql_comment, statements, tally
 
     return {
-        "ledger rows": len(ledger.LEDGER._rows),
+        "ledger rows": len(ledger.LEDGER.rows()),
         "ledger cells": sum(len(totals.spent()) for _, totals in ledger.LEDGER.rows()),
-        "ledger tallies": len(ledger.LEDGER._tallies),
+        "ledger tallies": len(ledger.LEDGER.tallies),
         "tallies": len(tally._keys),
         "routes": ledger.route_template.cache_info().currsize,
         "comments": sql_comment.comment.cache_info().currsize,

@@ -41,7 +41,7 @@ def test_tallies_of_requests_add_up_in_the_ledger() -> None:
     for _ in range(3):
         clock = start()
         clock.tally(number, 7)
-        ledger.add("GET", 200, clock)
+        ledger.add(clock, 200)
 
     assert list(ledger.tallied("sql_rows")) == [
         (21, {instruments.TABLE_CLASS: "catalog"})

@@ -57,9 +57,7 @@ def finished(**cells: int) -> Clock:
 
 def test_requests_come_out_as_metrics_in_base_units(reader) -> None:
     for _ in range(2):
-        LEDGER.add(
-            "GET", 200, finished(sql__validate=5 * 10**8, cache__roles=25 * 10**7)
-        )
+        LEDGER.add(finished(sql__validate=5 * 10**8, cache__roles=25 * 10**7), 200)
 
     metrics = read(reader)
 
@@ -85,8 +83,8 @@ def test_requests_come_out_as_metrics_in_base_units(reader) -> None:
 
 
 def test_a_child_process_starts_from_nothing(reader, monkeypatch) -> None:
-    LEDGER.add("GET", 200, finished(sql__validate=1))
-    monkeypatch.setattr(os, "getpid", lambda: -1)
+    LEDGER.add(finished(sql__validate=1), 200)
+    monkeypatch.setattr(telemetry, "process_number", lambda: -1)
 
     telemetry.start_once_per_process()
 
@@ -94,7 +92,7 @@ def test_a_child_process_starts_from_nothing(reader, monkeypatch) -> None:
 
 
 def test_a_process_starts_only_once(reader) -> None:
-    LEDGER.add("GET", 200, finished(sql__validate=1))
+    LEDGER.add(finished(sql__validate=1), 200)
 
     telemetry.start_once_per_process()
 
@@ -108,7 +106,7 @@ def test_an_exporter_that_does_not_exist_is_said_and_requests_go_on(
     telemetry.use(None)
 
     telemetry.start_once_per_process()
-    LEDGER.add("GET", 200, finished(sql__validate=1))
+    LEDGER.add(finished(sql__validate=1), 200)
 
     assert "there is no metrics exporter 'nonsense'" in caplog.text
     telemetry.use(None)
@@ -144,3 +142,13 @@ def test_an_endpoint_may_want_what_was_added_only(
     monkeypatch.setenv(name, preference)
 
     assert environment.wants_deltas() is is_delta
+
+
+def test_a_forked_process_has_another_number(half) -> None:
+    before = half.process_number()
+    child = os.fork()
+    if child == 0:
+        os._exit(half.process_number() == before)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert half.process_number() == before

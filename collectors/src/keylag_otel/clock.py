@@ -21,14 +21,16 @@ else:
     except ImportError:
         from keylag_otel import pure as half
 
-Body = half.Body
+Answer = half.Answer
 Clock = half.Clock
+Sums = half.Sums
 Totals = half.Totals
 active = half.active
 asked = half.asked
 got = half.got
 looked_up = half.looked_up
 memoized = half.memoized
+process_number = half.process_number
 read_with = half.read_with
 received = half.received
 tell_faults = half.tell_faults
@@ -46,7 +48,16 @@ START = cell_of("wsgi", "other")
 #: ``active.get``, looked up once.
 current = active.get
 
+_METHODS = frozenset(
+    {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"}
+)
 
-def start(method: str = "") -> Clock:
+
+def known_method(method: str) -> str:
+    """Return the method, or `_OTHER`: a client may send any text as one."""
+    return method if method in _METHODS else "_OTHER"
+
+
+def start(method: str = "GET") -> Clock:
     """Return the clock of a request that starts now."""
-    return Clock(method, START, len(COUNTS))
+    return Clock(known_method(method), START, len(COUNTS))

@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
-from threading import Lock
-from typing import Any, Callable, NamedTuple
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from keylag_otel import instruments
-from keylag_otel.clock import COUNTS, Clock, Totals
+from keylag_otel.clock import COUNTS, Clock, Sums, Totals
 from keylag_otel.instruments import DURATION_BUCKETS
 from keylag_otel.model import CELLS
 from keylag_otel.tally import attributes_of, tally
+
+if TYPE_CHECKING:
+    from keylag_otel.pure.sums import Key
 
 Record = Callable[[float, "dict[str, Any]"], None]
 
 NS_PER_SECOND = 1e9
 _BOUNDS = tuple(round(bound * NS_PER_SECOND) for bound in DURATION_BUCKETS)
-_METHODS = frozenset(
-    {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"}
-)
 _PLACEHOLDER = re.compile(r"<(?:[^:<>]*:)?([^<>]+)>")
 
 
@@ -42,12 +41,7 @@ def route_template(rule: str) -> str:
     return _PLACEHOLDER.sub(r"{\1}", rule)
 
 
-def known_method(method: str) -> str:
-    """Return the method, or `_OTHER`: a client may send any text as one."""
-    return method if method in _METHODS else "_OTHER"
-
-
-class Ledger:
+class Ledger(Sums):
     """Totals by method, route, status and authentication method.
 
     All four come from closed sets, so the ledger stops growing once each has
@@ -55,6 +49,7 @@ class Ledger:
     """
 
     def __init__(self) -> None:
+        super().__init__(_BOUNDS, len(COUNTS))
         self.reset()
 
     def reset(
@@ -65,31 +60,30 @@ class Ledger:
         ``record`` takes each request's wall seconds and attributes, ``exemplify``
         those of the traced ones; equal attributes are the same dictionary.
         """
-        self._rows: dict[tuple[Any, ...], Row] = {}
-        self._tallies: dict[int, int] = {}
-        self._lock = Lock()
-        self._record = record
+        self.clear()
+        self._attributes: dict[Key, dict[str, Any]] = {}
         self._exemplify = exemplify
+        self.recorded = None if record is None else partial(self._tell, record)
 
-    def add(self, method: str, status: int, clock: Clock) -> None:
-        """Add a finished request."""
-        key = (method, clock.route, status, clock.auth_method)
-        with self._lock:
-            row = self._rows.get(key)
-            if row is None:
-                totals = Totals(_BOUNDS, len(COUNTS))
-                row = self._rows[key] = Row(request_attributes(*key), totals)
-            row.totals.add(clock)
-            clock.add_tallies_to(self._tallies)
-        if self._record is not None:
-            self._record(clock.wall_ns / NS_PER_SECOND, row.attributes)
-        if clock.kept and self._exemplify is not None:
-            self._exemplify(clock.wall_ns / NS_PER_SECOND, row.attributes)
+    def exemplify(self, clock: Clock, status: int) -> None:
+        """Let the current span be an example of a request that was added."""
+        if self._exemplify is not None:
+            key = (clock.method, clock.route, status, clock.auth_method)
+            self._tell(self._exemplify, clock, key)
+
+    def _tell(self, record: Record, clock: Clock, key: Key) -> None:
+        record(clock.wall_ns / NS_PER_SECOND, self._attributes_of(key))
+
+    def _attributes_of(self, key: Key) -> dict[str, Any]:
+        known = self._attributes.get(key)
+        if known is None:
+            known = self._attributes.setdefault(key, request_attributes(*key))
+        return known
 
     def rows(self) -> list[Row]:
         """Return what there is now."""
-        with self._lock:
-            return [Row(a, totals.copy()) for a, totals in self._rows.values()]
+        found = self.by_key().items()
+        return [Row(self._attributes_of(key), totals) for key, totals in found]
 
     def phase_seconds(self) -> Iterator[tuple[float, dict[str, Any]]]:
         """Yield the seconds of every cell with its attributes."""
@@ -113,18 +107,14 @@ class Ledger:
 
     def tallied(self, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield one of ``instruments.TALLIES`` with its attributes."""
-        with self._lock:
-            tallies = dict(self._tallies)
-        for number, count in tallies.items():
+        for number, count in self.tallies.items():
             instrument, attributes = attributes_of(number)
             if instrument == name:
                 yield count, attributes
 
     def fault(self, seam: str) -> None:
         """Count an exception of our own, which nobody else will hear of."""
-        with self._lock:
-            number = tally("faults", seam)
-            self._tallies[number] = self._tallies.get(number, 0) + 1
+        self.tally(tally("faults", seam))
 
 
 def request_attributes(
@@ -132,7 +122,7 @@ def request_attributes(
 ) -> dict[str, Any]:
     """Return what requests are told apart by."""
     attributes: dict[str, Any] = {
-        instruments.METHOD: known_method(method),
+        instruments.METHOD: method,
         instruments.STATUS: status,
     }
     if route is not None:

@@ -10,7 +10,7 @@ import re
 from functools import wraps
 from typing import Any
 
-from keylag_otel.ledger import known_method
+from keylag_otel.clock import known_method
 from keylag_otel.wrappers import Call, fault
 
 #: What is told of a group of a point's details; of others, everything is.

@@ -7,13 +7,14 @@ from functools import partial, wraps
 from typing import Any, Callable
 
 from keylag_otel import sql_comment, telemetry
-from keylag_otel.clock import Body, active, start
+from keylag_otel.clock import Answer, Clock, active, start
 from keylag_otel.ledger import LEDGER, Ledger
 from keylag_otel.server_timing import server_timing, whose
 from keylag_otel.traces import tracing
-from keylag_otel.wrappers import Call, fault
+from keylag_otel.wrappers import Call
 
 StartResponse = Callable[..., Any]
+Headers = list[tuple[str, str]]
 Application = Callable[["dict[str, Any]", StartResponse], Iterable[bytes]]
 
 
@@ -54,7 +55,7 @@ class Measured:
         self._application = application
         self._route = route
         self._ledger = ledger
-        self._answer_timing = whose()
+        self._is_told = whose()
 
     def __call__(  # noqa: D102 - WSGI
         self, environ: dict[str, Any], start_response: StartResponse
@@ -62,19 +63,20 @@ class Measured:
         if active.get() is not None:
             return self._application(environ, start_response)
         telemetry.start_once_per_process()
-        request = _Request(
-            environ, start_response, self._ledger, timing=self._answer_timing(environ)
-        )
-        clock = request.clock
+        clock = start(environ.get("REQUEST_METHOD", ""))
+        head = tracing.begin(environ, clock) if tracing.Process.tracing else None
+        timing = with_breakdown if self._is_told and self._is_told(environ) else None
+        traced = partial(self._traced, head=head) if head else self._traced
+        answer = Answer(clock, start_response, self._ledger, timing, traced)
         if sql_comment.Switch.on:
             # The first statements are sent before Flask matches the route.
             clock.route = self._route(environ)
         active.set(clock)
-        token = request.head and tracing.entered(request.head)
+        token = head and tracing.entered(head)
         try:
-            body = self._application(environ, request.start_response)
+            body = self._application(environ, answer)
         except BaseException:
-            request.finish()
+            answer.end()
             raise
         finally:
             active.set(None)
@@ -83,67 +85,20 @@ class Measured:
             if clock.route is None:
                 # Refused by a middleware, before Flask matched the route.
                 clock.route = self._route(environ)
-        if isinstance(body, (list, tuple)):
-            request.finish()
-            return body
-        clock.book()
-        return Body(body, clock, request.finish)
+        return answer.of(body)
 
-
-class _Request:
-    """What is known of a request beside its clock."""
-
-    __slots__ = (
-        "_finished",
-        "_ledger",
-        "_start_response",
-        "_status",
-        "_timing",
-        "clock",
-        "head",
-    )
-
-    def __init__(
-        self,
-        environ: dict[str, Any],
-        start_response: StartResponse,
-        ledger: Ledger,
-        *,
-        timing: bool,
+    def _traced(
+        self, clock: Clock, status: int, head: tracing.Head | None = None
     ) -> None:
-        self._ledger = ledger
-        self._start_response = start_response
-        self._status = 500  # what a server answers when nothing was started
-        self._timing = timing
-        self.clock = start(environ.get("REQUEST_METHOD", ""))
-        self.head = tracing.begin(environ, self.clock)
-        self._finished = False
-
-    def start_response(
-        self, status: str, headers: list[tuple[str, str]], *exc_info: Any
-    ) -> Any:
-        """Pass the start of the answer on, with the breakdown if asked for."""
-        try:
-            self._status = int(status[:3])
-            if self._timing:
-                self.clock.book()
-                headers = [*headers, ("Server-Timing", server_timing(self.clock))]
-        except Exception:
-            fault(self.start_response)
-        return self._start_response(status, headers, *exc_info)
-
-    def finish(self) -> None:
-        """Stop the clock and book it; a second call does nothing."""
-        if self._finished:
+        """End a request that has written down what it did."""
+        if not tracing.is_wanted(clock):
+            self._ledger.add(clock, status)
             return
-        self._finished = True
-        try:
-            clock = self.clock
-            clock.book()
-            if not (clock.writes and tracing.is_wanted(clock)):
-                self._ledger.add(clock.method, self._status, clock)
-                return
-            with tracing.finished(self.head, clock, self._status):
-                self._ledger.add(clock.method, self._status, clock)
-        except Exception:
-            fault(self.finish)
+        with tracing.finished(head, clock, status):
+            self._ledger.add(clock, status)
+            self._ledger.exemplify(clock, status)
+
+
+def with_breakdown(clock: Clock, headers: Headers) -> Headers:
+    """Return the headers of an answer with one more, the breakdown."""
+    return [*headers, ("Server-Timing", server_timing(clock))]

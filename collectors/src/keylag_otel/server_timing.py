@@ -37,12 +37,11 @@ def server_timing(clock: Clock) -> str:
     )
 
 
-def whose() -> Callable[[dict[str, Any]], bool]:
-    """Return what tells whether the answer to a request gets the header."""
+def whose() -> Callable[[dict[str, Any]], bool] | None:
+    """Return what tells whether an answer gets the header; None if none does."""
     if keys := environment.server_timing_keys():
         return partial(is_signed, keys)
-    everybody = environment.server_timing()
-    return lambda _: everybody
+    return (lambda _: True) if environment.server_timing() else None
 
 
 def is_signed(keys: tuple[bytes, ...], environ: dict[str, Any]) -> bool:

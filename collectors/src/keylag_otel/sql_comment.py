@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from keylag_otel import environment
-from keylag_otel.ledger import known_method, route_template
+from keylag_otel.ledger import route_template
 from keylag_otel.model import OPERATIONS, PHASE_BITS
 
 _SAFE = " /{}:-_."
@@ -40,5 +40,5 @@ def commented(statement: Any, clock: Any) -> Any:
     if not Switch.on or clock.route is None or not isinstance(statement, str):
         return statement
     return statement + comment(
-        known_method(clock.method), clock.route, OPERATIONS[clock.at >> PHASE_BITS]
+        clock.method, clock.route, OPERATIONS[clock.at >> PHASE_BITS]
     )

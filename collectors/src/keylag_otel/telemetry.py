@@ -18,7 +18,7 @@ from opentelemetry.metrics import MeterProvider
 
 from keylag_otel import environment, gauges, instruments, process, provider
 from keylag_otel.auth_token import recording
-from keylag_otel.clock import COUNTS
+from keylag_otel.clock import COUNTS, process_number
 from keylag_otel.durations import Durations
 from keylag_otel.ledger import LEDGER
 from keylag_otel.metering import (
@@ -38,7 +38,7 @@ _SCOPE = "keylag_otel"
 class _Process:
     """Which process was started, and with which provider."""
 
-    pid: int | None = None
+    number: int | None = None
     provider: MeterProvider | None = None
     #: The global provider when Keystone was instrumented, and in which process.
     early: tuple[Any, int] = (None, 0)
@@ -51,19 +51,19 @@ def use(given: MeterProvider | None) -> None:
     """Use this provider in every process, instead of what the variables say."""
     _Process.provider = given
     _Process.early = (metrics.get_meter_provider(), os.getpid())
-    _Process.pid = None
+    _Process.number = None
 
 
 def start_once_per_process() -> None:
     """Start this process's metrics and traces, once; never raises."""
-    pid = os.getpid()
-    if _Process.pid == pid:
+    number = process_number()
+    if _Process.number == number:
         return
     # Requests of other threads wait, lest the ledger forgets what they add.
     with _Process.starting:
-        if _Process.pid != pid:
+        if _Process.number != number:
             _start()
-            _Process.pid = pid
+            _Process.number = number
 
 
 def _start() -> None:

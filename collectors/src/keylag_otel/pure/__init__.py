@@ -5,21 +5,24 @@ compiled, since it costs less.  What is said here holds for both, and both pass 
 same tests.
 """
 
-from keylag_otel.pure.body import Body
-from keylag_otel.pure.clock import Clock, active, read_with
+from keylag_otel.pure.answer import Answer
+from keylag_otel.pure.clock import Clock, active, process_number, read_with
 from keylag_otel.pure.notes import got, looked_up, memoized, received
+from keylag_otel.pure.sums import Sums
 from keylag_otel.pure.totals import Totals
 from keylag_otel.pure.watched import asked, tell_faults, watch
 
 __all__ = [
-    "Body",
+    "Answer",
     "Clock",
+    "Sums",
     "Totals",
     "active",
     "asked",
     "got",
     "looked_up",
     "memoized",
+    "process_number",
     "read_with",
     "received",
     "tell_faults",

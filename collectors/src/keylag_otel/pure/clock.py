@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextvars import ContextVar
 from typing import Any, Callable
@@ -98,10 +99,6 @@ class Clock:
         """Return the nanoseconds of each cell that has any."""
         return {cell: spent for cell, spent in enumerate(self._cells) if spent}
 
-    def add_tallies_to(self, sums: dict[int, int]) -> None:
-        """Add each tally to what is known of it."""
-        add(self.tallies, sums)
-
     @property
     def wall_ns(self) -> int:
         """Nanoseconds booked so far."""
@@ -122,3 +119,8 @@ active: ContextVar[Clock | None] = ContextVar("keylag_clock", default=None)
 def read_with(now: Callable[[], int] | None) -> None:
     """Read the time, in nanoseconds, by this; or by the clock again."""
     Hooks.now = now or time.perf_counter_ns
+
+
+def process_number() -> int:
+    """Return a number that a process has from its start, and a forked one has not."""
+    return os.getpid()

@@ -28,7 +28,7 @@ from opentelemetry.trace import (
 
 from keylag_otel import environment, instruments
 from keylag_otel.clock import START, Clock
-from keylag_otel.ledger import known_method, request_attributes
+from keylag_otel.ledger import request_attributes
 from keylag_otel.model import CELLS
 from keylag_otel.traces import attributes as names
 from keylag_otel.traces import osprofiler, provider
@@ -120,7 +120,6 @@ class Tracing:
         return self._start(head, context, method), context
 
     def _start(self, head: Head, parent: Context, method: str) -> Span:
-        method = known_method(method)
         return self.tracer.start_span(
             method,
             parent,
@@ -154,11 +153,9 @@ def start() -> None:
 
 
 def begin(environ: dict[str, Any], clock: Clock) -> Head | None:
-    """Begin a request's trace; None, and at no cost, where nothing is traced."""
-    if Process.tracing is None:
-        return None
+    """Begin a request's trace; None where nothing is traced, or this is left out."""
     try:
-        return Process.tracing.begin(environ, clock)
+        return Process.tracing.begin(environ, clock) if Process.tracing else None
     except Exception:
         fault(begin)
         return None

@@ -1,0 +1,220 @@
+/* A request's way out: keylag_otel.pure.answer says what it does. */
+#include "clock.h"
+#include "faults.h"
+#include "module.h"
+
+#include <structmember.h>
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *start_response, *ledger, *timing, *traced, *body, *parts;
+    Clock *clock;
+    int status;
+    char ended;
+} Answer;
+
+static PyTypeObject AnswerType;
+static PyObject *add_name;
+
+/* Read the status of "200 OK"; -1 with an exception if there is none. */
+static int status_of(PyObject *line)
+{
+    PyObject *digits = PySequence_GetSlice(line, 0, 3);
+    PyObject *number = digits == NULL ? NULL : PyNumber_Long(digits);
+    long status = number == NULL ? -1 : PyLong_AsLong(number);
+    Py_XDECREF(number);
+    Py_XDECREF(digits);
+    return (int)status;
+}
+
+/* Return the headers with the breakdown. */
+static PyObject *timed_headers(Answer *self, PyObject *headers)
+{
+    PyObject *told[] = {(PyObject *)self->clock, headers};
+    book(self->clock);
+    return PyObject_Vectorcall(self->timing, told, 2, NULL);
+}
+
+/* Start the answer with other headers than the application's. */
+static PyObject *start_with(Answer *self, PyObject *const *args, size_t flags,
+                            PyObject *names, PyObject *headers)
+{
+    Py_ssize_t named = names == NULL ? 0 : PyTuple_GET_SIZE(names);
+    Py_ssize_t count = PyVectorcall_NARGS(flags);
+    PyObject **passed = PyMem_New(PyObject *, count + named);
+    PyObject *write = NULL;
+    if (passed == NULL)
+        return PyErr_NoMemory();
+    memcpy(passed, args, (count + named) * sizeof(PyObject *));
+    passed[1] = headers;
+    write = PyObject_Vectorcall(self->start_response, passed, count, names);
+    PyMem_Free(passed);
+    return write;
+}
+
+static PyObject *Answer_start(PyObject *callable, PyObject *const *args, size_t flags,
+                              PyObject *names)
+{
+    Answer *self = (Answer *)callable;
+    PyObject *timed = NULL;
+    if (PyVectorcall_NARGS(flags) < 2) {
+        PyErr_SetString(PyExc_TypeError, "start_response(status, headers, exc_info=None)");
+        return NULL;
+    }
+    int status = status_of(args[0]);
+    if (!PyErr_Occurred())
+        self->status = status;
+    if (!PyErr_Occurred() && self->timing != Py_None)
+        timed = timed_headers(self, args[1]);
+    if (PyErr_Occurred())
+        heard(NULL, (PyObject *)&AnswerType);
+    if (timed == NULL)
+        return PyObject_Vectorcall(self->start_response, args, flags, names);
+    PyObject *write = start_with(self, args, flags, names, timed);
+    Py_DECREF(timed);
+    return write;
+}
+
+static int Answer_init(Answer *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"clock", "start_response", "ledger", "timing", "traced", NULL};
+    PyObject *clock, *start_response, *ledger, *timing, *traced;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OOOO", names, &ClockType, &clock,
+                                     &start_response, &ledger, &timing, &traced))
+        return -1;
+    Py_XSETREF(self->clock, (Clock *)Py_NewRef(clock));
+    Py_XSETREF(self->start_response, Py_NewRef(start_response));
+    Py_XSETREF(self->ledger, Py_NewRef(ledger));
+    Py_XSETREF(self->timing, Py_NewRef(timing));
+    Py_XSETREF(self->traced, Py_NewRef(traced));
+    Py_XSETREF(self->body, PyTuple_New(0));
+    self->vectorcall = Answer_start;
+    self->status = 500; /* what a server answers when nothing was started */
+    return 0;
+}
+
+static PyObject *end_request(Answer *self)
+{
+    PyObject *done = NULL, *status = PyLong_FromLong(self->status);
+    PyObject *told[] = {self->ledger, (PyObject *)self->clock, status};
+    book(self->clock);
+    if (status != NULL && self->clock->writes)
+        done = PyObject_Vectorcall(self->traced, told + 1, 2, NULL);
+    else if (status != NULL)
+        done = PyObject_VectorcallMethod(add_name, told, 3, NULL);
+    Py_XDECREF(status);
+    return done;
+}
+
+static PyObject *Answer_end(Answer *self, PyObject *Py_UNUSED(none))
+{
+    PyObject *type, *value, *traceback;
+    if (self->ended)
+        Py_RETURN_NONE;
+    self->ended = 1;
+    PyErr_Fetch(&type, &value, &traceback);
+    heard(end_request(self), (PyObject *)&AnswerType);
+    PyErr_Restore(type, value, traceback);
+    Py_RETURN_NONE;
+}
+
+static PyObject *Answer_of(Answer *self, PyObject *body)
+{
+    if (PyList_Check(body) || PyTuple_Check(body)) {
+        Py_DECREF(Answer_end(self, NULL));
+        return Py_NewRef(body);
+    }
+    book(self->clock);
+    Py_XSETREF(self->body, Py_NewRef(body));
+    return Py_NewRef(self);
+}
+
+static int activate(PyObject *clock)
+{
+    PyObject *token = PyContextVar_Set(active, clock);
+    Py_XDECREF(token);
+    return token == NULL ? -1 : 0;
+}
+
+/* Do a step of the answer's making, and book its time whatever comes of it. */
+static PyObject *measured(Answer *self, PyObject *(*step)(Answer *))
+{
+    PyObject *type, *value, *traceback;
+    self->clock->mark = now();
+    if (activate((PyObject *)self->clock) < 0)
+        return NULL;
+    PyObject *answer = step(self);
+    PyErr_Fetch(&type, &value, &traceback);
+    if (activate(Py_None) < 0)
+        PyErr_Clear();
+    book(self->clock);
+    PyErr_Restore(type, value, traceback);
+    return answer;
+}
+
+static PyObject *next_part(Answer *self)
+{
+    if (self->parts == NULL && (self->parts = PyObject_GetIter(self->body)) == NULL)
+        return NULL;
+    return PyIter_Next(self->parts);
+}
+
+static PyObject *close_body(Answer *self)
+{
+    PyObject *close = PyObject_GetAttrString(self->body, "close");
+    if (close == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        Py_RETURN_NONE;
+    }
+    PyObject *closed = close == NULL ? NULL : PyObject_CallNoArgs(close);
+    Py_XDECREF(close);
+    return closed;
+}
+
+static PyObject *Answer_next(Answer *self)
+{
+    return measured(self, next_part);
+}
+
+static PyObject *Answer_close(Answer *self, PyObject *Py_UNUSED(none))
+{
+    PyObject *closed = measured(self, close_body);
+    Py_DECREF(Answer_end(self, NULL));
+    return closed;
+}
+
+#define EACH_OBJECT(of) \
+    of(start_response) of(ledger) of(timing) of(traced) of(body) of(parts) of(clock)
+COLLECTED(Answer, EACH_OBJECT)
+
+static PyMethodDef Answer_methods[] = {
+    {"close", (PyCFunction)Answer_close, METH_NOARGS, NULL},
+    {"end", (PyCFunction)Answer_end, METH_NOARGS, NULL},
+    {"of", (PyCFunction)Answer_of, METH_O, NULL},
+    {NULL},
+};
+
+static PyTypeObject AnswerType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "keylag_otel._watch.Answer",
+    .tp_doc = "A request's way out; see keylag_otel.pure.answer.",
+    .tp_basicsize = sizeof(Answer),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_new = PyType_GenericNew,
+    .tp_init = (initproc)Answer_init,
+    .tp_dealloc = dealloc,
+    .tp_traverse = (traverseproc)Answer_traverse,
+    .tp_clear = (inquiry)Answer_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Answer, vectorcall),
+    .tp_iter = PyObject_SelfIter,
+    .tp_iternext = (iternextfunc)Answer_next,
+    .tp_methods = Answer_methods,
+};
+
+int add_answer(PyObject *module)
+{
+    add_name = PyUnicode_InternFromString("add");
+    return add_name == NULL ? -1 : PyModule_AddType(module, &AnswerType);
+}

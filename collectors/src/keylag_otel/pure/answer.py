@@ -1,0 +1,117 @@
+"""A request's way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Callable
+
+from keylag_otel.pure.clock import Clock, Hooks, active
+from keylag_otel.pure.sums import Sums
+
+StartResponse = Callable[..., Any]
+Headers = list[tuple[str, str]]
+
+
+class Answer:
+    """A request's answer, from its start to its end.
+
+    It is what the application calls as WSGI's `start_response`, and what the server
+    sends, if its parts are made while they are sent.  Only the making is booked: a
+    slow client is not Keystone's time.  `timing` returns the headers with a
+    breakdown, if there is to be one; a request that has written down what it did
+    ends with `traced`, any other in the `ledger`.
+    """
+
+    __slots__ = (
+        "_body",
+        "_clock",
+        "_ended",
+        "_ledger",
+        "_parts",
+        "_start_response",
+        "_status",
+        "_timing",
+        "_traced",
+    )
+
+    def __init__(
+        self,
+        clock: Clock,
+        start_response: StartResponse,
+        ledger: Sums,
+        timing: Callable[[Clock, Headers], Headers] | None,
+        traced: Callable[[Clock, int], None],
+    ) -> None:
+        self._clock = clock
+        self._start_response = start_response
+        self._ledger = ledger
+        self._timing = timing
+        self._traced = traced
+        self._status = 500  # what a server answers when nothing was started
+        self._ended = False
+        self._body: Iterable[bytes] = ()
+        self._parts: Iterator[bytes] | None = None
+
+    def __call__(self, status: str, headers: Headers, *args: Any, **names: Any) -> Any:
+        """Pass the start of the answer on, with the breakdown if there is to be one."""
+        try:
+            self._status = int(status[:3])
+            if self._timing is not None:
+                self._clock.book()
+                headers = self._timing(self._clock, headers)
+        except Exception:
+            Hooks.fault(Answer)
+        return self._start_response(status, headers, *args, **names)
+
+    def of(self, body: Iterable[bytes]) -> Iterable[bytes]:
+        """Return what the server gets; what is made already ends the request."""
+        if isinstance(body, (list, tuple)):
+            self.end()
+            return body
+        self._clock.book()
+        self._body = body
+        return self
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        part: bytes = self._measured(self._next)
+        return part
+
+    def _next(self) -> bytes:
+        if self._parts is None:
+            self._parts = iter(self._body)
+        return next(self._parts)
+
+    def _measured(self, step: Callable[[], Any]) -> Any:
+        self._clock.mark = Hooks.now()  # what passed before was spent elsewhere
+        active.set(self._clock)
+        try:
+            return step()
+        finally:
+            active.set(None)
+            self._clock.book()
+
+    def close(self) -> None:
+        """Close what was wrapped, and end the request."""
+        try:
+            self._measured(getattr(self._body, "close", _nothing))
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """Stop the clock and add it up; a second call does nothing."""
+        if self._ended:
+            return
+        self._ended = True
+        try:
+            self._clock.book()
+            add = self._traced if self._clock.writes else self._ledger.add
+            add(self._clock, self._status)
+        except Exception:
+            Hooks.fault(Answer)
+
+
+def _nothing() -> None:
+    """Stand in for the `close` that a body need not have."""

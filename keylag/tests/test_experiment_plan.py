@@ -100,6 +100,14 @@ def test_a_mistake_is_refused_with_its_line(
     assert words in str(refused.value)
 
 
+def test_a_turn_may_be_slices_that_binary_fractions_are_not(tmp_path: Path) -> None:
+    """1.2 s are three slices of 0.4 s, though 1.2 / 0.4 is not quite 3."""
+    design = "turn_seconds = 1.2\nslice_seconds = 0.4\nminutes = 10"
+    found = reading.read(write(tmp_path, GOOD.replace("minutes = 10", design)))
+
+    assert found.design.slice_ms == 400
+
+
 ELSEWHERE = """\
 question = "Which?"
 base = "a"

@@ -137,12 +137,11 @@ def _answers(load: jmeter.Load, out: Path, arm: str, ending: Ending) -> Answers:
 def _load(plan: Plan, arms: Sequence[str], arm: str, where: Target) -> jmeter.Load:
     design = plan.design
     seconds = design.load_seconds(len(arms))
-    slice_seconds = design.slice_seconds if len(arms) > 1 else 0
     chosen = {
         **plan.properties(arm),
         "loops": "-1",
         "duration_seconds": str(ceil(seconds) + LEFT_ALONE_SECONDS),
-        "slice_ms": str(round(1000 * slice_seconds)),
+        "slice_ms": str(design.slice_ms if len(arms) > 1 else 0),
         "slice_loads": str(len(arms)),
         "slice_number": str(arms.index(arm)),
         "slice_after_seconds": str(design.warm_up_seconds),

@@ -36,6 +36,11 @@ class Design(Strict):
         """Return how long the load of so many arms takes that warm up together."""
         return self.warm_up_seconds + arms * self.turn_seconds
 
+    @property
+    def slice_ms(self) -> int:
+        """A slice as the load plans are told it, in milliseconds."""
+        return round(1000 * self.slice_seconds)
+
 
 class Decision(Strict):
     """What the answer is about."""

@@ -94,7 +94,7 @@ def _design_mistakes(plan: Plan) -> Iterator[Mistake]:
             f"{FEWEST_BLOCKS} blocks, the fewest that tell anything, take {least:.0f} s"
         )
         yield ("design", "minutes"), why
-    if not (design.turn_seconds / design.slice_seconds).is_integer():
+    if round(1000 * design.turn_seconds) % design.slice_ms:
         yield ("design", "turn_seconds"), "it has to be a whole number of slices"
 
 

@@ -67,8 +67,8 @@ static PyObject *Answer_start(PyObject *callable, PyObject *const *args, size_t 
         self->status = status;
     if (!PyErr_Occurred() && self->timing != Py_None)
         timed = timed_headers(self, args[1]);
-    if (PyErr_Occurred())
-        heard(NULL, (PyObject *)&AnswerType);
+    if (PyErr_Occurred() && heard(NULL, (PyObject *)&AnswerType) < 0)
+        return NULL;
     if (timed == NULL)
         return PyObject_Vectorcall(self->start_response, args, flags, names);
     PyObject *write = start_with(self, args, flags, names, timed);
@@ -107,24 +107,35 @@ static PyObject *end_request(Answer *self)
     return done;
 }
 
-static PyObject *Answer_end(Answer *self, PyObject *Py_UNUSED(none))
+/* An exception of the application's waits; -1 if another one is to be raised instead. */
+static int end_once(Answer *self)
 {
     PyObject *type, *value, *traceback;
     if (self->ended)
-        Py_RETURN_NONE;
+        return 0;
     self->ended = 1;
     PyErr_Fetch(&type, &value, &traceback);
-    heard(end_request(self), (PyObject *)&AnswerType);
-    PyErr_Restore(type, value, traceback);
+    if (heard(end_request(self), (PyObject *)&AnswerType) == 0) {
+        PyErr_Restore(type, value, traceback);
+        return 0;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return -1;
+}
+
+static PyObject *Answer_end(Answer *self, PyObject *Py_UNUSED(none))
+{
+    if (end_once(self) < 0)
+        return NULL;
     Py_RETURN_NONE;
 }
 
 static PyObject *Answer_of(Answer *self, PyObject *body)
 {
-    if (PyList_Check(body) || PyTuple_Check(body)) {
-        Py_DECREF(Answer_end(self, NULL));
-        return Py_NewRef(body);
-    }
+    if (PyList_Check(body) || PyTuple_Check(body))
+        return end_once(self) < 0 ? NULL : Py_NewRef(body);
     book(self->clock);
     Py_XSETREF(self->body, Py_NewRef(body));
     return Py_NewRef(self);
@@ -180,7 +191,8 @@ static PyObject *Answer_next(Answer *self)
 static PyObject *Answer_close(Answer *self, PyObject *Py_UNUSED(none))
 {
     PyObject *closed = measured(self, close_body);
-    Py_DECREF(Answer_end(self, NULL));
+    if (end_once(self) < 0)
+        Py_CLEAR(closed);
     return closed;
 }
 

@@ -1,4 +1,4 @@
-/* What is raised in our own code is told, and forgotten. */
+/* An exception of our own code is told, and forgotten; what ends a program is not. */
 #ifndef KEYLAG_FAULTS_H
 #define KEYLAG_FAULTS_H
 
@@ -11,15 +11,15 @@ extern PyObject *on_fault; /* called with what we were at */
 
 #pragma GCC visibility pop
 
-static inline void heard(PyObject *answer, PyObject *what)
+/* Return -1, with the exception, if there is no answer and it is not ours to forget. */
+static inline int heard(PyObject *answer, PyObject *what)
 {
     if (answer == NULL && PyErr_ExceptionMatches(PyExc_Exception)) {
         PyErr_Clear();
         answer = PyObject_CallOneArg(on_fault, what);
     }
-    if (answer == NULL)
-        PyErr_Clear();
     Py_XDECREF(answer);
+    return answer == NULL ? -1 : 0;
 }
 
 #endif

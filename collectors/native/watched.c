@@ -6,11 +6,25 @@
 
 #include <structmember.h>
 
+/* Make the call, and tell what came of it. */
+static inline PyObject *told_call(Watched *self, Clock *clock, PyObject *const *args,
+                                  size_t flags, PyObject *names)
+{
+    Py_ssize_t count = PyVectorcall_NARGS(flags);
+    PyObject *result = PyObject_Vectorcall(self->call, args, flags, names);
+    if (result == NULL && self->failed != Py_None)
+        tell_failed(self, clock);
+    else if (result != NULL && self->after != Py_None &&
+             tell_after(self, clock, args, count, result) < 0)
+        Py_CLEAR(result);
+    return result;
+}
+
 static PyObject *Watched_call(PyObject *callable, PyObject *const *args, size_t flags,
                               PyObject *names)
 {
     Watched *self = (Watched *)callable;
-    PyObject *found;
+    PyObject *found, *result = NULL;
     if (PyContextVar_Get(active, NULL, &found) < 0)
         return NULL;
     if (!Py_IS_TYPE(found, &ClockType)) {
@@ -23,13 +37,8 @@ static PyObject *Watched_call(PyObject *callable, PyObject *const *args, size_t 
     int inside = (outside & self->keep) | self->put;
     if (inside != outside)
         turn(clock, inside, self->call);
-    if (self->before != Py_None)
-        tell_before(self, clock, args, count, names);
-    PyObject *result = PyObject_Vectorcall(self->call, args, flags, names);
-    if (result == NULL && self->failed != Py_None)
-        tell_failed(self, clock);
-    else if (result != NULL && self->after != Py_None)
-        tell_after(self, clock, args, count, result);
+    if (self->before == Py_None || tell_before(self, clock, args, count, names) == 0)
+        result = told_call(self, clock, args, flags, names);
     if (inside != outside)
         turn(clock, outside, NULL);
     Py_DECREF(found);
@@ -52,7 +61,7 @@ static PyObject *Asked_call(PyObject *callable, PyObject *const *args, size_t fl
 {
     Watched *self = (Watched *)callable;
     Py_ssize_t count = PyVectorcall_NARGS(flags);
-    PyObject *found, *layer = NULL;
+    PyObject *found, *result = NULL, *layer = NULL;
     if (PyContextVar_Get(active, NULL, &found) < 0)
         return NULL;
     Clock *clock = (Clock *)found;
@@ -64,14 +73,10 @@ static PyObject *Asked_call(PyObject *callable, PyObject *const *args, size_t fl
         return PyObject_Vectorcall(self->call, args, flags, names);
     }
     Py_XSETREF(clock->layer, layer);
-    heard(in_counts(clock, self->put), self->call);
     if (clock->writes)
         turn(clock, clock->at, self->call);
-    PyObject *result = PyObject_Vectorcall(self->call, args, flags, names);
-    if (result == NULL)
-        tell_failed(self, clock);
-    else
-        tell_after(self, clock, args, count, result);
+    if (heard(in_counts(clock, self->put), self->call) == 0)
+        result = told_call(self, clock, args, flags, names);
     Py_XSETREF(clock->layer, Py_NewRef(Py_None));
     if (clock->writes)
         turn(clock, clock->at, NULL);

@@ -30,38 +30,36 @@ static inline PyObject *dict_of(PyObject *const *values, PyObject *names)
     return dict;
 }
 
-static inline void tell_before(Watched *self, Clock *clock, PyObject *const *args,
-                        Py_ssize_t count, PyObject *names)
+static inline int tell_before(Watched *self, Clock *clock, PyObject *const *args,
+                              Py_ssize_t count, PyObject *names)
 {
     if (Py_IS_TYPE(self->before, &NoteType)) {
         Note *note = (Note *)self->before;
-        heard(note->tell(note, clock, args, count, NULL), self->call);
-        return;
+        return heard(note->tell(note, clock, args, count, NULL), self->call);
     }
     PyObject *told[] = {(PyObject *)clock, tuple_of(args, count),
                         dict_of(args + count, names)};
     PyObject *answer = NULL;
     if (told[1] != NULL && told[2] != NULL)
         answer = PyObject_Vectorcall(self->before, told, 3, NULL);
-    heard(answer, self->call);
     Py_XDECREF(told[1]);
     Py_XDECREF(told[2]);
+    return heard(answer, self->call);
 }
 
-static inline void tell_after(Watched *self, Clock *clock, PyObject *const *args,
-                       Py_ssize_t count, PyObject *result)
+static inline int tell_after(Watched *self, Clock *clock, PyObject *const *args,
+                             Py_ssize_t count, PyObject *result)
 {
     if (Py_IS_TYPE(self->after, &NoteType)) {
         Note *note = (Note *)self->after;
-        heard(note->tell(note, clock, args, count, result), self->call);
-        return;
+        return heard(note->tell(note, clock, args, count, result), self->call);
     }
     PyObject *told[] = {(PyObject *)clock, tuple_of(args, count), result};
     PyObject *answer = NULL;
     if (told[1] != NULL)
         answer = PyObject_Vectorcall(self->after, told, 3, NULL);
-    heard(answer, self->call);
     Py_XDECREF(told[1]);
+    return heard(answer, self->call);
 }
 
 static inline void tell_failed(Watched *self, Clock *clock)
@@ -72,13 +70,17 @@ static inline void tell_failed(Watched *self, Clock *clock)
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
     PyObject *told[] = {(PyObject *)clock, value};
-    if (Py_IS_TYPE(self->failed, &NoteType)) {
-        Note *note = (Note *)self->failed;
-        heard(note->tell(note, clock, NULL, 0, NULL), self->call);
-    } else {
-        heard(PyObject_Vectorcall(self->failed, told, 2, NULL), self->call);
+    Note *note = (Note *)self->failed;
+    PyObject *answer = Py_IS_TYPE(note, &NoteType)
+                           ? note->tell(note, clock, NULL, 0, NULL)
+                           : PyObject_Vectorcall(self->failed, told, 2, NULL);
+    if (heard(answer, self->call) == 0) {
+        PyErr_Restore(type, value, traceback);
+        return;
     }
-    PyErr_Restore(type, value, traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
 }
 
 #endif

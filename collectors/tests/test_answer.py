@@ -186,6 +186,22 @@ def test_a_ledger_that_fails_is_our_fault_alone(
     assert faults == [half.Answer]
 
 
+@pytest.mark.parametrize("way", ["end", "close", "of", "start"])
+def test_what_ends_a_program_ends_it(answer_with, ends, monkeypatch, way) -> None:
+    def end(*_: Any) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(ends, "add", end)
+    answer = answer_with(end)
+    ways = {
+        "of": lambda: answer.of([]),
+        "start": lambda: answer("200 OK", HEADERS),
+    }
+
+    with pytest.raises(SystemExit):
+        ways.get(way, getattr(answer, way, None))()
+
+
 @pytest.mark.parametrize("made", [[b"a"], (b"a",)])
 def test_what_is_made_already_passes_as_it_is(
     half_time, clock, answer_with, ends, made

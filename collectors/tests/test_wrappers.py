@@ -124,6 +124,21 @@ def test_even_a_killed_request_adds_up(running, time) -> None:
     assert booked(running) == {("sql", "other"): 6}
 
 
+@pytest.mark.parametrize("place", ["before", "after", "failed"])
+def test_what_ends_a_program_is_not_our_fault_to_forget(running, place) -> None:
+    def end(*_: Any) -> None:
+        raise SystemExit
+
+    def call() -> None:
+        if place == "failed":
+            raise KeyError
+
+    with pytest.raises(SystemExit):
+        timed("sql", **{place: end})(call)()
+
+    assert running.at == 0
+
+
 def test_arguments_results_and_names_are_untouched(running) -> None:
     def original(one: Any, *args: Any, two: Any = 2, **kwargs: Any) -> Any:
         """Say what it was given."""

@@ -42,9 +42,9 @@ def watch(  # noqa: C901, PLR0913, PLR0917 - one shape for all that is watched
         inside = outside & keep | put
         if inside != outside:
             clock.turn(inside, call)
-        if before is not None:
-            tell(before, clock, args, kwargs)
         try:
+            if before is not None:
+                tell(before, clock, args, kwargs)
             result = call(*args, **kwargs)
             if after is not None:
                 tell(after, clock, args, result)

@@ -109,6 +109,10 @@ class Processes:
         order = {"call": call, "requests": requests, "flush": flush}
         return Sample(**self._workers[arm].tell(order))
 
+    def tidy(self, arm: str) -> None:
+        """Have an arm collect its garbage."""
+        self._workers[arm].tell({"tidy": True})
+
     def cache_calls(self) -> int:
         """Return how many calls the caches have had, from all arms."""
         return self._servers.cache_calls()

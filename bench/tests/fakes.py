@@ -43,6 +43,10 @@ class FakeExecutor:
         seconds = COST[arm] * requests
         return Sample(seconds, 2 * seconds, self.spans[arm])
 
+    def tidy(self, arm: str) -> None:
+        """Write down that an arm is to collect its garbage."""
+        self.log.append(("tidy", arm))
+
     def cache_calls(self) -> int:
         """Return the calls of all requests."""
         return self.calls

@@ -61,6 +61,18 @@ def test_the_arms_of_a_block_take_turns() -> None:
     assert len(set(turns)) > 3
 
 
+def test_every_arm_collects_its_garbage_before_a_block() -> None:
+    """All of them, before the first turn of any."""
+    one = replace(PLAN, workloads=PLAN.workloads[:1], restarts=1, blocks=3)
+    executor, rows, _ = measured(one)
+
+    kinds = [kind for kind, _ in groupby(entry[0] for entry in executor.log)]
+    tidied = [entry[1] for entry in executor.log if entry[0] == "tidy"]
+    assert kinds == ["start", "run", *["tidy", "run"] * 3, "stop"]
+    assert sorted(map(str, tidied)) == sorted([*ARMS] * 3)
+    assert len(rows) == 3 * len(ARMS)
+
+
 def test_one_seed_is_one_order() -> None:
     """The same seed repeats everything; another one does not."""
     first, _, _ = measured()

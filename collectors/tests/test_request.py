@@ -144,10 +144,11 @@ def test_a_method_that_nobody_knows_makes_no_new_series() -> None:
         start_response("200 OK", HEADERS)
         return []
 
-    call(application, REQUEST_METHOD="MAKE-UP-" + "X" * 100)
+    for letter in "XYZ":
+        call(application, REQUEST_METHOD="MAKE-UP-" + letter * 100)
 
-    methods = {a["http.request.method"] for _, a in LEDGER.count("cache_calls")}
-    assert methods == {"_OTHER"}
+    methods = [a["http.request.method"] for _, a in LEDGER.count("cache_calls")]
+    assert methods == ["_OTHER"]
 
 
 @pytest.mark.parametrize("value", ["true", "1", "ON"])

@@ -24,7 +24,7 @@ def host(monkeypatch) -> types.ModuleType:
     monkeypatch.setattr(KeystoneInstrumentor, "_instance", None)
     monkeypatch.setattr(KeystoneInstrumentor, "seams", seams)
     monkeypatch.setitem(sys.modules, "keylag_host", module)
-    state = {name: getattr(telemetry._Process, name) for name in ("early", "pid")}
+    state = {name: getattr(telemetry._Process, name) for name in ("early", "number")}
     yield module
     process.unwatch()
     for name, value in state.items():

@@ -115,14 +115,9 @@ static int end_once(Answer *self)
         return 0;
     self->ended = 1;
     PyErr_Fetch(&type, &value, &traceback);
-    if (heard(end_request(self), (PyObject *)&AnswerType) == 0) {
-        PyErr_Restore(type, value, traceback);
-        return 0;
-    }
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-    return -1;
+    int failed = heard(end_request(self), (PyObject *)&AnswerType);
+    raise_again(type, value, traceback);
+    return failed;
 }
 
 static PyObject *Answer_end(Answer *self, PyObject *Py_UNUSED(none))

@@ -22,4 +22,16 @@ static inline int heard(PyObject *answer, PyObject *what)
     return answer == NULL ? -1 : 0;
 }
 
+/* Raise again what was fetched, unless something else is raised by now. */
+static inline void raise_again(PyObject *type, PyObject *value, PyObject *traceback)
+{
+    if (!PyErr_Occurred()) {
+        PyErr_Restore(type, value, traceback);
+        return;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+}
+
 #endif

@@ -74,13 +74,8 @@ static inline void tell_failed(Watched *self, Clock *clock)
     PyObject *answer = Py_IS_TYPE(note, &NoteType)
                            ? note->tell(note, clock, NULL, 0, NULL)
                            : PyObject_Vectorcall(self->failed, told, 2, NULL);
-    if (heard(answer, self->call) == 0) {
-        PyErr_Restore(type, value, traceback);
-        return;
-    }
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
+    heard(answer, self->call);
+    raise_again(type, value, traceback);
 }
 
 #endif

@@ -10,16 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from keylag_otel import instruments
 from keylag_otel.clock import COUNTS, Clock, Sums, Totals
 from keylag_otel.instruments import DURATION_BUCKETS
 from keylag_otel.model import CELLS
+from keylag_otel.pure.sums import Key, key_of
 from keylag_otel.tally import attributes_of, tally
-
-if TYPE_CHECKING:
-    from keylag_otel.pure.sums import Key
 
 Record = Callable[[float, "dict[str, Any]"], None]
 
@@ -68,8 +66,7 @@ class Ledger(Sums):
     def exemplify(self, clock: Clock, status: int) -> None:
         """Let the current span be an example of a request that was added."""
         if self._exemplify is not None:
-            key = (clock.method, clock.route, status, clock.auth_method)
-            self._tell(self._exemplify, clock, key)
+            self._tell(self._exemplify, clock, key_of(clock, status))
 
     def _tell(self, record: Record, clock: Clock, key: Key) -> None:
         record(clock.wall_ns / NS_PER_SECOND, self._attributes_of(key))

@@ -9,12 +9,11 @@ from typing import Any, Callable
 from keylag_otel import sql_comment, telemetry
 from keylag_otel.clock import Answer, Clock, active, start
 from keylag_otel.ledger import LEDGER, Ledger
+from keylag_otel.pure.answer import Headers, StartResponse
 from keylag_otel.server_timing import server_timing, whose
 from keylag_otel.traces import tracing
 from keylag_otel.wrappers import Call
 
-StartResponse = Callable[..., Any]
-Headers = list[tuple[str, str]]
 Application = Callable[["dict[str, Any]", StartResponse], Iterable[bytes]]
 
 

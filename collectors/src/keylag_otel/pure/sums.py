@@ -13,6 +13,11 @@ from keylag_otel.pure.totals import Totals
 Key = tuple[str, "str | None", int, "str | None"]
 
 
+def key_of(clock: Clock, status: int) -> Key:
+    """Return what a request is told apart by."""
+    return clock.method, clock.route, status, clock.auth_method
+
+
 class Sums:
     """Requests added up by what they are told apart by, and all their tallies.
 
@@ -33,7 +38,7 @@ class Sums:
 
     def add(self, clock: Clock, status: int) -> None:
         """Add a finished request."""
-        key = (clock.method, clock.route, status, clock.auth_method)
+        key = key_of(clock, status)
         with self._lock:
             totals = self._rows.get(key)
             if totals is None:
@@ -46,7 +51,7 @@ class Sums:
     def tally(self, number: int) -> None:
         """Add one to a tally."""
         with self._lock:
-            self._tallies[number] = self._tallies.get(number, 0) + 1
+            add({number: 1}, self._tallies)
 
     def by_key(self) -> dict[Key, Totals]:
         """Return a copy of what there is now."""

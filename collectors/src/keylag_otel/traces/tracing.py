@@ -30,6 +30,7 @@ from keylag_otel import environment, instruments
 from keylag_otel.clock import START, Clock
 from keylag_otel.ledger import request_attributes
 from keylag_otel.model import CELLS
+from keylag_otel.pure.sums import key_of
 from keylag_otel.traces import attributes as names
 from keylag_otel.traces import osprofiler, provider
 from keylag_otel.traces.events import Call, tree, without_points
@@ -213,7 +214,7 @@ def _send(head: Head, clock: Clock, status: int) -> Context:
 
 def _describe(span: Span, clock: Clock, status: int) -> None:
     """Give the span of a request its name and attributes."""
-    found = request_attributes(clock.method, clock.route, status, clock.auth_method)
+    found = request_attributes(*key_of(clock, status))
     phase, operation = CELLS[START]
     found |= {instruments.PHASE: phase, instruments.OPERATION: operation}
     if instruments.ROUTE in found:

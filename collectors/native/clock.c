@@ -47,8 +47,9 @@ static PyObject *Clock_is_full(Clock *self, void *Py_UNUSED(closure))
     return PyBool_FromLong(self->written >= EVENTS);
 }
 
-int add_in(PyObject *sums, long number, long long sum)
+int add_in(void *into, long number, long long sum)
 {
+    PyObject *sums = into;
     int failed = -1;
     PyObject *after = NULL, *key = PyLong_FromLong(number);
     PyObject *before = key == NULL ? NULL : PyDict_GetItemWithError(sums, key);
@@ -119,15 +120,15 @@ static PyObject *Clock_tally(Clock *self, PyObject *const *args, Py_ssize_t coun
     return PyErr_Occurred() ? NULL : tally(self, args[0], sum);
 }
 
-int add_tallies_to(const Clock *self, PyObject *sums)
+int add_tallies_to(const Clock *self, Adding add, void *sums)
 {
     PyObject *number, *sum;
     Py_ssize_t position = 0;
     for (const Slot *slot = self->slots; slot < self->slots + SLOTS; slot++)
-        if (slot->next != 0 && add_in(sums, slot->next - 1, slot->sum) < 0)
+        if (slot->next != 0 && add(sums, slot->next - 1, slot->sum) < 0)
             return -1;
     while (PyDict_Next(self->beyond, &position, &number, &sum))
-        if (add_in(sums, PyLong_AsLong(number), PyLong_AsLongLong(sum)) < 0)
+        if (add(sums, PyLong_AsLong(number), PyLong_AsLongLong(sum)) < 0)
             return -1;
     return 0;
 }
@@ -157,7 +158,7 @@ static PyObject *Clock_spent(Clock *self, PyObject *Py_UNUSED(none))
 static PyObject *Clock_tallies(Clock *self, void *Py_UNUSED(closure))
 {
     PyObject *sums = PyDict_New();
-    if (sums != NULL && add_tallies_to(self, sums) < 0)
+    if (sums != NULL && add_tallies_to(self, add_in, sums) < 0)
         Py_CLEAR(sums);
     return sums;
 }

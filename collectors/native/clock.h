@@ -50,10 +50,13 @@ extern PyObject *reader; /* what tests read in place of the clock, or NULL */
 void append(Clock *self, long long moment, int cell, PyObject *what);
 
 /* Add to what a dictionary has under a number; -1 with an exception if it fails. */
-int add_in(PyObject *sums, long number, long long sum);
+int add_in(void *sums, long number, long long sum);
 
-/* Add each tally to what a dictionary has of it; -1 with an exception if it fails. */
-int add_tallies_to(const Clock *self, PyObject *sums);
+/* Takes what is to be added under a number; -1 with an exception if it cannot. */
+typedef int (*Adding)(void *sums, long number, long long sum);
+
+/* Have each tally added; -1 with an exception if one is not. */
+int add_tallies_to(const Clock *self, Adding add, void *sums);
 
 /* Return a dictionary of the cells that have any time; NULL with an exception. */
 PyObject *spent_of(const long long *cells);

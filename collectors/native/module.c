@@ -55,8 +55,9 @@ PyMODINIT_FUNC PyInit__watch(void)
     on_fault = Py_NewRef((PyObject *)&PyBool_Type);
     if (module == NULL || active == NULL || pthread_atfork(NULL, NULL, forked) != 0 ||
         PyModule_AddObjectRef(module, "active", active) < 0 ||
-        add_answer(module) < 0 || add_clock(module) < 0 || add_notes(module) < 0 ||
-        add_sums(module) < 0 || add_totals(module) < 0 || add_watched(module) < 0) {
+        add_answer(module) < 0 || add_bodies(module) < 0 || add_clock(module) < 0 ||
+        add_notes(module) < 0 || add_sums(module) < 0 || add_totals(module) < 0 ||
+        add_watched(module) < 0) {
         Py_XDECREF(module);
         return NULL;
     }

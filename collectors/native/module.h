@@ -8,6 +8,7 @@
 #pragma GCC visibility push(hidden)
 
 int add_answer(PyObject *module);
+int add_bodies(PyObject *module);
 int add_clock(PyObject *module);
 int add_notes(PyObject *module);
 int add_sums(PyObject *module);

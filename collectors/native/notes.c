@@ -5,7 +5,17 @@
 #define KNOWN 64 /* layers whose tallies need not be looked up */
 
 PyObject *layer_name;
-static PyObject *hit_name, *miss_name, *received_name;
+static PyObject *hit_name, *miss_name, *name_name, *received_name, *rowcount_name;
+
+PyObject *in_counts(Clock *clock, Py_ssize_t index)
+{
+    PyObject *counted = PyList_GetItem(clock->counts, index);
+    long long count = counted == NULL ? -1 : PyLong_AsLongLong(counted);
+    PyObject *more = PyErr_Occurred() ? NULL : PyLong_FromLongLong(count + 1);
+    if (more == NULL || PyList_SetItem(clock->counts, index, more) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
 
 /* Add to the tally that is an attribute of a layer. */
 static PyObject *tally_of(Clock *clock, PyObject *layer, PyObject *name, long long sum)
@@ -91,11 +101,9 @@ static PyObject *note_received(Note *self, Clock *clock, PyObject *const *args,
 static PyObject *note_memoized(Note *self, Clock *clock, PyObject *const *args,
                                Py_ssize_t count, PyObject *result)
 {
-    (void)args, (void)count;
+    (void)args, (void)count, (void)result;
     int missed = clock->missed == self->expected;
     Py_XSETREF(clock->missed, Py_NewRef(Py_None));
-    if (result == NULL)
-        Py_RETURN_NONE;
     if (!PyTuple_Check(self->numbers)) {
         PyObject *numbers = PyObject_CallNoArgs(self->numbers);
         if (numbers == NULL)
@@ -108,6 +116,72 @@ static PyObject *note_memoized(Note *self, Clock *clock, PyObject *const *args,
         Py_SETREF(self->numbers, numbers);
     }
     return tally(clock, PyTuple_GET_ITEM(self->numbers, missed), 1);
+}
+
+static PyObject *note_computed(Note *self, Clock *clock, PyObject *const *args,
+                               Py_ssize_t count, PyObject *result)
+{
+    (void)self, (void)result;
+    if (count)
+        Py_XSETREF(clock->missed, Py_NewRef(args[0]));
+    Py_RETURN_NONE;
+}
+
+static int note_down(Clock *clock, PyObject *name, PyObject *value)
+{
+    PyObject *noted = value == NULL ? NULL : PyTuple_Pack(2, name, value);
+    if (noted != NULL)
+        append(clock, 0, NOTED, noted);
+    Py_XDECREF(noted);
+    Py_XDECREF(value);
+    return noted == NULL ? -1 : 0;
+}
+
+/* `expected` is what is counted, `numbers` the names of the two notes. */
+static PyObject *note_stated(Note *self, Clock *clock, PyObject *const *args,
+                             Py_ssize_t count, PyObject *result)
+{
+    (void)result;
+    if (clock->writes && count > 2) {
+        PyObject *dialect = PyObject_GetAttr(args[0], name_name);
+        if (note_down(clock, PyTuple_GET_ITEM(self->numbers, 0), dialect) < 0 ||
+            note_down(clock, PyTuple_GET_ITEM(self->numbers, 1), Py_NewRef(args[2])) < 0)
+            return NULL;
+    }
+    return in_counts(clock, PyLong_AsSsize_t(self->expected));
+}
+
+/* `expected` is the dictionary of what is known, `numbers` is asked for the rest. */
+static PyObject *numbers_of(Note *self, PyObject *statement)
+{
+    PyObject *found = PyDict_GetItemWithError(self->expected, statement);
+    if (found != NULL || PyErr_Occurred())
+        return Py_XNewRef(found);
+    return PyObject_CallOneArg(self->numbers, statement);
+}
+
+static PyObject *tally_rows(Clock *clock, PyObject *number, PyObject *cursor)
+{
+    PyObject *counted = PyObject_GetAttr(cursor, rowcount_name);
+    long long rows = counted == NULL ? -1 : PyLong_AsLongLong(counted);
+    Py_XDECREF(counted);
+    if (PyErr_Occurred())
+        return NULL;
+    return rows > 0 ? tally(clock, number, rows) : Py_NewRef(Py_None);
+}
+
+static PyObject *note_executed(Note *self, Clock *clock, PyObject *const *args,
+                               Py_ssize_t count, PyObject *result)
+{
+    (void)result;
+    if (count < 3)
+        Py_RETURN_NONE;
+    PyObject *number, *rows, *done = NULL, *numbers = numbers_of(self, args[2]);
+    if (numbers != NULL && PyArg_ParseTuple(numbers, "OO", &number, &rows) &&
+        (done = tally(clock, number, 1)) != NULL)
+        Py_SETREF(done, tally_rows(clock, rows, args[1]));
+    Py_XDECREF(numbers);
+    return done;
 }
 
 static PyObject *new_note(Telling tell, PyObject *expected, PyObject *numbers)
@@ -161,7 +235,34 @@ static PyObject *memoized(PyObject *Py_UNUSED(module), PyObject *args)
     return new_note(note_memoized, region, numbers);
 }
 
+static PyObject *computed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    return new_note(note_computed, Py_None, Py_None);
+}
+
+static PyObject *stated(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *counted, *system, *text;
+    if (!PyArg_ParseTuple(args, "O!OO", &PyLong_Type, &counted, &system, &text))
+        return NULL;
+    PyObject *names = PyTuple_Pack(2, system, text);
+    PyObject *note = names == NULL ? NULL : new_note(note_stated, counted, names);
+    Py_XDECREF(names);
+    return note;
+}
+
+static PyObject *executed(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *known_numbers, *numbers;
+    if (!PyArg_ParseTuple(args, "O!O", &PyDict_Type, &known_numbers, &numbers))
+        return NULL;
+    return new_note(note_executed, known_numbers, numbers);
+}
+
 static PyMethodDef functions[] = {
+    {"computed", computed, METH_NOARGS, "See keylag_otel.pure."},
+    {"executed", executed, METH_VARARGS, "See keylag_otel.pure."},
+    {"stated", stated, METH_VARARGS, "See keylag_otel.pure."},
     {"looked_up", looked_up, METH_O, "See keylag_otel.pure."},
     {"got", got, METH_O, "See keylag_otel.pure."},
     {"received", received, METH_O, "See keylag_otel.pure."},
@@ -174,9 +275,11 @@ int add_notes(PyObject *module)
     layer_name = PyUnicode_InternFromString("_keylag_layer");
     hit_name = PyUnicode_InternFromString("hit");
     miss_name = PyUnicode_InternFromString("miss");
+    name_name = PyUnicode_InternFromString("name");
     received_name = PyUnicode_InternFromString("received");
+    rowcount_name = PyUnicode_InternFromString("rowcount");
     if (layer_name == NULL || hit_name == NULL || miss_name == NULL ||
-        received_name == NULL || PyType_Ready(&NoteType) < 0)
+        name_name == NULL || received_name == NULL || rowcount_name == NULL || PyType_Ready(&NoteType) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

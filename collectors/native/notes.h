@@ -18,6 +18,9 @@ struct Note {
 
 #pragma GCC visibility push(hidden)
 
+/* Add one to what a clock counts; returns None, or NULL with an exception. */
+PyObject *in_counts(Clock *clock, Py_ssize_t index);
+
 extern PyTypeObject NoteType;
 extern PyObject *layer_name; /* the attribute that says which layer something is */
 

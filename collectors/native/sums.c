@@ -7,21 +7,25 @@
 
 #include <structmember.h>
 
+#define TALLIES 4096 /* keylag_otel.tally.LIMIT; what is above is kept beyond */
+
 typedef struct {
     PyObject_HEAD
-    PyObject *bounds, *counts, *rows, *tallies, *recorded;
+    PyObject *bounds, *counts, *rows, *beyond, *recorded;
+    long long tallies[TALLIES];
 } Sums;
 
 static PyObject *Sums_clear_all(Sums *self, PyObject *Py_UNUSED(none))
 {
-    PyObject *rows = PyDict_New(), *tallies = PyDict_New();
-    if (rows == NULL || tallies == NULL) {
+    PyObject *rows = PyDict_New(), *beyond = PyDict_New();
+    if (rows == NULL || beyond == NULL) {
         Py_XDECREF(rows);
-        Py_XDECREF(tallies);
+        Py_XDECREF(beyond);
         return NULL;
     }
     Py_XSETREF(self->rows, rows);
-    Py_XSETREF(self->tallies, tallies);
+    Py_XSETREF(self->beyond, beyond);
+    memset(self->tallies, 0, sizeof(self->tallies));
     Py_RETURN_NONE;
 }
 
@@ -61,6 +65,15 @@ static PyObject *key_of(const Clock *clock, PyObject *status)
     return PyTuple_Pack(4, clock->method, route, status, method);
 }
 
+static int add_tally(void *to, long number, long long sum)
+{
+    Sums *self = to;
+    if (number < 0 || number >= TALLIES)
+        return add_in(self->beyond, number, sum);
+    self->tallies[number] += sum;
+    return 0;
+}
+
 static PyObject *Sums_add(Sums *self, PyObject *args)
 {
     Clock *clock;
@@ -71,7 +84,7 @@ static PyObject *Sums_add(Sums *self, PyObject *args)
     Totals *totals = key == NULL ? NULL : totals_of(self, key);
     PyObject *done = NULL;
     if (totals != NULL && add_clock_to(totals, clock) == 0 &&
-        add_tallies_to(clock, self->tallies) == 0) {
+        add_tallies_to(clock, add_tally, self) == 0) {
         if (self->recorded == Py_None)
             done = Py_NewRef(Py_None);
         else
@@ -83,7 +96,8 @@ static PyObject *Sums_add(Sums *self, PyObject *args)
 
 static PyObject *Sums_tally(Sums *self, PyObject *number)
 {
-    if (add_in(self->tallies, PyLong_AsLong(number), 1) < 0)
+    long known = PyLong_AsLong(number);
+    if (PyErr_Occurred() || add_tally(self, known, 1) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -103,10 +117,14 @@ static PyObject *Sums_by_key(Sums *self, PyObject *Py_UNUSED(none))
 
 static PyObject *Sums_tallies(Sums *self, void *Py_UNUSED(closure))
 {
-    return PyDict_Copy(self->tallies);
+    PyObject *found = PyDict_Copy(self->beyond);
+    for (long number = 0; found != NULL && number < TALLIES; number++)
+        if (self->tallies[number] != 0 && add_in(found, number, self->tallies[number]) < 0)
+            Py_CLEAR(found);
+    return found;
 }
 
-#define EACH_OBJECT(of) of(bounds) of(counts) of(rows) of(tallies) of(recorded)
+#define EACH_OBJECT(of) of(bounds) of(counts) of(rows) of(beyond) of(recorded)
 COLLECTED(Sums, EACH_OBJECT)
 
 static PyMemberDef Sums_members[] = {

@@ -13,7 +13,7 @@ static inline PyObject *told_call(Watched *self, Clock *clock, PyObject *const *
     Py_ssize_t count = PyVectorcall_NARGS(flags);
     PyObject *result = PyObject_Vectorcall(self->call, args, flags, names);
     if (result == NULL && self->failed != Py_None)
-        tell_failed(self, clock);
+        tell_failed(self, clock, args, count);
     else if (result != NULL && self->after != Py_None &&
              tell_after(self, clock, args, count, result) < 0)
         Py_CLEAR(result);
@@ -43,16 +43,6 @@ static PyObject *Watched_call(PyObject *callable, PyObject *const *args, size_t 
         turn(clock, outside, NULL);
     Py_DECREF(found);
     return result;
-}
-
-static PyObject *in_counts(Clock *clock, Py_ssize_t index)
-{
-    PyObject *counted = PyList_GetItem(clock->counts, index);
-    long long count = counted == NULL ? -1 : PyLong_AsLongLong(counted);
-    PyObject *more = PyErr_Occurred() ? NULL : PyLong_FromLongLong(count + 1);
-    if (more == NULL || PyList_SetItem(clock->counts, index, more) < 0)
-        return NULL;
-    Py_RETURN_NONE;
 }
 
 /* Asked_call is to `asked` what Watched_call is to `watch`; `put` is what is counted. */
@@ -114,7 +104,7 @@ static PyObject *Watched_repr(Watched *self)
 #define EACH_OBJECT(of) of(call) of(before) of(after) of(failed)
 COLLECTED(Watched, EACH_OBJECT)
 
-static PyObject *Watched_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *Watched_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"call", "keep", "put", "before", "after", "failed", NULL};
     PyObject *call, *before = Py_None, *after = Py_None, *failed = Py_None;
@@ -122,17 +112,7 @@ static PyObject *Watched_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|iiOOO", names, &call, &keep,
                                      &put, &before, &after, &failed))
         return NULL;
-    Watched *self = (Watched *)type->tp_alloc(type, 0);
-    if (self == NULL)
-        return NULL;
-    self->vectorcall = Watched_call;
-    self->call = Py_NewRef(call);
-    self->before = Py_NewRef(before);
-    self->after = Py_NewRef(after);
-    self->failed = Py_NewRef(failed);
-    self->keep = keep & (CELLS - 1);
-    self->put = put & (CELLS - 1);
-    return (PyObject *)self;
+    return new_watched(Watched_call, call, keep, put, before, after, failed);
 }
 
 static PyTypeObject WatchedType = {
@@ -154,17 +134,29 @@ static PyTypeObject WatchedType = {
     .tp_repr = (reprfunc)Watched_repr,
 };
 
+PyObject *new_watched(vectorcallfunc way, PyObject *call, int keep, int put,
+                      PyObject *before, PyObject *after, PyObject *failed)
+{
+    Watched *self = (Watched *)WatchedType.tp_alloc(&WatchedType, 0);
+    if (self == NULL)
+        return NULL;
+    self->vectorcall = way;
+    self->call = Py_NewRef(call);
+    self->before = Py_NewRef(before);
+    self->after = Py_NewRef(after);
+    self->failed = Py_NewRef(failed);
+    self->keep = keep & (CELLS - 1);
+    self->put = put & (CELLS - 1);
+    return (PyObject *)self;
+}
+
 static PyObject *asked(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *call, *after, *failed;
     int counted;
     if (!PyArg_ParseTuple(args, "OiOO", &call, &counted, &after, &failed))
         return NULL;
-    PyObject *made = PyObject_CallFunction((PyObject *)&WatchedType, "OiiOOO", call,
-                                           CELLS - 1, counted, Py_None, after, failed);
-    if (made != NULL)
-        ((Watched *)made)->vectorcall = Asked_call;
-    return made;
+    return new_watched(Asked_call, call, CELLS - 1, counted, Py_None, after, failed);
 }
 
 static PyMethodDef functions[] = {

@@ -12,6 +12,14 @@ typedef struct {
     int keep, put;
 } Watched;
 
+#pragma GCC visibility push(hidden)
+
+/* Return a watched call that is called in this way. */
+PyObject *new_watched(vectorcallfunc way, PyObject *call, int keep, int put,
+                      PyObject *before, PyObject *after, PyObject *failed);
+
+#pragma GCC visibility pop
+
 static inline PyObject *tuple_of(PyObject *const *args, Py_ssize_t count)
 {
     PyObject *tuple = PyTuple_New(count);
@@ -62,18 +70,19 @@ static inline int tell_after(Watched *self, Clock *clock, PyObject *const *args,
     return heard(answer, self->call);
 }
 
-static inline void tell_failed(Watched *self, Clock *clock)
+static inline void tell_failed(Watched *self, Clock *clock, PyObject *const *args,
+                               Py_ssize_t count)
 {
     PyObject *type, *value, *traceback;
     if (!PyErr_ExceptionMatches(PyExc_Exception))
         return;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *told[] = {(PyObject *)clock, value};
-    Note *note = (Note *)self->failed;
-    PyObject *answer = Py_IS_TYPE(note, &NoteType)
-                           ? note->tell(note, clock, NULL, 0, NULL)
-                           : PyObject_Vectorcall(self->failed, told, 2, NULL);
+    PyObject *told[] = {(PyObject *)clock, tuple_of(args, count), value};
+    PyObject *answer = NULL;
+    if (told[1] != NULL)
+        answer = PyObject_Vectorcall(self->failed, told, 3, NULL);
+    Py_XDECREF(told[1]);
     heard(answer, self->call);
     raise_again(type, value, traceback);
 }

@@ -149,10 +149,11 @@ def break_our_notes() -> None:
         (authentication, "algorithm_of"),
         (authentication, "_reason"),
         (revocation, "kind_of"),
-        (statements, "_tallies"),
+        (statements, "table_class"),
         (cache_layers, "note_set"),
         (cache_layers, "note_deleted"),
     )
+    statements._known.clear()
 
 
 def break_all(*places: tuple[Any, str]) -> None:

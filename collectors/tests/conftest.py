@@ -29,7 +29,7 @@ NEEDS_C = pytest.mark.skipif(_watch is None, reason="the C part was not compiled
 def half(request, monkeypatch) -> Any:
     """What runs in each request, in Python and in C, in turn."""
     monkeypatch.setattr(wrappers, "watch", request.param.watch)
-    monkeypatch.setattr(wrappers, "current", request.param.active.get)
+    monkeypatch.setattr(wrappers, "watch_body", request.param.watch_body)
     request.param.tell_faults(wrappers.fault)
     return request.param
 

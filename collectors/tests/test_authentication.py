@@ -57,8 +57,8 @@ def test_a_refusal_has_the_name_of_keystones_exception_and_no_other(running) -> 
     known = type("UserDisabled", (Exception,), {"__module__": "keystone.exception"})
     running.auth_method = "password"
 
-    authentication.note_failure(running, known())
-    authentication.note_failure(running, ValueError())
+    authentication.note_failure(running, (), known())
+    authentication.note_failure(running, (), ValueError())
 
     assert counted(running) == {
         ("password", "UserDisabled"): 1,

@@ -70,9 +70,11 @@ def drive(keystone: Keystone, rounds: int) -> dict[str, Any]:
     from sqlalchemy import event
     from sqlalchemy.pool import Pool
 
-    from keylag_otel import sql_comment
+    from keylag_otel import KeystoneInstrumentor
 
-    sql_comment.Switch.on = True
+    # The fork server's seams were bound before comments were asked for.
+    KeystoneInstrumentor().uninstrument()
+    KeystoneInstrumentor().instrument()
     canaries, output = Canaries(), Output()
     traces, reader = Traces(DEFAULT_ON), metrics_reader()
     points = traced(keystone)
@@ -108,7 +110,7 @@ def driven(processes, prepared, tmp_path_factory, memcached) -> dict[str, Any]:
         **BACKENDS["memcache_pool"].configuration(memcached),
         "profiler": {"enabled": True, "trace_sqlalchemy": True, "hmac_keys": KEY},
     }
-    environment = {"KEYLAG_SERVER_TIMING": "true"}
+    environment = {"KEYLAG_SERVER_TIMING": "true", "KEYLAG_SQL_COMMENT": "true"}
     seen: dict[str, Any] = site.run(drive, 2, options=options, environment=environment)
     return seen
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keylag_otel import sql_comment, statements
+from keylag_otel.clock import active
 from keylag_otel.model import cell_of
 from keylag_otel.tally import attributes_of
 
@@ -97,14 +98,35 @@ def test_a_cursor_without_rowcount_is_our_problem_alone(running) -> None:
     assert execute(None, object(), "SELECT a FROM role", ()) == "executed"
 
 
-def test_statements_are_sent_as_they_are_unless_comments_are_on(running) -> None:
-    running.route = "/v3/auth/tokens"
+def sent(_dialect: object, _cursor: object, statement: str) -> str:
+    """Send a statement; returns what was sent."""
+    return statement
 
-    assert sql_comment.commented("SELECT 1", running) == "SELECT 1"
+
+def test_statements_are_sent_as_they_are_unless_comments_are_on(monkeypatch) -> None:
+    monkeypatch.delenv("KEYLAG_SQL_COMMENT", raising=False)
+
+    assert sql_comment.commenting(sent) is sent
 
 
-def test_the_comment_says_route_and_operation(running, monkeypatch) -> None:
-    monkeypatch.setattr(sql_comment.Switch, "on", True)
+def test_what_is_executed_is_commented(running, monkeypatch) -> None:
+    monkeypatch.setenv("KEYLAG_SQL_COMMENT", "true")
+    running.method, running.route = "GET", "/v3/auth/tokens"
+    execute = sql_comment.commenting(sent)
+
+    assert execute(None, None, "SELECT 1").startswith("SELECT 1/*keylag:")
+    active.set(None)
+    assert execute(None, None, "SELECT 1") == "SELECT 1"
+
+
+def test_a_comment_that_fails_is_our_problem_alone(running, monkeypatch) -> None:
+    monkeypatch.setenv("KEYLAG_SQL_COMMENT", "true")
+    running.route = object()
+
+    assert sql_comment.commenting(sent)(None, None, "SELECT 1") == "SELECT 1"
+
+
+def test_the_comment_says_route_and_operation(running) -> None:
     running.method, running.route = "POST", "/v3/auth/tokens"
     running.at = cell_of("sql", "validate")
 
@@ -127,9 +149,7 @@ def test_the_route_of_a_comment_is_the_template_of_the_metrics() -> None:
     assert "route='GET /v3/users/{user_id}'" in said
 
 
-def test_before_a_route_is_known_there_is_no_comment(running, monkeypatch) -> None:
-    monkeypatch.setattr(sql_comment.Switch, "on", True)
-
+def test_before_a_route_is_known_there_is_no_comment(running) -> None:
     assert sql_comment.commented("SELECT 1", running) == "SELECT 1"
 
 

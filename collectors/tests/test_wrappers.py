@@ -9,6 +9,7 @@ import threading
 import types
 import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -233,6 +234,65 @@ def test_a_body_left_when_its_request_is_over_books_nothing(half, running) -> No
     half.active.set(running)
 
 
+def test_a_context_outside_of_a_request_is_returned_as_it_is(half) -> None:
+    context = Body()
+
+    assert timed_context("orm")(lambda: context)() is context
+
+
+def test_a_context_that_cannot_be_entered_leaves_its_phase(running, time) -> None:
+    class Closed(Body):
+        def __enter__(self) -> str:
+            time.passes(4)
+            raise BlockingIOError
+
+    with pytest.raises(BlockingIOError), timed_context("orm")(Closed)():
+        raise AssertionError
+    time.passes(1)
+
+    assert booked(running) == {("orm", "other"): 4, ("other", "other"): 1}
+
+
+def test_the_note_of_a_body_is_told_when_it_is_left(running) -> None:
+    told: list[Any] = []
+    watch = timed_context("orm", lambda *read: told.append((running.at, *read)))
+    with watch(lambda *_, **__: Body())(1, two=2):
+        assert told == []
+
+    assert told == [(0, running, (1,), {})]
+
+
+def test_what_is_raised_in_a_body_is_raised_on(half, running) -> None:
+    @contextmanager
+    def computing(region: str) -> Iterator[str]:
+        yield region
+
+    watched = timed_context("orm", half.computed())(computing)
+    with pytest.raises(KeyError) as raised, watched("region") as region:
+        raise KeyError(region)
+
+    assert raised.value.args == ("region",)
+    assert running.missed == "region"
+    assert running.at == 0
+
+
+def test_the_note_of_a_body_that_fails_changes_nothing(half, running) -> None:
+    faults: list[Any] = []
+    half.tell_faults(faults.append)
+
+    def note(*_: Any) -> None:
+        raise RuntimeError
+
+    with timed_context("orm", note)(Body)() as entered:
+        assert entered == "entered"
+        raise KeyError
+    with pytest.raises(KeyError), timed_context("orm", note)(open)(__file__):
+        raise KeyError
+
+    assert faults == [Body, open]
+    assert running.at == 0
+
+
 def test_a_note_reads_arguments_result_and_failure(running) -> None:
     seen: list[Any] = []
 
@@ -245,14 +305,14 @@ def test_a_note_reads_arguments_result_and_failure(running) -> None:
 
     before = noted(lambda clock, args, kwargs: seen.append((clock, args, kwargs)))
     after = noted_result(lambda _, args, result: seen.append((args, result)))
-    failed = noted_failure(lambda _, error: seen.append(error))
+    failed = noted_failure(lambda _, args, error: seen.append((args, error)))
     with pytest.raises(KeyError) as caught:
         before(after(failed(fail)))(1, two=2)
     before(after(failed(work)))(1, two=2)
 
     assert seen == [
         (running, (1,), {"two": 2}),
-        caught.value,
+        ((1,), caught.value),
         (running, (1,), {"two": 2}),
         ((1,), 3),
     ]
@@ -332,6 +392,48 @@ def test_more_tallies_than_most_requests_have_are_all_kept(running) -> None:
     assert running.tallies == {number: number + (number == 26) for number in numbers}
 
 
+class Cursor:
+    """A cursor that returned some rows."""
+
+    def __init__(self, rowcount: int) -> None:
+        self.rowcount = rowcount
+
+
+class Dialect:
+    """What executes statements."""
+
+    name = "mysql"
+
+
+def test_what_was_executed_is_counted_with_its_rows(half, running) -> None:
+    known = {"SELECT 1": (1, 2)}
+    asked_for: list[str] = []
+    execute = half.watch(
+        lambda *_: "executed",
+        before=half.stated(1, "system", "text"),
+        after=half.executed(known, lambda text: asked_for.append(text) or (3, 4)),
+    )
+
+    for rows, statement in ((5, "SELECT 1"), (-1, "SELECT 1"), (7, "SELECT 2")):
+        assert execute(Dialect, Cursor(rows), statement) == "executed"
+    execute(Dialect)
+
+    assert running.tallies == {1: 2, 2: 5, 3: 1, 4: 7}
+    assert running.counts == [0, 4]
+    assert asked_for == ["SELECT 2"]
+
+
+def test_a_statement_is_written_down_if_its_request_may_be_traced(
+    half, running
+) -> None:
+    execute = half.watch(lambda *_: None, before=half.stated(1, "system", "text"))
+    execute(Dialect, None, "SELECT 1")
+    running.writes = True
+    execute(Dialect, None, "SELECT 2")
+
+    assert running.events == [("system", "mysql"), ("text", "SELECT 2")]
+
+
 class Asked:
     """Something with a layer, and the tallies of that as numbers."""
 
@@ -355,7 +457,7 @@ def asked(half, running) -> Iterator[Asked]:
         Asked.get,
         1,
         half.got(NO_VALUE),
-        lambda clock, error: failed.append((clock.layer, error)),
+        lambda clock, _, error: failed.append((clock.layer, error)),
     )
     yield kind()
     assert running.layer is None

@@ -46,8 +46,9 @@ def note_method(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     clock.auth_method = "+".join(dict.fromkeys(methods))
 
 
-def note_failure(clock: Clock, error: Exception) -> None:
+def note_failure(clock: Clock, args: tuple[Any, ...], error: Exception) -> None:
     """Count a refusal by the class of Keystone's exception."""
+    del args
     reason = _reason(error.__context__) if _is_vague(error) else None
     reason = reason or _reason(error) or "other"
     clock.tally(tally("auth_failures", clock.auth_method or "other", reason))

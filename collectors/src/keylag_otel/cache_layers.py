@@ -96,8 +96,9 @@ def note_deleted(clock: Clock, args: tuple[Any, ...], answer: Any) -> None:
     clock.tally(clock.layer.delete)
 
 
-def note_error(clock: Clock, error: Exception) -> None:
+def note_error(clock: Clock, args: tuple[Any, ...], error: Exception) -> None:
     """Count a call that raised."""
+    del args
     clock.tally(tally("cache_errors", clock.layer.region, type(error).__name__))
 
 

@@ -27,14 +27,18 @@ Sums = half.Sums
 Totals = half.Totals
 active = half.active
 asked = half.asked
+computed = half.computed
+executed = half.executed
 got = half.got
 looked_up = half.looked_up
 memoized = half.memoized
 process_number = half.process_number
 read_with = half.read_with
 received = half.received
+stated = half.stated
 tell_faults = half.tell_faults
 watch = half.watch
+watch_body = half.watch_body
 
 #: Whether these are the ones in C.
 COMPILED = half.__name__ == "keylag_otel._watch"

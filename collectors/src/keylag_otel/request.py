@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial, wraps
 from typing import Any, Callable
 
-from keylag_otel import sql_comment, telemetry
+from keylag_otel import environment, telemetry
 from keylag_otel.clock import Answer, Clock, active, start
 from keylag_otel.ledger import LEDGER, Ledger
 from keylag_otel.pure.answer import Headers, StartResponse
@@ -55,6 +55,7 @@ class Measured:
         self._route = route
         self._ledger = ledger
         self._is_told = whose()
+        self._comments = environment.sql_comment()
 
     def __call__(  # noqa: D102 - WSGI
         self, environ: dict[str, Any], start_response: StartResponse
@@ -67,7 +68,7 @@ class Measured:
         timing = with_breakdown if self._is_told and self._is_told(environ) else None
         traced = partial(self._traced, head=head) if head else self._traced
         answer = Answer(clock, start_response, self._ledger, timing, traced)
-        if sql_comment.Switch.on:
+        if self._comments:
             # The first statements are sent before Flask matches the route.
             clock.route = self._route(environ)
         active.set(clock)

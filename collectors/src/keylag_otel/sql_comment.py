@@ -10,21 +10,17 @@ KEYLAG_SQL_COMMENT.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any
 from urllib.parse import quote
 
 from keylag_otel import environment
+from keylag_otel.clock import Clock, current
 from keylag_otel.ledger import route_template
 from keylag_otel.model import OPERATIONS, PHASE_BITS
+from keylag_otel.wrappers import Call, fault
 
 _SAFE = " /{}:-_."
-
-
-class Switch:
-    """Whether statements are commented; read when the process starts."""
-
-    on = environment.sql_comment()
 
 
 @lru_cache(maxsize=1024)
@@ -35,10 +31,30 @@ def comment(method: str, route: str, operation: str) -> str:
     return f"/*keylag:route='{name}',operation='{operation}'*/".replace("%", "%%")
 
 
-def commented(statement: Any, clock: Any) -> Any:
-    """Return the statement with its comment, or as it is while switched off."""
-    if not Switch.on or clock.route is None or not isinstance(statement, str):
+def commented(statement: Any, clock: Clock) -> Any:
+    """Return a statement with its comment, or as it is where its route is not known."""
+    if clock.route is None or not isinstance(statement, str):
         return statement
     return statement + comment(
         clock.method, clock.route, OPERATIONS[clock.at >> PHASE_BITS]
     )
+
+
+def commenting(execute: Call) -> Call:
+    """Comment what a dialect executes; as it is while that is switched off."""
+    if not environment.sql_comment():
+        return execute
+
+    @wraps(execute)
+    def commenting_execute(
+        self: Any, cursor: Any, statement: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        text, clock = statement, current()
+        try:
+            if clock is not None:
+                text = commented(statement, clock)
+        except Exception:
+            fault(execute)
+        return execute(self, cursor, text, *args, **kwargs)
+
+    return commenting_execute

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import wraps
 from typing import Any
 
-from keylag_otel import sql_comment
-from keylag_otel.clock import COUNTS, current
+from keylag_otel.clock import COUNTS, Clock, executed, stated
 from keylag_otel.tally import tally
 from keylag_otel.traces.attributes import DB_SYSTEM, DB_TEXT
-from keylag_otel.wrappers import Call, fault
-
-_STATEMENTS = COUNTS.index("sql_statements")
+from keylag_otel.wrappers import Call, timed
 
 #: Part of Keystone to its tables, the most telling first: a statement that joins
 #: several belongs to the first part that one of them is in.
@@ -88,56 +84,26 @@ def table_class(statement: str) -> str:
 
 
 def _tallies(statement: str) -> tuple[int, int]:
-    found = _known.get(statement)
-    if found is None:
-        if len(_known) >= _KNOWN_LIMIT:
-            _known.clear()
-        part = table_class(statement)
-        found = (tally("sql_statements", part), tally("sql_rows", part))
-        _known[statement] = found
+    if len(_known) >= _KNOWN_LIMIT:
+        _known.clear()
+    part = table_class(statement)
+    found = (tally("sql_statements", part), tally("sql_rows", part))
+    _known[statement] = found
     return found
+
+
+def note_error(clock: Clock, args: tuple[Any, ...], error: Exception) -> None:
+    """Count a statement that failed, by its part of Keystone and by what happened."""
+    number = error.args[0] if error.args else None
+    kind = _ERRORS.get(number, "other") if isinstance(number, int) else "other"
+    clock.tally(tally("sql_errors", table_class(args[2]), kind))
 
 
 def watch_statement(call: Call) -> Call:
     """Count a dialect's execution of a statement, its rows and its errors."""
-
-    @wraps(call)
-    def watched(
-        self: Any, cursor: Any, statement: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        clock = current()
-        if clock is None:
-            return call(self, cursor, statement, *args, **kwargs)
-        clock.counts[_STATEMENTS] += 1
-        if clock.writes:
-            clock.note(DB_SYSTEM, self.name)
-            clock.note(DB_TEXT, statement)
-        text = sql_comment.commented(statement, clock)
-        try:
-            result = call(self, cursor, text, *args, **kwargs)
-        except Exception as error:
-            _count_error(call, clock, statement, error)
-            raise
-        try:
-            executed, returned = _tallies(statement)
-            clock.tally(executed)
-            rows = cursor.rowcount
-            if rows > 0:
-                clock.tally(returned, rows)
-        except Exception:
-            fault(call)
-        return result
-
-    return watched
-
-
-def _count_error(call: Call, clock: Any, statement: Any, error: Exception) -> None:
-    try:
-        number = error.args[0] if error.args else None
-        kind = _ERRORS.get(number, "other") if isinstance(number, int) else "other"
-        clock.tally(tally("sql_errors", table_class(statement), kind))
-    except Exception:
-        fault(call)
+    counted = stated(COUNTS.index("sql_statements"), DB_SYSTEM, DB_TEXT)
+    done = executed(_known, _tallies)
+    return timed("sql", before=counted, after=done, failed=note_error)(call)
 
 
 def note_connect(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -6,10 +6,10 @@ A watched call passes arguments, result and exception through untouched.
 from __future__ import annotations
 
 import logging
-from functools import partial, wraps
+from functools import partial
 from typing import Any, Callable
 
-from keylag_otel.clock import Clock, current, tell_faults, watch
+from keylag_otel.clock import Clock, tell_faults, watch, watch_body
 from keylag_otel.ledger import LEDGER
 from keylag_otel.model import OPERATIONS, PHASE_BITS, PHASE_MASK, PHASES
 
@@ -17,7 +17,7 @@ Call = Callable[..., Any]
 Maker = Callable[[Call], Call]
 Note = Callable[[Clock, "tuple[Any, ...]", "dict[str, Any]"], None]
 NoteResult = Callable[[Clock, "tuple[Any, ...]", Any], None]
-NoteFailure = Callable[[Clock, Exception], None]
+NoteFailure = Callable[[Clock, "tuple[Any, ...]", Exception], None]
 
 LOG = logging.getLogger("keylag_otel")
 
@@ -47,7 +47,7 @@ def noted_result(note: NoteResult) -> Maker:
 
 
 def noted_failure(note: NoteFailure) -> Maker:
-    """Let `note` see what a call raised; it is raised on as it was."""
+    """Let `note` read the arguments and what a call raised; it is raised on."""
     return partial(watch, failed=note)
 
 
@@ -63,57 +63,7 @@ tell_faults(fault)
 def timed_context(phase: str, left: Note | None = None) -> Maker:
     """Like `timed`, for the body of the context manager that a call returns.
 
-    `left` reads the call's arguments when the body is left.
+    `left` reads the call's positional arguments when the body is left.
     """
-    number = PHASES.index(phase)
-
-    def maker(call: Call) -> Call:
-        @wraps(call)
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            context = _TimedContext(call, call(*args, **kwargs), number)
-            if left is not None:
-                context.left = lambda clock: left(clock, args, kwargs)
-            return context
-
-        return watched
-
-    return maker
-
-
-class _TimedContext:
-    """Runs a phase from before another context manager is entered until it is left."""
-
-    __slots__ = ("_call", "_clock", "_context", "_outside", "_phase", "left")
-
-    def __init__(self, call: Call, context: Any, phase: int) -> None:
-        self._call = call
-        self._context = context
-        self._phase = phase
-        self._clock: Clock | None = None
-        self._outside = 0
-        self.left: Callable[[Clock], None] = _nothing
-
-    def __enter__(self) -> Any:
-        clock = self._clock = current()
-        if clock is None:
-            return self._context.__enter__()
-        self._outside = clock.turn(clock.at & ~PHASE_MASK | self._phase, self._call)
-        try:
-            return self._context.__enter__()
-        except BaseException:
-            clock.turn(self._outside)
-            raise
-
-    def __exit__(self, *exception: object) -> Any:
-        try:
-            return self._context.__exit__(*exception)
-        finally:
-            clock = current()
-            # A body that was abandoned may be left when its request is over.
-            if clock is not None and clock is self._clock:
-                clock.turn(self._outside)
-                self.left(clock)
-
-
-def _nothing(clock: Clock) -> None:
-    """Do nothing when a body is left."""
+    put = PHASES.index(phase)
+    return partial(watch_body, keep=~PHASE_MASK, put=put, left=left)

@@ -69,16 +69,18 @@ def note_cached(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     REPLAY.validated(token, _kept_seconds(cache))
 
 
-def note_not_accepted(clock: Clock, error: Exception) -> None:
+def note_not_accepted(clock: Clock, args: tuple[Any, ...], error: Exception) -> None:
     """Count a token that was not accepted, by what Keystone said, if anything."""
+    del args
     result = _CAUSES.get(type(error.__context__).__name__) or _FAILURES.get(
         type(error).__name__, "failed"
     )
     _judged(clock, "online", result)
 
 
-def note_cache_error(clock: Clock, error: Exception) -> None:
+def note_cache_error(clock: Clock, args: tuple[Any, ...], error: Exception) -> None:
     """Count a failure that the token cache did not keep to itself."""
+    del args
     kind = _CACHE_ERRORS.get(type(error).__name__, "other")
     clock.tally(tally("token_cache_errors", kind))
 

@@ -6,8 +6,17 @@ same tests.
 """
 
 from keylag_otel.pure.answer import Answer
+from keylag_otel.pure.bodies import watch_body
 from keylag_otel.pure.clock import Clock, active, process_number, read_with
-from keylag_otel.pure.notes import got, looked_up, memoized, received
+from keylag_otel.pure.notes import (
+    computed,
+    executed,
+    got,
+    looked_up,
+    memoized,
+    received,
+    stated,
+)
 from keylag_otel.pure.sums import Sums
 from keylag_otel.pure.totals import Totals
 from keylag_otel.pure.watched import asked, tell_faults, watch
@@ -19,12 +28,16 @@ __all__ = [
     "Totals",
     "active",
     "asked",
+    "computed",
+    "executed",
     "got",
     "looked_up",
     "memoized",
     "process_number",
     "read_with",
     "received",
+    "stated",
     "tell_faults",
     "watch",
+    "watch_body",
 ]

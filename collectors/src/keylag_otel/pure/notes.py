@@ -63,17 +63,69 @@ def memoized(
     """Return a note that counts a hit, or a miss if `region` computed a value.
 
     `numbers` is asked once, when there is something to count, for the tallies
-    of a hit and of a miss.  As the note of a failed call it only forgets.
+    of a hit and of a miss.
     """
     known: list[int] = []
 
-    def note(clock: Clock, *came_out: Any) -> None:
+    def note(clock: Clock, args: tuple[Any, ...], result: Any) -> None:
+        del args, result
         missed = clock.missed is region
         clock.missed = None
-        if len(came_out) == 1:
-            return
         if not known:
             known.extend(numbers())
         clock.tally(known[missed])
+
+    return note
+
+
+def computed() -> Callable[..., None]:
+    """Return a note that a region of the cache had to compute a value.
+
+    It is for a method of the region.
+    """
+
+    def note(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        del kwargs
+        if args:
+            clock.missed = args[0]
+
+    return note
+
+
+def stated(counted: int, system: str, text: str) -> Callable[..., None]:
+    """Return a note that a dialect is to execute a statement.
+
+    It is for a method that takes a cursor and the statement, and is told before the
+    call.  It adds one to ``counts[counted]``; `system` and `text` are what the
+    dialect's name and the statement are written down as.
+    """
+
+    def note(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        del kwargs
+        if clock.writes and len(args) > 2:  # noqa: PLR2004
+            clock.note(system, args[0].name)
+            clock.note(text, args[2])
+        clock.counts[counted] += 1
+
+    return note
+
+
+def executed(
+    known: dict[str, tuple[int, int]], numbers: Callable[[str], tuple[int, int]]
+) -> Callable[..., None]:
+    """Return a note that counts a statement that was executed, and its rows.
+
+    `known` has, by statement, the tallies of both; `numbers` is asked for the rest.
+    """
+
+    def note(clock: Clock, args: tuple[Any, ...], result: Any) -> None:
+        del result
+        if len(args) < 3:  # noqa: PLR2004
+            return
+        executions, returned = known.get(args[2]) or numbers(args[2])
+        clock.tally(executions)
+        rows = args[1].rowcount
+        if rows > 0:
+            clock.tally(returned, rows)
 
     return note

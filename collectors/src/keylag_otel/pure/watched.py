@@ -23,7 +23,7 @@ def watch(  # noqa: C901, PLR0913, PLR0917 - one shape for all that is watched
 
     While it runs, the cell is ``running & keep | put``.  Each note is called with
     the clock: ``before(clock, args, kwargs)``, ``after(clock, args, result)`` or
-    ``failed(clock, exception)``; what a note raises is counted, and nothing else.
+    ``failed(clock, args, exception)``; what a note raises is counted, and nothing else.
     Without a request there is no clock, and nothing is done.
     """
 
@@ -50,7 +50,7 @@ def watch(  # noqa: C901, PLR0913, PLR0917 - one shape for all that is watched
                 tell(after, clock, args, result)
         except Exception as error:
             if failed is not None:
-                tell(failed, clock, error)
+                tell(failed, clock, args, error)
             raise
         finally:
             if inside != outside:

@@ -16,7 +16,7 @@ from keylag_otel.cache_layers import (
     watch_class,
     watch_local,
 )
-from keylag_otel.clock import Clock, memoized, received
+from keylag_otel.clock import Clock, computed, memoized, received
 from keylag_otel.seam import Seam
 from keylag_otel.tally import tally
 from keylag_otel.wrappers import (
@@ -82,17 +82,19 @@ def watch_memoized(cache_on_arguments: Call) -> Call:
                     tally("memoized_calls", self.name, name, "miss"),
                 ),
             )
-            return timed("cache", after=note, failed=note)(decorator(function))
+            return timed("cache", after=note, failed=note_not_computed)(
+                decorator(function)
+            )
 
         return memoize
 
     return watched
 
 
-def note_created(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Note which region had to compute a value."""
-    del kwargs
-    clock.missed = args[0]
+def note_not_computed(clock: Clock, args: tuple[Any, ...], error: Exception) -> None:
+    """Forget which region was to compute a value that it could not."""
+    del args, error
+    clock.missed = None
 
 
 def note_invalidated(
@@ -129,7 +131,7 @@ SEAMS = (
     Seam(
         "dogpile.cache.region",
         "CacheRegion._log_time",
-        (timed_context("other", note_created),),
+        (timed_context("other", computed()),),
         optional=True,
     ),
     Seam("dogpile.cache.region", "CacheRegion.configure", (watch_backend,)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from keylag_otel.seam import Seam
+from keylag_otel.sql_comment import commenting
 from keylag_otel.statements import (
     note_checkout,
     note_connect,
@@ -11,7 +12,7 @@ from keylag_otel.statements import (
 )
 from keylag_otel.wrappers import noted, noted_result, timed, timed_context
 
-_STATEMENT = (watch_statement, timed("sql"))
+_STATEMENT = (commenting, watch_statement)
 _STATEMENT_TAKES = ("self", "cursor", "statement")
 
 

@@ -10,6 +10,8 @@
 #include <Python.h>
 #include <time.h>
 
+#include "faults.h"
+
 #define CELLS 256   /* operation << 4 | phase, both below 16 */
 #define EVENTS 32768 /* model.EVENT_LIMIT */
 #define SLOTS 128   /* for the tallies of a request; what finds none is kept beyond */
@@ -47,10 +49,10 @@ extern PyObject *active; /* the context variable */
 extern PyObject *reader; /* what tests read in place of the clock, or NULL */
 
 /* Write an event down; what does not fit is left out. */
-void append(Clock *self, long long moment, int cell, PyObject *what);
+SELDOM void append(Clock *self, long long moment, int cell, PyObject *what);
 
 /* Add to what a dictionary has under a number; -1 with an exception if it fails. */
-int add_in(void *sums, long number, long long sum);
+SELDOM int add_in(void *sums, long number, long long sum);
 
 /* Takes what is to be added under a number; -1 with an exception if it cannot. */
 typedef int (*Adding)(void *sums, long number, long long sum);
@@ -64,19 +66,15 @@ PyObject *spent_of(const long long *cells);
 /* Return the time of all cells. */
 long long wall_of(const long long *cells);
 
+/* Read the time from `reader`. */
+SELDOM long long read_time(void);
+
 #pragma GCC visibility pop
 
 static inline long long now(void)
 {
-    if (reader != NULL) {
-        PyObject *type, *value, *traceback;
-        PyErr_Fetch(&type, &value, &traceback);
-        PyObject *moment = PyObject_CallNoArgs(reader);
-        long long nanoseconds = moment == NULL ? 0 : PyLong_AsLongLong(moment);
-        Py_XDECREF(moment);
-        PyErr_Restore(type, value, traceback);
-        return nanoseconds;
-    }
+    if (reader != NULL)
+        return read_time();
     struct timespec moment;
     clock_gettime(CLOCK_MONOTONIC, &moment);
     return moment.tv_sec * 1000000000LL + moment.tv_nsec;

@@ -8,6 +8,16 @@
 
 PyObject *active, *reader, *on_fault;
 
+int unheard(PyObject *what)
+{
+    if (!PyErr_ExceptionMatches(PyExc_Exception))
+        return -1;
+    PyErr_Clear();
+    PyObject *told = PyObject_CallOneArg(on_fault, what);
+    Py_XDECREF(told);
+    return told == NULL ? -1 : 0;
+}
+
 static PyObject *read_with(PyObject *Py_UNUSED(module), PyObject *given)
 {
     Py_XSETREF(reader, given == Py_None ? NULL : Py_NewRef(given));

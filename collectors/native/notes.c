@@ -279,7 +279,8 @@ int add_notes(PyObject *module)
     received_name = PyUnicode_InternFromString("received");
     rowcount_name = PyUnicode_InternFromString("rowcount");
     if (layer_name == NULL || hit_name == NULL || miss_name == NULL ||
-        name_name == NULL || received_name == NULL || rowcount_name == NULL || PyType_Ready(&NoteType) < 0)
+        name_name == NULL || received_name == NULL || rowcount_name == NULL ||
+        PyType_Ready(&NoteType) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

@@ -6,7 +6,7 @@
 
 typedef struct Note Note;
 
-/* A note as told by Watched_call; of a call that failed there is no result. */
+/* A note as told by Watched_call; before the call there is no result. */
 typedef PyObject *(*Telling)(Note *, Clock *, PyObject *const *args, Py_ssize_t count,
                              PyObject *result);
 

@@ -104,7 +104,8 @@ static PyObject *Watched_repr(Watched *self)
 #define EACH_OBJECT(of) of(call) of(before) of(after) of(failed)
 COLLECTED(Watched, EACH_OBJECT)
 
-static PyObject *Watched_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObject *kwargs)
+static PyObject *Watched_new(PyTypeObject *Py_UNUSED(type), PyObject *args,
+                             PyObject *kwargs)
 {
     static char *names[] = {"call", "keep", "put", "before", "after", "failed", NULL};
     PyObject *call, *before = Py_None, *after = Py_None, *failed = Py_None;

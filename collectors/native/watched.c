@@ -24,10 +24,14 @@ static PyObject *Watched_call(PyObject *callable, PyObject *const *args, size_t 
                               PyObject *names)
 {
     Watched *self = (Watched *)callable;
-    PyObject *result = NULL;
-    Clock *clock = running();
-    if (clock == NULL)
+    PyObject *found, *result = NULL;
+    if (PyContextVar_Get(active, NULL, &found) < 0)
+        return NULL;
+    if (!Py_IS_TYPE(found, &ClockType)) {
+        Py_XDECREF(found);
         return PyObject_Vectorcall(self->call, args, flags, names);
+    }
+    Clock *clock = (Clock *)found;
     Py_ssize_t count = PyVectorcall_NARGS(flags);
     int outside = clock->at;
     int inside = (outside & self->keep) | self->put;
@@ -37,7 +41,7 @@ static PyObject *Watched_call(PyObject *callable, PyObject *const *args, size_t 
         result = told_call(self, clock, args, flags, names);
     if (inside != outside)
         turn(clock, outside, NULL);
-    Py_DECREF(clock);
+    Py_DECREF(found);
     return result;
 }
 
@@ -47,13 +51,15 @@ static PyObject *Asked_call(PyObject *callable, PyObject *const *args, size_t fl
 {
     Watched *self = (Watched *)callable;
     Py_ssize_t count = PyVectorcall_NARGS(flags);
-    PyObject *result = NULL, *layer = NULL;
-    Clock *clock = running();
-    if (count && clock != NULL && !is_asked(clock) &&
+    PyObject *found, *result = NULL, *layer = NULL;
+    if (PyContextVar_Get(active, NULL, &found) < 0)
+        return NULL;
+    Clock *clock = (Clock *)found;
+    if (count && Py_IS_TYPE(found, &ClockType) && !is_asked(clock) &&
         (layer = PyObject_GetAttr(args[0], layer_name)) == NULL)
         PyErr_Clear();
     if (layer == NULL) {
-        Py_XDECREF(clock);
+        Py_XDECREF(found);
         return PyObject_Vectorcall(self->call, args, flags, names);
     }
     Py_XSETREF(clock->layer, layer);
@@ -64,7 +70,7 @@ static PyObject *Asked_call(PyObject *callable, PyObject *const *args, size_t fl
     Py_XSETREF(clock->layer, Py_NewRef(Py_None));
     if (clock->writes)
         turn(clock, clock->at, NULL);
-    Py_DECREF(clock);
+    Py_DECREF(found);
     return result;
 }
 

@@ -15,17 +15,6 @@ typedef struct {
 static PyTypeObject BodyType;
 static PyObject *enter_name, *exit_name;
 
-/* Return the clock of the request, or NULL if there is none. */
-static Clock *running(void)
-{
-    PyObject *found = NULL;
-    if (PyContextVar_Get(active, NULL, &found) < 0)
-        PyErr_Clear();
-    if (found != NULL && !Py_IS_TYPE(found, &ClockType))
-        Py_CLEAR(found);
-    return (Clock *)found;
-}
-
 static PyObject *body_of(Watched *watched, PyObject *context, PyObject *const *args,
                          Py_ssize_t count)
 {

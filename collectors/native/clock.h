@@ -80,6 +80,17 @@ static inline long long now(void)
     return moment.tv_sec * 1000000000LL + moment.tv_nsec;
 }
 
+/* Return the clock of the request, a new reference, or NULL if there is none. */
+static inline Clock *running(void)
+{
+    PyObject *found = NULL;
+    if (PyContextVar_Get(active, NULL, &found) < 0)
+        PyErr_Clear();
+    if (found != NULL && !Py_IS_TYPE(found, &ClockType))
+        Py_CLEAR(found);
+    return (Clock *)found;
+}
+
 static inline void book(Clock *self)
 {
     long long moment = now();

@@ -24,14 +24,10 @@ static PyObject *Watched_call(PyObject *callable, PyObject *const *args, size_t 
                               PyObject *names)
 {
     Watched *self = (Watched *)callable;
-    PyObject *found, *result = NULL;
-    if (PyContextVar_Get(active, NULL, &found) < 0)
-        return NULL;
-    if (!Py_IS_TYPE(found, &ClockType)) {
-        Py_XDECREF(found);
+    PyObject *result = NULL;
+    Clock *clock = running();
+    if (clock == NULL)
         return PyObject_Vectorcall(self->call, args, flags, names);
-    }
-    Clock *clock = (Clock *)found;
     Py_ssize_t count = PyVectorcall_NARGS(flags);
     int outside = clock->at;
     int inside = (outside & self->keep) | self->put;
@@ -41,7 +37,7 @@ static PyObject *Watched_call(PyObject *callable, PyObject *const *args, size_t 
         result = told_call(self, clock, args, flags, names);
     if (inside != outside)
         turn(clock, outside, NULL);
-    Py_DECREF(found);
+    Py_DECREF(clock);
     return result;
 }
 
@@ -51,15 +47,13 @@ static PyObject *Asked_call(PyObject *callable, PyObject *const *args, size_t fl
 {
     Watched *self = (Watched *)callable;
     Py_ssize_t count = PyVectorcall_NARGS(flags);
-    PyObject *found, *result = NULL, *layer = NULL;
-    if (PyContextVar_Get(active, NULL, &found) < 0)
-        return NULL;
-    Clock *clock = (Clock *)found;
-    if (count && Py_IS_TYPE(found, &ClockType) && !is_asked(clock) &&
+    PyObject *result = NULL, *layer = NULL;
+    Clock *clock = running();
+    if (count && clock != NULL && !is_asked(clock) &&
         (layer = PyObject_GetAttr(args[0], layer_name)) == NULL)
         PyErr_Clear();
     if (layer == NULL) {
-        Py_XDECREF(found);
+        Py_XDECREF(clock);
         return PyObject_Vectorcall(self->call, args, flags, names);
     }
     Py_XSETREF(clock->layer, layer);
@@ -70,7 +64,7 @@ static PyObject *Asked_call(PyObject *callable, PyObject *const *args, size_t fl
     Py_XSETREF(clock->layer, Py_NewRef(Py_None));
     if (clock->writes)
         turn(clock, clock->at, NULL);
-    Py_DECREF(found);
+    Py_DECREF(clock);
     return result;
 }
 

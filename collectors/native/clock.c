@@ -73,6 +73,13 @@ int add_in(void *into, long number, long long sum)
     return failed;
 }
 
+int add_beyond(Clock *self, long number, long long sum)
+{
+    if (self->beyond == NULL && (self->beyond = PyDict_New()) == NULL)
+        return -1;
+    return add_in(self->beyond, number, sum);
+}
+
 static int Clock_init(Clock *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"method", "at", "counts", NULL};
@@ -80,17 +87,12 @@ static int Clock_init(Clock *self, PyObject *args, PyObject *kwargs)
     int at, counts;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oii", names, &method, &at, &counts))
         return -1;
-    PyObject *list = PyList_New(counts), *beyond = PyDict_New();
-    if (list == NULL || beyond == NULL) {
-        Py_XDECREF(list);
-        Py_XDECREF(beyond);
+    if (counts < 0 || counts > MOST) {
+        PyErr_Format(PyExc_ValueError, "at most %d counts", MOST);
         return -1;
     }
-    for (int index = 0; index < counts; index++)
-        PyList_SET_ITEM(list, index, PyLong_FromLong(0));
     Py_XSETREF(self->method, Py_NewRef(method));
-    Py_XSETREF(self->counts, list);
-    Py_XSETREF(self->beyond, beyond);
+    self->counted = counts;
     self->at = at & (CELLS - 1);
     self->mark = self->began = now();
     return 0;
@@ -128,7 +130,23 @@ static PyObject *Clock_tally(Clock *self, PyObject *const *args, Py_ssize_t coun
         return NULL;
     }
     long long sum = count == 2 ? PyLong_AsLongLong(args[1]) : 1;
-    return PyErr_Occurred() ? NULL : tally(self, args[0], sum);
+    long number = PyErr_Occurred() ? -1 : PyLong_AsLong(args[0]);
+    if (PyErr_Occurred() || tally(self, number, sum) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *Clock_count(Clock *self, PyObject *given)
+{
+    Py_ssize_t index = PyLong_AsSsize_t(given);
+    if (PyErr_Occurred())
+        return NULL;
+    if (index < 0 || index >= self->counted) {
+        PyErr_SetString(PyExc_IndexError, "no such count");
+        return NULL;
+    }
+    self->counts[index]++;
+    Py_RETURN_NONE;
 }
 
 int add_tallies_to(const Clock *self, Adding add, void *sums)
@@ -138,10 +156,18 @@ int add_tallies_to(const Clock *self, Adding add, void *sums)
     for (const Slot *slot = self->slots; slot < self->slots + SLOTS; slot++)
         if (slot->next != 0 && add(sums, slot->next - 1, slot->sum) < 0)
             return -1;
-    while (PyDict_Next(self->beyond, &position, &number, &sum))
+    while (self->beyond != NULL && PyDict_Next(self->beyond, &position, &number, &sum))
         if (add(sums, PyLong_AsLong(number), PyLong_AsLongLong(sum)) < 0)
             return -1;
     return 0;
+}
+
+PyObject *list_of(const long long *numbers, Py_ssize_t count)
+{
+    PyObject *list = PyList_New(count);
+    for (Py_ssize_t index = 0; list != NULL && index < count; index++)
+        PyList_SET_ITEM(list, index, PyLong_FromLongLong(numbers[index]));
+    return list;
 }
 
 PyObject *spent_of(const long long *cells)
@@ -174,13 +200,18 @@ static PyObject *Clock_tallies(Clock *self, void *Py_UNUSED(closure))
     return sums;
 }
 
+static PyObject *Clock_counts(Clock *self, void *Py_UNUSED(closure))
+{
+    return list_of(self->counts, self->counted);
+}
+
 static PyObject *Clock_wall_ns(Clock *self, void *Py_UNUSED(closure))
 {
     return PyLong_FromLongLong(wall_of(self->cells));
 }
 
 #define EACH_OBJECT(of) \
-    of(method) of(route) of(auth_method) of(missed) of(layer) of(counts) of(beyond)
+    of(method) of(route) of(auth_method) of(missed) of(layer) of(environ) of(beyond)
 
 static int Clock_traverse(Clock *self, visitproc visit, void *arg)
 {
@@ -216,6 +247,7 @@ static PyMethodDef Clock_methods[] = {
     {"turn", (PyCFunction)Clock_turn, METH_VARARGS, NULL},
     {"note", (PyCFunction)Clock_note, METH_VARARGS, NULL},
     {"book", (PyCFunction)Clock_book, METH_NOARGS, NULL},
+    {"count", (PyCFunction)Clock_count, METH_O, NULL},
     {"tally", (PyCFunction)(void (*)(void))Clock_tally, METH_FASTCALL, NULL},
     {"spent", (PyCFunction)Clock_spent, METH_NOARGS, NULL},
     {NULL},
@@ -223,6 +255,7 @@ static PyMethodDef Clock_methods[] = {
 
 static PyGetSetDef Clock_getset[] = {
     {"wall_ns", (getter)Clock_wall_ns, NULL, NULL, NULL},
+    {"counts", (getter)Clock_counts, NULL, NULL, NULL},
     {"tallies", (getter)Clock_tallies, NULL, NULL, NULL},
     {"events", (getter)Clock_events, NULL, NULL, NULL},
     {"is_full", (getter)Clock_is_full, NULL, NULL, NULL},

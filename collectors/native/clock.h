@@ -13,6 +13,7 @@
 #include "faults.h"
 
 #define CELLS 256   /* operation << 4 | phase, both below 16 */
+#define MOST 16     /* counts, and bounds of times */
 #define EVENTS 32768 /* model.EVENT_LIMIT */
 #define SLOTS 128   /* for the tallies of a request; what finds none is kept beyond */
 
@@ -32,10 +33,14 @@ enum { NOTED = -1, TALLIED = -2 };
 
 typedef struct {
     PyObject_HEAD
-    PyObject *method, *route, *auth_method, *missed, *layer, *counts, *beyond;
     int at;
     char writes, kept;
-    long long began, mark;
+    long long mark;
+    PyObject *layer, *missed;
+    PyObject *method, *route, *auth_method, *environ, *beyond;
+    long long began;
+    int counted;
+    long long counts[MOST];
     Event *events;
     int written, room;
     long long cells[CELLS];
@@ -54,11 +59,17 @@ SELDOM void append(Clock *self, long long moment, int cell, PyObject *what);
 /* Add to what a dictionary has under a number; -1 with an exception if it fails. */
 SELDOM int add_in(void *sums, long number, long long sum);
 
+/* Add to a tally that finds no slot; -1 with an exception if it fails. */
+SELDOM int add_beyond(Clock *self, long number, long long sum);
+
 /* Takes what is to be added under a number; -1 with an exception if it cannot. */
 typedef int (*Adding)(void *sums, long number, long long sum);
 
 /* Have each tally added; -1 with an exception if one is not. */
 int add_tallies_to(const Clock *self, Adding add, void *sums);
+
+/* Return a list of numbers; NULL with an exception. */
+PyObject *list_of(const long long *numbers, Py_ssize_t count);
 
 /* Return a dictionary of the cells that have any time; NULL with an exception. */
 PyObject *spent_of(const long long *cells);
@@ -108,12 +119,9 @@ static inline int turn(Clock *self, int cell, PyObject *call)
     return before;
 }
 
-/* Add to a tally; returns None, or NULL with an exception. */
-static inline PyObject *tally(Clock *self, PyObject *numbered, long long sum)
+/* Add to a tally; -1 with an exception if it fails. */
+static inline int tally(Clock *self, long number, long long sum)
 {
-    long number = PyLong_AsLong(numbered);
-    if (PyErr_Occurred())
-        return NULL;
     Slot *slot = NULL;
     for (unsigned long probe = 0; slot == NULL && probe < SLOTS; probe++) {
         Slot *tried = &self->slots[((unsigned long)number + probe) % SLOTS];
@@ -123,12 +131,12 @@ static inline PyObject *tally(Clock *self, PyObject *numbered, long long sum)
     if (slot != NULL) {
         slot->next = number + 1;
         slot->sum += sum;
-    } else if (add_in(self->beyond, number, sum) < 0) {
-        return NULL;
+    } else if (add_beyond(self, number, sum) < 0) {
+        return -1;
     }
     if (self->writes)
         append(self, number, TALLIED, NULL);
-    Py_RETURN_NONE;
+    return 0;
 }
 
 /* How the garbage collector sees a type: EACH(of) is of(each object that it holds). */

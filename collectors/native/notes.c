@@ -7,124 +7,117 @@
 PyObject *layer_name;
 static PyObject *hit_name, *miss_name, *name_name, *received_name, *rowcount_name;
 
-PyObject *in_counts(Clock *clock, Py_ssize_t index)
+/* Read a number that is an attribute of a layer; -1 with an exception. */
+static long number_of(PyObject *layer, PyObject *name)
 {
-    PyObject *counted = PyList_GetItem(clock->counts, index);
-    long long count = counted == NULL ? -1 : PyLong_AsLongLong(counted);
-    PyObject *more = PyErr_Occurred() ? NULL : PyLong_FromLongLong(count + 1);
-    if (more == NULL || PyList_SetItem(clock->counts, index, more) < 0)
-        return NULL;
-    Py_RETURN_NONE;
+    PyObject *read = PyObject_GetAttr(layer, name);
+    long number = read == NULL ? -1 : PyLong_AsLong(read);
+    Py_XDECREF(read);
+    return number;
 }
 
 /* Add to the tally that is an attribute of a layer. */
-static PyObject *tally_of(Clock *clock, PyObject *layer, PyObject *name, long long sum)
+static int tally_of(Clock *clock, PyObject *layer, PyObject *name, long long sum)
 {
-    PyObject *number = PyObject_GetAttr(layer, name);
-    PyObject *done = number == NULL ? NULL : tally(clock, number, sum);
-    Py_XDECREF(number);
-    return done;
+    long number = number_of(layer, name);
+    return number == -1 && PyErr_Occurred() ? -1 : tally(clock, number, sum);
 }
 
 /* The tallies of what was given its layer, by its address; it is kept alive. */
 typedef struct {
-    PyObject *owner, *hit, *miss;
+    PyObject *owner;
+    long hit, miss;
 } Known;
 
 static Known known[KNOWN];
 
-static Known *known_of(PyObject *owner)
+SELDOM static Known *get_to_know(Known *entry, PyObject *owner)
 {
-    Known *entry = &known[(size_t)owner / 16 % KNOWN];
-    if (entry->owner == owner)
-        return entry;
     PyObject *layer = PyObject_GetAttr(owner, layer_name);
-    PyObject *hit = layer == NULL ? NULL : PyObject_GetAttr(layer, hit_name);
-    PyObject *miss = hit == NULL ? NULL : PyObject_GetAttr(layer, miss_name);
-    Py_XDECREF(layer);
-    if (miss == NULL) {
-        Py_XDECREF(hit);
+    if (layer == NULL)
         return NULL;
-    }
-    Py_XSETREF(entry->hit, hit);
-    Py_XSETREF(entry->miss, miss);
+    long hit = number_of(layer, hit_name);
+    long miss = PyErr_Occurred() ? -1 : number_of(layer, miss_name);
+    Py_DECREF(layer);
+    if (PyErr_Occurred())
+        return NULL;
+    entry->hit = hit;
+    entry->miss = miss;
     Py_XSETREF(entry->owner, Py_NewRef(owner));
     return entry;
 }
 
-static PyObject *note_looked_up(Note *self, Clock *clock, PyObject *const *args,
-                                Py_ssize_t count, PyObject *result)
+static int note_looked_up(Note *self, Clock *clock, PyObject *const *args,
+                          Py_ssize_t count, PyObject *result)
 {
-    Known *entry = known_of(count ? args[0] : Py_None);
-    if (entry == NULL)
-        return NULL;
+    PyObject *owner = count ? args[0] : Py_None;
+    Known *entry = &known[(size_t)owner / 16 % KNOWN];
+    if (entry->owner != owner && get_to_know(entry, owner) == NULL)
+        return -1;
     return tally(clock, result == self->expected ? entry->miss : entry->hit, 1);
 }
 
 /* Several keys at once are several look-ups. */
-static PyObject *note_got(Note *self, Clock *clock, PyObject *const *args,
-                          Py_ssize_t count, PyObject *result)
+static int note_got(Note *self, Clock *clock, PyObject *const *args, Py_ssize_t count,
+                    PyObject *result)
 {
     if (PyList_Check(result)) {
-        for (Py_ssize_t index = 0; index < PyList_GET_SIZE(result); index++) {
-            PyObject *one = PyList_GET_ITEM(result, index);
-            PyObject *done = note_got(self, clock, args, count, one);
-            if (done == NULL)
-                return NULL;
-            Py_DECREF(done);
-        }
-        Py_RETURN_NONE;
+        for (Py_ssize_t index = 0; index < PyList_GET_SIZE(result); index++)
+            if (note_got(self, clock, args, count, PyList_GET_ITEM(result, index)) < 0)
+                return -1;
+        return 0;
     }
     if (result == Py_None || result == self->expected)
         return tally_of(clock, clock->layer, miss_name, 1);
-    PyObject *done = tally_of(clock, clock->layer, hit_name, 1);
-    if (done == NULL || !PyBytes_CheckExact(result))
+    int done = tally_of(clock, clock->layer, hit_name, 1);
+    if (done < 0 || !PyBytes_CheckExact(result))
         return done;
-    Py_DECREF(done);
     return tally_of(clock, clock->layer, received_name, PyBytes_GET_SIZE(result));
 }
 
-static PyObject *note_received(Note *self, Clock *clock, PyObject *const *args,
-                               Py_ssize_t count, PyObject *result)
+/* `numbers` is which argument it is. */
+static int note_received(Note *self, Clock *clock, PyObject *const *args,
+                         Py_ssize_t count, PyObject *Py_UNUSED(result))
 {
-    (void)result;
-    Py_ssize_t index = PyLong_AsSsize_t(self->expected);
-    if (!is_asked(clock) || index >= count)
-        Py_RETURN_NONE;
-    PyObject *value = args[index];
+    if (!is_asked(clock) || self->numbers[0] >= count)
+        return 0;
+    PyObject *value = args[self->numbers[0]];
     long long bytes =
         PyLong_Check(value) ? PyLong_AsLongLong(value) : PyObject_Length(value);
-    return PyErr_Occurred() ? NULL
-                            : tally_of(clock, clock->layer, received_name, bytes);
+    if (bytes == -1 && PyErr_Occurred())
+        return -1;
+    return tally_of(clock, clock->layer, received_name, bytes);
 }
 
-static PyObject *note_memoized(Note *self, Clock *clock, PyObject *const *args,
-                               Py_ssize_t count, PyObject *result)
+/* Ask for the numbers of a hit and of a miss, once. */
+SELDOM static int ask_for_numbers(Note *self)
 {
-    (void)args, (void)count, (void)result;
+    PyObject *given = PyObject_CallNoArgs(self->asked);
+    int known_now = given != NULL && PyArg_ParseTuple(given, "ll", &self->numbers[0],
+                                                      &self->numbers[1]);
+    Py_XDECREF(given);
+    if (!known_now)
+        return -1;
+    Py_SETREF(self->asked, Py_NewRef(Py_None));
+    return 0;
+}
+
+static int note_memoized(Note *self, Clock *clock, PyObject *const *Py_UNUSED(args),
+                         Py_ssize_t Py_UNUSED(count), PyObject *Py_UNUSED(result))
+{
     int missed = clock->missed == self->expected;
-    Py_XSETREF(clock->missed, Py_NewRef(Py_None));
-    if (!PyTuple_Check(self->numbers)) {
-        PyObject *numbers = PyObject_CallNoArgs(self->numbers);
-        if (numbers == NULL)
-            return NULL;
-        if (!PyTuple_Check(numbers) || PyTuple_GET_SIZE(numbers) != 2) {
-            Py_DECREF(numbers);
-            PyErr_SetString(PyExc_TypeError, "the numbers of a hit and of a miss");
-            return NULL;
-        }
-        Py_SETREF(self->numbers, numbers);
-    }
-    return tally(clock, PyTuple_GET_ITEM(self->numbers, missed), 1);
+    Py_CLEAR(clock->missed);
+    if (self->asked != Py_None && ask_for_numbers(self) < 0)
+        return -1;
+    return tally(clock, self->numbers[missed], 1);
 }
 
-static PyObject *note_computed(Note *self, Clock *clock, PyObject *const *args,
-                               Py_ssize_t count, PyObject *result)
+static int note_computed(Note *Py_UNUSED(self), Clock *clock, PyObject *const *args,
+                         Py_ssize_t count, PyObject *Py_UNUSED(result))
 {
-    (void)self, (void)result;
     if (count)
         Py_XSETREF(clock->missed, Py_NewRef(args[0]));
-    Py_RETURN_NONE;
+    return 0;
 }
 
 static int note_down(Clock *clock, PyObject *name, PyObject *value)
@@ -137,65 +130,66 @@ static int note_down(Clock *clock, PyObject *name, PyObject *value)
     return noted == NULL ? -1 : 0;
 }
 
-/* `expected` is what is counted, `numbers` the names of the two notes. */
-static PyObject *note_stated(Note *self, Clock *clock, PyObject *const *args,
-                             Py_ssize_t count, PyObject *result)
+/* `numbers` is what is counted, `asked` the names of the two notes. */
+static int note_stated(Note *self, Clock *clock, PyObject *const *args,
+                       Py_ssize_t count, PyObject *Py_UNUSED(result))
 {
-    (void)result;
-    if (clock->writes && count > 2) {
-        PyObject *dialect = PyObject_GetAttr(args[0], name_name);
-        if (note_down(clock, PyTuple_GET_ITEM(self->numbers, 0), dialect) < 0 ||
-            note_down(clock, PyTuple_GET_ITEM(self->numbers, 1), Py_NewRef(args[2])) < 0)
-            return NULL;
-    }
-    return in_counts(clock, PyLong_AsSsize_t(self->expected));
+    clock->counts[self->numbers[0]]++;
+    if (!clock->writes || count < 3)
+        return 0;
+    PyObject *dialect = PyObject_GetAttr(args[0], name_name);
+    if (note_down(clock, PyTuple_GET_ITEM(self->asked, 0), dialect) < 0)
+        return -1;
+    return note_down(clock, PyTuple_GET_ITEM(self->asked, 1), Py_NewRef(args[2]));
 }
 
-/* `expected` is the dictionary of what is known, `numbers` is asked for the rest. */
+/* `expected` is the dictionary of what is known, the rest is `asked`. */
 static PyObject *numbers_of(Note *self, PyObject *statement)
 {
     PyObject *found = PyDict_GetItemWithError(self->expected, statement);
     if (found != NULL || PyErr_Occurred())
         return Py_XNewRef(found);
-    return PyObject_CallOneArg(self->numbers, statement);
+    return PyObject_CallOneArg(self->asked, statement);
 }
 
-static PyObject *tally_rows(Clock *clock, PyObject *number, PyObject *cursor)
+static int tally_rows(Clock *clock, long number, PyObject *cursor)
 {
     PyObject *counted = PyObject_GetAttr(cursor, rowcount_name);
     long long rows = counted == NULL ? -1 : PyLong_AsLongLong(counted);
     Py_XDECREF(counted);
-    if (PyErr_Occurred())
-        return NULL;
-    return rows > 0 ? tally(clock, number, rows) : Py_NewRef(Py_None);
+    if (rows > 0)
+        return tally(clock, number, rows);
+    return PyErr_Occurred() ? -1 : 0;
 }
 
-static PyObject *note_executed(Note *self, Clock *clock, PyObject *const *args,
-                               Py_ssize_t count, PyObject *result)
+static int note_executed(Note *self, Clock *clock, PyObject *const *args,
+                         Py_ssize_t count, PyObject *Py_UNUSED(result))
 {
-    (void)result;
+    long executions, returned;
     if (count < 3)
-        Py_RETURN_NONE;
-    PyObject *number, *rows, *done = NULL, *numbers = numbers_of(self, args[2]);
-    if (numbers != NULL && PyArg_ParseTuple(numbers, "OO", &number, &rows) &&
-        (done = tally(clock, number, 1)) != NULL)
-        Py_SETREF(done, tally_rows(clock, rows, args[1]));
+        return 0;
+    PyObject *numbers = numbers_of(self, args[2]);
+    int known_now =
+        numbers != NULL && PyArg_ParseTuple(numbers, "ll", &executions, &returned);
     Py_XDECREF(numbers);
-    return done;
+    if (!known_now || tally(clock, executions, 1) < 0)
+        return -1;
+    return tally_rows(clock, returned, args[1]);
 }
 
-static PyObject *new_note(Telling tell, PyObject *expected, PyObject *numbers)
+static PyObject *new_note(Telling tell, PyObject *expected, PyObject *asked, long number)
 {
     Note *self = (Note *)NoteType.tp_alloc(&NoteType, 0);
     if (self == NULL)
         return NULL;
     self->tell = tell;
     self->expected = Py_NewRef(expected);
-    self->numbers = Py_NewRef(numbers);
+    self->asked = Py_NewRef(asked);
+    self->numbers[0] = number;
     return (PyObject *)self;
 }
 
-#define EACH_OBJECT(of) of(expected) of(numbers)
+#define EACH_OBJECT(of) of(expected) of(asked)
 COLLECTED(Note, EACH_OBJECT)
 
 PyTypeObject NoteType = {
@@ -210,21 +204,23 @@ PyTypeObject NoteType = {
 
 static PyObject *looked_up(PyObject *Py_UNUSED(module), PyObject *no_value)
 {
-    return new_note(note_looked_up, no_value, Py_None);
+    return new_note(note_looked_up, no_value, Py_None, 0);
 }
 
 static PyObject *got(PyObject *Py_UNUSED(module), PyObject *no_value)
 {
-    return new_note(note_got, no_value, Py_None);
+    return new_note(note_got, no_value, Py_None, 0);
 }
 
-static PyObject *received(PyObject *Py_UNUSED(module), PyObject *index)
+static PyObject *received(PyObject *Py_UNUSED(module), PyObject *given)
 {
-    if (!PyLong_Check(index)) {
-        PyErr_SetString(PyExc_TypeError, "received(index)");
+    long index = PyLong_AsLong(given);
+    if (index < 0) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "which argument it is");
         return NULL;
     }
-    return new_note(note_received, index, Py_None);
+    return new_note(note_received, Py_None, Py_None, index);
 }
 
 static PyObject *memoized(PyObject *Py_UNUSED(module), PyObject *args)
@@ -232,21 +228,26 @@ static PyObject *memoized(PyObject *Py_UNUSED(module), PyObject *args)
     PyObject *region, *numbers;
     if (!PyArg_ParseTuple(args, "OO", &region, &numbers))
         return NULL;
-    return new_note(note_memoized, region, numbers);
+    return new_note(note_memoized, region, numbers, 0);
 }
 
 static PyObject *computed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
-    return new_note(note_computed, Py_None, Py_None);
+    return new_note(note_computed, Py_None, Py_None, 0);
 }
 
 static PyObject *stated(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    PyObject *counted, *system, *text;
-    if (!PyArg_ParseTuple(args, "O!OO", &PyLong_Type, &counted, &system, &text))
+    long counted;
+    PyObject *system, *text;
+    if (!PyArg_ParseTuple(args, "lOO", &counted, &system, &text))
         return NULL;
+    if (counted < 0 || counted >= MOST) {
+        PyErr_SetString(PyExc_ValueError, "stated(counted, system, text)");
+        return NULL;
+    }
     PyObject *names = PyTuple_Pack(2, system, text);
-    PyObject *note = names == NULL ? NULL : new_note(note_stated, counted, names);
+    PyObject *note = names == NULL ? NULL : new_note(note_stated, Py_None, names, counted);
     Py_XDECREF(names);
     return note;
 }
@@ -256,7 +257,7 @@ static PyObject *executed(PyObject *Py_UNUSED(module), PyObject *args)
     PyObject *known_numbers, *numbers;
     if (!PyArg_ParseTuple(args, "O!O", &PyDict_Type, &known_numbers, &numbers))
         return NULL;
-    return new_note(note_executed, known_numbers, numbers);
+    return new_note(note_executed, known_numbers, numbers, 0);
 }
 
 static PyMethodDef functions[] = {

@@ -83,8 +83,8 @@ static PyObject *Sums_add(Sums *self, PyObject *args)
     PyObject *key = key_of(clock, status);
     Totals *totals = key == NULL ? NULL : totals_of(self, key);
     PyObject *done = NULL;
-    if (totals != NULL && add_clock_to(totals, clock) == 0 &&
-        add_tallies_to(clock, add_tally, self) == 0) {
+    if (totals != NULL && add_tallies_to(clock, add_tally, self) == 0) {
+        add_clock_to(totals, clock);
         if (self->recorded == Py_None)
             done = Py_NewRef(Py_None);
         else

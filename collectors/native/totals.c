@@ -31,13 +31,10 @@ static int Totals_init(Totals *self, PyObject *args, PyObject *kwargs)
     return -1;
 }
 
-int add_clock_to(Totals *self, const Clock *clock)
+void add_clock_to(Totals *self, const Clock *clock)
 {
-    long long counts[MOST];
-    if (read_numbers(clock->counts, self->counted, counts) < 0)
-        return -1;
     for (Py_ssize_t index = 0; index < self->counted; index++)
-        self->counts[index] += counts[index];
+        self->counts[index] += clock->counts[index];
     for (int cell = 0; cell < CELLS; cell++)
         if (clock->cells[cell] != 0)
             self->cells[cell] += clock->cells[cell];
@@ -50,7 +47,6 @@ int add_clock_to(Totals *self, const Clock *clock)
         self->shortest = wall;
     if (wall > self->longest)
         self->longest = wall;
-    return 0;
 }
 
 static PyObject *Totals_add(Totals *self, PyObject *given)
@@ -59,8 +55,7 @@ static PyObject *Totals_add(Totals *self, PyObject *given)
         PyErr_SetString(PyExc_TypeError, "add(clock)");
         return NULL;
     }
-    if (add_clock_to(self, (Clock *)given) < 0)
-        return NULL;
+    add_clock_to(self, (Clock *)given);
     Py_RETURN_NONE;
 }
 
@@ -81,14 +76,6 @@ static PyObject *Totals_copy(Totals *self, PyObject *Py_UNUSED(none))
 static PyObject *Totals_spent(Totals *self, PyObject *Py_UNUSED(none))
 {
     return spent_of(self->cells);
-}
-
-static PyObject *list_of(const long long *numbers, Py_ssize_t count)
-{
-    PyObject *list = PyList_New(count);
-    for (Py_ssize_t index = 0; list != NULL && index < count; index++)
-        PyList_SET_ITEM(list, index, PyLong_FromLongLong(numbers[index]));
-    return list;
 }
 
 static PyObject *Totals_counts(Totals *self, void *Py_UNUSED(closure))

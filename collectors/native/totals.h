@@ -4,8 +4,6 @@
 
 #include "clock.h"
 
-#define MOST 16 /* bounds, and counts */
-
 typedef struct {
     PyObject_HEAD
     Py_ssize_t bounded, counted;
@@ -18,8 +16,8 @@ typedef struct {
 
 extern PyTypeObject TotalsType;
 
-/* Add a request; -1 with an exception if it cannot be read. */
-int add_clock_to(Totals *self, const Clock *clock);
+/* Add a request. */
+void add_clock_to(Totals *self, const Clock *clock);
 
 /* Return a copy; NULL with an exception. */
 PyObject *copy_of(const Totals *self);

@@ -47,7 +47,7 @@ static PyObject *Asked_call(PyObject *callable, PyObject *const *args, size_t fl
 {
     Watched *self = (Watched *)callable;
     Py_ssize_t count = PyVectorcall_NARGS(flags);
-    PyObject *result = NULL, *layer = NULL;
+    PyObject *layer = NULL;
     Clock *clock = running();
     if (count && clock != NULL && !is_asked(clock) &&
         (layer = PyObject_GetAttr(args[0], layer_name)) == NULL)
@@ -57,11 +57,11 @@ static PyObject *Asked_call(PyObject *callable, PyObject *const *args, size_t fl
         return PyObject_Vectorcall(self->call, args, flags, names);
     }
     Py_XSETREF(clock->layer, layer);
+    clock->counts[self->put]++;
     if (clock->writes)
         turn(clock, clock->at, self->call);
-    if (heard(in_counts(clock, self->put), self->call) == 0)
-        result = told_call(self, clock, args, flags, names);
-    Py_XSETREF(clock->layer, Py_NewRef(Py_None));
+    PyObject *result = told_call(self, clock, args, flags, names);
+    Py_CLEAR(clock->layer);
     if (clock->writes)
         turn(clock, clock->at, NULL);
     Py_DECREF(clock);
@@ -151,6 +151,10 @@ static PyObject *asked(PyObject *Py_UNUSED(module), PyObject *args)
     int counted;
     if (!PyArg_ParseTuple(args, "OiOO", &call, &counted, &after, &failed))
         return NULL;
+    if (counted < 0 || counted >= MOST) {
+        PyErr_SetString(PyExc_ValueError, "asked(call, counted, after, failed)");
+        return NULL;
+    }
     return new_watched(Asked_call, call, CELLS - 1, counted, Py_None, after, failed);
 }
 

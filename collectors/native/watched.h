@@ -39,7 +39,7 @@ static inline int tell_before(Watched *self, Clock *clock, PyObject *const *args
     Note *note = (Note *)self->before;
     if (!Py_IS_TYPE(note, &NoteType))
         return call_before(self, clock, args, count, names);
-    return heard(note->tell(note, clock, args, count, NULL), self->call);
+    return note->tell(note, clock, args, count, NULL) < 0 ? unheard(self->call) : 0;
 }
 
 static inline int tell_after(Watched *self, Clock *clock, PyObject *const *args,
@@ -48,7 +48,7 @@ static inline int tell_after(Watched *self, Clock *clock, PyObject *const *args,
     Note *note = (Note *)self->after;
     if (!Py_IS_TYPE(note, &NoteType))
         return call_after(self, clock, args, count, result);
-    return heard(note->tell(note, clock, args, count, result), self->call);
+    return note->tell(note, clock, args, count, result) < 0 ? unheard(self->call) : 0;
 }
 
 #endif

@@ -55,7 +55,7 @@ def time() -> Iterator[FakeTime]:
 def running(time: FakeTime) -> Clock:
     """The clock of a request that is being worked on."""
     del time
-    started = start()
+    started = start({"REQUEST_METHOD": "GET"})
     started.at = 0
     active.set(started)
     yield started

@@ -42,7 +42,7 @@ class Both:
 
     def record(self, nanoseconds: int, method: str) -> None:
         """Add a request that takes so long."""
-        clock = start(method)
+        clock = start({"REQUEST_METHOD": method})
         self._time.passes(nanoseconds)
         clock.book()
         clock.kept = trace.get_current_span().get_span_context().is_valid

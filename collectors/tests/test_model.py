@@ -21,7 +21,7 @@ def test_every_pair_is_a_cell_of_its_own() -> None:
 
 
 def test_a_new_clock_runs_the_web_framework() -> None:
-    assert CELLS[start().at] == ("wsgi", "other")
+    assert CELLS[start({"REQUEST_METHOD": "GET"}).at] == ("wsgi", "other")
 
 
 def test_every_cell_belongs_to_one_headline_block() -> None:

@@ -13,7 +13,7 @@ from keylag_otel.wrappers import noted
 
 
 def _count(clock: Clock, args: object, kwargs: object) -> None:
-    clock.counts[1] += 1
+    clock.count(1)
 
 
 COUNT = (noted(_count),)

@@ -39,7 +39,7 @@ def test_tallies_of_requests_add_up_in_the_ledger() -> None:
     ledger = Ledger()
     number = tally.tally("sql_rows", "catalog")
     for _ in range(3):
-        clock = start()
+        clock = start({"REQUEST_METHOD": "GET"})
         clock.tally(number, 7)
         ledger.add(clock, 200)
 

@@ -43,10 +43,12 @@ def read(reader: InMemoryMetricReader) -> dict[str, Any]:
 def finished(**cells: int) -> Clock:
     time = FakeTime()
     read_with(time)
-    clock = start()
+    clock = start({"REQUEST_METHOD": "GET"})
     clock.route = "/v3/users/<string:user_id>"
     clock.auth_method = "password"
-    clock.counts = [6, 17]
+    for index, count in enumerate((6, 17)):
+        for _ in range(count):
+            clock.count(index)
     for name, nanoseconds in cells.items():
         clock.turn(cell_of(*name.split("__")))
         time.passes(nanoseconds)

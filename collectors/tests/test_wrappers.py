@@ -375,7 +375,8 @@ def test_what_was_watched_is_given_back(half, running) -> None:
 def test_counts_add_up_and_survive_what_is_no_number(running) -> None:
     running.tally(7)
     running.tally(7, 5)
-    running.counts[1] += 2
+    running.count(1)
+    running.count(1)
     with pytest.raises(TypeError):
         running.tally(7, "many")
 

@@ -36,9 +36,7 @@ def caller_of(user_name: str) -> str:
 def note_caller(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Count a validation by its caller."""
     del args, kwargs
-    from flask import request  # noqa: PLC0415 - only inside Keystone
-
     # Rendered already, to find out whether it may ask; it may have none.
-    token = request.environ.get(_AUTH_CONTEXT, {}).get("token")
+    token = clock.environ.get(_AUTH_CONTEXT, {}).get("token")
     if token is not None:
         clock.tally(tally("validations", caller_of(token.user["name"])))

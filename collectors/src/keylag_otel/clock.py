@@ -62,6 +62,9 @@ def known_method(method: str) -> str:
     return method if method in _METHODS else "_OTHER"
 
 
-def start(method: str = "GET") -> Clock:
+def start(environ: dict[str, Any]) -> Clock:
     """Return the clock of a request that starts now."""
-    return Clock(known_method(method), START, len(COUNTS))
+    method = known_method(environ.get("REQUEST_METHOD", ""))
+    clock = Clock(method, START, len(COUNTS))
+    clock.environ = environ
+    return clock

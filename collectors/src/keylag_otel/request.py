@@ -63,7 +63,7 @@ class Measured:
         if active.get() is not None:
             return self._application(environ, start_response)
         telemetry.start_once_per_process()
-        clock = start(environ.get("REQUEST_METHOD", ""))
+        clock = start(environ)
         head = tracing.begin(environ, clock) if tracing.Process.tracing else None
         timing = with_breakdown if self._is_told and self._is_told(environ) else None
         traced = partial(self._traced, head=head) if head else self._traced

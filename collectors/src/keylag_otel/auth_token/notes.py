@@ -49,7 +49,7 @@ def note_lookup(clock: Clock, args: tuple[Any, ...], found: Any) -> None:
     cache, token = args[0], args[1]
     if not token:
         return
-    clock.counts[_CALLS] += 1
+    clock.count(_CALLS)
     hit = found is not None
     if hit:
         _judged(clock, "offline", "accepted")
@@ -64,7 +64,7 @@ def note_cached(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """Count a token that Keystone has accepted, and that is now to be cached."""
     del kwargs
     cache, token = args[0], args[1]
-    clock.counts[_CALLS] += 1
+    clock.count(_CALLS)
     _judged(clock, "online", "accepted")
     REPLAY.validated(token, _kept_seconds(cache))
 

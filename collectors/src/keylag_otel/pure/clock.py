@@ -21,10 +21,10 @@ class Clock:
     """Self times of one request.
 
     ``at`` is the running cell; ``mark`` is when it was last booked, ``began`` when
-    the clock was started.  ``counts``
-    and ``tallies``, a number each, are what is counted beside time.  ``missed`` is the
-    cache region that last had to compute a value, ``layer`` the layer of the
-    cache that is being asked.  ``writes`` says whether ``events``, which
+    the clock was started.  ``counts`` and ``tallies``, a number each, are what is
+    counted beside time.  ``environ`` is what the server said of the request.
+    ``missed`` is the cache region that last had to compute a value, ``layer`` the
+    layer of the cache that is being asked.  ``writes`` says whether ``events``, which
     `keylag_otel.traces.events` explains, are written down, since the request may
     be traced; ``kept`` whether it is traced, however long it takes.
     """
@@ -35,6 +35,7 @@ class Clock:
         "auth_method",
         "began",
         "counts",
+        "environ",
         "events",
         "kept",
         "layer",
@@ -51,6 +52,7 @@ class Clock:
         self._cells = [0] * CELL_LIMIT
         self.counts = [0] * counts
         self.tallies: dict[int, int] = {}
+        self.environ: dict[str, Any] | None = None
         self.missed: Any = None
         self.layer: Any = None
         self.writes = self.kept = False
@@ -76,6 +78,10 @@ class Clock:
         moment = Hooks.now()
         self._cells[self.at] += moment - self.mark
         self.mark = moment
+
+    def count(self, index: int) -> None:
+        """Add one to what is counted."""
+        self.counts[index] += 1
 
     def tally(self, number: int, count: int = 1) -> None:
         """Add to a tally."""

@@ -102,10 +102,10 @@ def stated(counted: int, system: str, text: str) -> Callable[..., None]:
 
     def note(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         del kwargs
+        clock.count(counted)
         if clock.writes and len(args) > 2:  # noqa: PLR2004
             clock.note(system, args[0].name)
             clock.note(text, args[2])
-        clock.counts[counted] += 1
 
     return note
 

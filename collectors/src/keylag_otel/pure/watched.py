@@ -78,7 +78,7 @@ def asked(
         if clock is None or layer is None or clock.layer is not None:
             return call(self, *args, **kwargs)
         clock.layer = layer
-        clock.counts[counted] += 1
+        clock.count(counted)
         if clock.writes:
             clock.turn(clock.at, call)
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from keylag_otel.authentication import (
@@ -16,14 +15,15 @@ from keylag_otel.clock import Clock
 from keylag_otel.request import measured_app
 from keylag_otel.revocation import note_fetched, note_written
 from keylag_otel.seam import Seam
-from keylag_otel.wrappers import noted, noted_failure, noted_result, timed
+from keylag_otel.wrappers import noted, noted_result, timed
 
 
 def note_route(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Note the rule that Flask matched; never the path, which holds ids."""
     del args, kwargs
     if clock.route is None:
-        rule = sys.modules["flask"].request.url_rule
+        # Where Werkzeug leaves a request that it has read.
+        rule = clock.environ["werkzeug.request"].url_rule
         clock.route = None if rule is None else rule.rule
 
 
@@ -35,7 +35,7 @@ SEAMS = (
         expects=("app",),
     ),
     # Where the web framework hands over to Keystone's own code.
-    Seam("flask.app", "Flask.dispatch_request", (timed("other"), noted(note_route))),
+    Seam("flask.app", "Flask.dispatch_request", (timed("other", before=note_route),)),
     Seam(
         "keystone.server.flask.request_processing.middleware.auth_context",
         "AuthContextMiddleware.process_request",
@@ -65,11 +65,7 @@ SEAMS = (
     Seam(
         "keystone.api._shared.authentication",
         "authenticate_for_token",
-        (
-            timed(operation="authenticate"),
-            noted_failure(note_failure),
-            noted(note_method),
-        ),
+        (timed(operation="authenticate", before=note_method, failed=note_failure),),
         expects=("auth",),
     ),
     Seam(

@@ -16,9 +16,6 @@ setup(
             "keylag_otel._watch",
             native("*.c"),
             depends=native("*.h"),
-            # Small rather than quick: between two calls Python pushes this code out
-            # of the processor's cache, and fetching it again takes longer than it.
-            extra_compile_args=["-Os", "-fno-plt"],
             optional=True,
         )
     ]

@@ -16,7 +16,7 @@ OTHER = "other"
 
 #: Where keystonemiddleware leaves whose token asks.  Keystone's own context has
 #: it too, but warns each time that it is asked.
-_TOKEN_AUTH = "keystone.token_auth"
+_ASKED_BY = "keystone.token_auth"
 _USER_NAME = "HTTP_X_USER_NAME"
 
 #: The projects of OpenStack that have an API, and the service of Keylag's stacks.
@@ -40,7 +40,7 @@ def caller_of(user_name: str) -> str:
 def note_caller(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Count a validation by its caller."""
     del args, kwargs
-    asking = clock.environ.get(_TOKEN_AUTH)
+    asking = clock.environ.get(_ASKED_BY)
     # Without a token, the name is the client's own word.
     if asking is not None and asking.has_user_token:
         clock.tally(tally("validations", caller_of(clock.environ[_USER_NAME])))

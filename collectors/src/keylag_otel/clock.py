@@ -8,7 +8,7 @@ the wall time by construction, whatever is raised or abandoned in between.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from keylag_otel import environment
 from keylag_otel.model import cell_of

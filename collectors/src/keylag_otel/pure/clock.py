@@ -52,7 +52,7 @@ class Clock:
         self._cells = [0] * CELL_LIMIT
         self.counts = [0] * counts
         self.tallies: dict[int, int] = {}
-        self.environ: dict[str, Any] | None = None
+        self.environ: dict[str, Any] = {}
         self.missed: Any = None
         self.layer: Any = None
         self.writes = self.kept = False

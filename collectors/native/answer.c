@@ -8,7 +8,7 @@
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *start_response, *ledger, *timing, *traced, *body, *parts;
+    PyObject *start_response, *ledger, *route, *timing, *traced, *body, *parts;
     Clock *clock;
     int status;
     char ended;
@@ -65,7 +65,7 @@ static PyObject *Answer_start(PyObject *callable, PyObject *const *args, size_t 
     int status = status_of(args[0]);
     if (!PyErr_Occurred())
         self->status = status;
-    if (!PyErr_Occurred() && self->timing != Py_None)
+    if (!PyErr_Occurred() && self->timing != NULL && self->timing != Py_None)
         timed = timed_headers(self, args[1]);
     if (PyErr_Occurred() && heard(NULL, (PyObject *)&AnswerType) < 0)
         return NULL;
@@ -78,15 +78,15 @@ static PyObject *Answer_start(PyObject *callable, PyObject *const *args, size_t 
 
 static int Answer_init(Answer *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"clock", "start_response", "ledger", "timing", "traced", NULL};
-    PyObject *clock, *start_response, *ledger, *timing, *traced;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OOOO", names, &ClockType, &clock,
-                                     &start_response, &ledger, &timing, &traced))
+    PyObject *clock, *start_response, *ledger, *route, *traced;
+    (void)kwargs;
+    if (!PyArg_ParseTuple(args, "O!OOOO", &ClockType, &clock, &start_response, &ledger,
+                          &route, &traced))
         return -1;
     Py_XSETREF(self->clock, (Clock *)Py_NewRef(clock));
     Py_XSETREF(self->start_response, Py_NewRef(start_response));
     Py_XSETREF(self->ledger, Py_NewRef(ledger));
-    Py_XSETREF(self->timing, Py_NewRef(timing));
+    Py_XSETREF(self->route, Py_NewRef(route));
     Py_XSETREF(self->traced, Py_NewRef(traced));
     Py_XSETREF(self->body, PyTuple_New(0));
     self->vectorcall = Answer_start;
@@ -94,11 +94,25 @@ static int Answer_init(Answer *self, PyObject *args, PyObject *kwargs)
     return 0;
 }
 
+/* Know the route of a request that Flask has not matched. */
+SELDOM static int find_route(Answer *self)
+{
+    PyObject *environ = self->clock->environ == NULL ? Py_None : self->clock->environ;
+    PyObject *route = PyObject_CallOneArg(self->route, environ);
+    if (route == NULL)
+        return -1;
+    Py_XSETREF(self->clock->route, route);
+    return 0;
+}
+
 static PyObject *end_request(Answer *self)
 {
-    PyObject *done = NULL, *status = PyLong_FromLong(self->status);
-    PyObject *told[] = {self->ledger, (PyObject *)self->clock, status};
+    PyObject *route = self->clock->route, *done = NULL;
     book(self->clock);
+    if ((route == NULL || route == Py_None) && find_route(self) < 0)
+        return NULL;
+    PyObject *status = PyLong_FromLong(self->status);
+    PyObject *told[] = {self->ledger, (PyObject *)self->clock, status};
     if (status != NULL && self->clock->writes)
         done = PyObject_Vectorcall(self->traced, told + 1, 2, NULL);
     else if (status != NULL)
@@ -118,22 +132,6 @@ static int end_once(Answer *self)
     int failed = heard(end_request(self), (PyObject *)&AnswerType);
     raise_again(type, value, traceback);
     return failed;
-}
-
-static PyObject *Answer_end(Answer *self, PyObject *Py_UNUSED(none))
-{
-    if (end_once(self) < 0)
-        return NULL;
-    Py_RETURN_NONE;
-}
-
-static PyObject *Answer_of(Answer *self, PyObject *body)
-{
-    if (PyList_Check(body) || PyTuple_Check(body))
-        return end_once(self) < 0 ? NULL : Py_NewRef(body);
-    book(self->clock);
-    Py_XSETREF(self->body, Py_NewRef(body));
-    return Py_NewRef(self);
 }
 
 static int activate(PyObject *clock)
@@ -157,6 +155,27 @@ static PyObject *measured(Answer *self, PyObject *(*step)(Answer *))
     book(self->clock);
     PyErr_Restore(type, value, traceback);
     return answer;
+}
+
+static PyObject *Answer_serve(Answer *self, PyObject *application)
+{
+    PyObject *type, *value, *traceback, *environ = self->clock->environ;
+    PyObject *told[] = {environ == NULL ? Py_None : environ, (PyObject *)self};
+    if (activate((PyObject *)self->clock) < 0)
+        return NULL;
+    PyObject *body = PyObject_Vectorcall(application, told, 2, NULL);
+    PyErr_Fetch(&type, &value, &traceback);
+    if (activate(Py_None) < 0)
+        PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+    if (body == NULL || PyList_Check(body) || PyTuple_Check(body)) {
+        if (end_once(self) < 0)
+            Py_CLEAR(body);
+        return body;
+    }
+    book(self->clock);
+    Py_XSETREF(self->body, body);
+    return Py_NewRef(self);
 }
 
 static PyObject *next_part(Answer *self)
@@ -192,13 +211,19 @@ static PyObject *Answer_close(Answer *self, PyObject *Py_UNUSED(none))
 }
 
 #define EACH_OBJECT(of) \
-    of(start_response) of(ledger) of(timing) of(traced) of(body) of(parts) of(clock)
+    of(start_response) of(ledger) of(route) of(timing) of(traced) of(body) of(parts) \
+    of(clock)
 COLLECTED(Answer, EACH_OBJECT)
+
+static PyMemberDef Answer_members[] = {
+    {"timing", T_OBJECT, offsetof(Answer, timing), 0, NULL},
+    {"traced", T_OBJECT, offsetof(Answer, traced), 0, NULL},
+    {NULL},
+};
 
 static PyMethodDef Answer_methods[] = {
     {"close", (PyCFunction)Answer_close, METH_NOARGS, NULL},
-    {"end", (PyCFunction)Answer_end, METH_NOARGS, NULL},
-    {"of", (PyCFunction)Answer_of, METH_O, NULL},
+    {"serve", (PyCFunction)Answer_serve, METH_O, NULL},
     {NULL},
 };
 
@@ -218,6 +243,7 @@ static PyTypeObject AnswerType = {
     .tp_iter = PyObject_SelfIter,
     .tp_iternext = (iternextfunc)Answer_next,
     .tp_methods = Answer_methods,
+    .tp_members = Answer_members,
 };
 
 int add_answer(PyObject *module)

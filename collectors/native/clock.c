@@ -6,6 +6,8 @@
 
 #define FIRST_ROOM 1024 /* events; twice as many when they are full */
 
+static PyObject *method_name;
+
 long long read_time(void)
 {
     PyObject *type, *value, *traceback;
@@ -80,13 +82,8 @@ int add_beyond(Clock *self, long number, long long sum)
     return add_in(self->beyond, number, sum);
 }
 
-static int Clock_init(Clock *self, PyObject *args, PyObject *kwargs)
+static int set_up(Clock *self, PyObject *method, int at, int counts)
 {
-    static char *names[] = {"method", "at", "counts", NULL};
-    PyObject *method;
-    int at, counts;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oii", names, &method, &at, &counts))
-        return -1;
     if (counts < 0 || counts > MOST) {
         PyErr_Format(PyExc_ValueError, "at most %d counts", MOST);
         return -1;
@@ -96,6 +93,16 @@ static int Clock_init(Clock *self, PyObject *args, PyObject *kwargs)
     self->at = at & (CELLS - 1);
     self->mark = self->began = now();
     return 0;
+}
+
+static int Clock_init(Clock *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"method", "at", "counts", NULL};
+    PyObject *method;
+    int at, counts;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oii", names, &method, &at, &counts))
+        return -1;
+    return set_up(self, method, at, counts);
 }
 
 static PyObject *Clock_turn(Clock *self, PyObject *args)
@@ -278,7 +285,41 @@ PyTypeObject ClockType = {
     .tp_getset = Clock_getset,
 };
 
+/* Return the method of a request, or the one that stands for all that are not known:
+ * a borrowed reference, or NULL with an exception.
+ */
+static PyObject *method_of(PyObject *environ, PyObject *methods, PyObject *other)
+{
+    PyObject *given = PyDict_GetItemWithError(environ, method_name);
+    PyObject *known = given == NULL ? NULL : PyDict_GetItemWithError(methods, given);
+    return known == NULL && !PyErr_Occurred() ? other : known;
+}
+
+static PyObject *begun(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *methods, *other, *environ;
+    int at, counts;
+    if (!PyArg_ParseTuple(args, "O!OiiO!", &PyDict_Type, &methods, &other, &at, &counts,
+                          &PyDict_Type, &environ))
+        return NULL;
+    PyObject *method = method_of(environ, methods, other);
+    Clock *clock = method == NULL ? NULL : (Clock *)PyType_GenericAlloc(&ClockType, 0);
+    if (clock != NULL && set_up(clock, method, at, counts) < 0)
+        Py_CLEAR(clock);
+    if (clock != NULL)
+        clock->environ = Py_NewRef(environ);
+    return (PyObject *)clock;
+}
+
+static PyMethodDef functions[] = {
+    {"begun", begun, METH_VARARGS, "See keylag_otel.pure."},
+    {NULL},
+};
+
 int add_clock(PyObject *module)
 {
-    return PyModule_AddType(module, &ClockType);
+    method_name = PyUnicode_InternFromString("REQUEST_METHOD");
+    if (method_name == NULL || PyModule_AddType(module, &ClockType) < 0)
+        return -1;
+    return PyModule_AddFunctions(module, functions);
 }

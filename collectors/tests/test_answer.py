@@ -12,6 +12,7 @@ import pytest
 from keylag_otel.wrappers import fault
 
 HEADERS = [("Content-Type", "text/plain")]
+ROUTE = "/v3/users"
 
 
 class Parts:
@@ -75,15 +76,18 @@ def answer_with(half, clock, ends, started) -> Any:
         started.append((*args, *names.values()))
         return "write"
 
-    return lambda timing=None: half.Answer(
-        clock, start_response, ends, timing, ends.trace
-    )
+    def make(timing: Any = None) -> Any:
+        answer = half.Answer(clock, start_response, ends, lambda _: ROUTE, ends.trace)
+        answer.timing = timing
+        return answer
+
+    return make
 
 
 @pytest.fixture
 def wrapped(answer_with) -> Any:
     """Return what wraps an answer for a request."""
-    return lambda parts: answer_with().of(parts)
+    return lambda parts: answer_with().serve(lambda *_: parts)
 
 
 @pytest.fixture
@@ -150,8 +154,8 @@ def test_a_request_is_added_once_with_its_status(
 ) -> None:
     answer = answer_with()
     answer(line, HEADERS)
-    answer.end()
-    answer.end()
+    answer.close()
+    answer.close()
 
     assert [added for _, added in ends.added] == [status]
     assert len(faults) == (not line[:3].isdigit())
@@ -160,7 +164,7 @@ def test_a_request_is_added_once_with_its_status(
 def test_what_was_not_started_is_an_error_of_the_server(
     clock, answer_with, ends
 ) -> None:
-    answer_with().end()
+    answer_with().close()
 
     assert ends.added == [(clock, 500)]
 
@@ -171,7 +175,7 @@ def test_a_request_that_wrote_down_what_it_did_is_traced(
     clock.writes = True
     answer = answer_with()
     answer("200 OK", HEADERS)
-    answer.end()
+    answer.close()
 
     assert (ends.added, ends.traced) == ([], [(clock, 200)])
 
@@ -181,12 +185,12 @@ def test_a_ledger_that_fails_is_our_fault_alone(
 ) -> None:
     monkeypatch.setattr(ends, "add", lambda *_: 1 / 0)
 
-    answer_with().end()
+    answer_with().close()
 
     assert faults == [half.Answer]
 
 
-@pytest.mark.parametrize("way", ["end", "close", "of", "start"])
+@pytest.mark.parametrize("way", ["close", "serve", "start"])
 def test_what_ends_a_program_ends_it(answer_with, ends, monkeypatch, way) -> None:
     def end(*_: Any) -> None:
         raise SystemExit
@@ -194,7 +198,7 @@ def test_what_ends_a_program_ends_it(answer_with, ends, monkeypatch, way) -> Non
     monkeypatch.setattr(ends, "add", end)
     answer = answer_with(end)
     ways = {
-        "of": lambda: answer.of([]),
+        "serve": lambda: answer.serve(lambda *_: []),
         "start": lambda: answer("200 OK", HEADERS),
     }
 
@@ -209,7 +213,7 @@ def test_what_is_made_already_passes_as_it_is(
     answer = answer_with()
     half_time.passes(4)
 
-    assert answer.of(made) is made
+    assert answer.serve(lambda *_: made) is made
     assert ends.added == [(clock, 500)]
     assert clock.spent() == {3: 4}
 
@@ -288,3 +292,39 @@ def test_a_body_that_is_given_up_is_freed(half, half_time, wrapped) -> None:
     gc.collect()
 
     assert gone() is None
+
+
+@pytest.mark.parametrize(("matched", "route"), [(None, ROUTE), ("/v3", "/v3")])
+def test_a_route_that_was_not_matched_is_looked_for(
+    clock, answer_with, ends, matched, route
+) -> None:
+    clock.route = matched
+
+    answer_with().serve(lambda *_: [])
+
+    assert ends.added == [(clock, 500)]
+    assert clock.route == route
+
+
+def test_a_route_that_cannot_be_looked_for_is_our_fault_alone(
+    half, clock, ends, faults
+) -> None:
+    answer = half.Answer(clock, print, ends, lambda _: 1 / 0, ends.trace)
+
+    assert answer.serve(lambda *_: []) == []
+    assert faults == [half.Answer]
+
+
+@pytest.mark.parametrize("error", [KeyError, SystemExit])
+def test_an_application_that_raises_is_added_and_heard(
+    half, clock, answer_with, ends, error
+) -> None:
+    def application(environ: Any, start_response: Any) -> Any:
+        assert half.active.get() is clock
+        raise error
+
+    with pytest.raises(error):
+        answer_with().serve(application)
+
+    assert half.active.get() is None
+    assert ends.added == [(clock, 500)]

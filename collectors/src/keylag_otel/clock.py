@@ -8,7 +8,8 @@ the wall time by construction, whatever is raised or abandoned in between.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from keylag_otel import environment
 from keylag_otel.model import cell_of
@@ -52,19 +53,19 @@ START = cell_of("wsgi", "other")
 #: ``active.get``, looked up once.
 current = active.get
 
-_METHODS = frozenset(
-    {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"}
-)
+_OTHER = "_OTHER"
+_METHODS = {
+    name: name
+    for name in (
+        *("CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"),
+        "TRACE",
+    )
+}
+
+#: Return the clock of a request that starts now, ``start(environ)``.
+start = partial(half.begun, _METHODS, _OTHER, START, len(COUNTS))
 
 
 def known_method(method: str) -> str:
     """Return the method, or `_OTHER`: a client may send any text as one."""
-    return method if method in _METHODS else "_OTHER"
-
-
-def start(environ: dict[str, Any]) -> Clock:
-    """Return the clock of a request that starts now."""
-    method = known_method(environ.get("REQUEST_METHOD", ""))
-    clock = Clock(method, START, len(COUNTS))
-    clock.environ = environ
-    return clock
+    return _METHODS.get(method, _OTHER)

@@ -9,12 +9,10 @@ from typing import Any, Callable
 from keylag_otel import environment, telemetry
 from keylag_otel.clock import Answer, Clock, active, start
 from keylag_otel.ledger import LEDGER, Ledger
-from keylag_otel.pure.answer import Headers, StartResponse
+from keylag_otel.pure.answer import Application, Headers, StartResponse
 from keylag_otel.server_timing import server_timing, whose
 from keylag_otel.traces import tracing
 from keylag_otel.wrappers import Call
-
-Application = Callable[["dict[str, Any]", StartResponse], Iterable[bytes]]
 
 
 def measured_app(setup: Call) -> Call:
@@ -56,6 +54,7 @@ class Measured:
         self._ledger = ledger
         self._is_told = whose()
         self._comments = environment.sql_comment()
+        self._is_special = bool(self._is_told or self._comments)
 
     def __call__(  # noqa: D102 - WSGI
         self, environ: dict[str, Any], start_response: StartResponse
@@ -64,28 +63,27 @@ class Measured:
             return self._application(environ, start_response)
         telemetry.start_once_per_process()
         clock = start(environ)
-        head = tracing.begin(environ, clock) if tracing.Process.tracing else None
-        timing = with_breakdown if self._is_told and self._is_told(environ) else None
-        traced = partial(self._traced, head=head) if head else self._traced
-        answer = Answer(clock, start_response, self._ledger, timing, traced)
+        answer = Answer(clock, start_response, self._ledger, self._route, self._traced)
+        if self._is_special or tracing.Process.tracing:
+            return self._serve_specially(answer, clock)
+        return answer.serve(self._application)
+
+    def _serve_specially(self, answer: Answer, clock: Clock) -> Iterable[bytes]:
+        """Serve a request that may be traced, told its breakdown or commented."""
+        head = tracing.begin(clock)
+        if head:
+            answer.traced = partial(self._traced, head=head)
+        if self._is_told and self._is_told(clock.environ):
+            answer.timing = with_breakdown
         if self._comments:
             # The first statements are sent before Flask matches the route.
-            clock.route = self._route(environ)
-        active.set(clock)
+            clock.route = self._route(clock.environ)
         token = head and tracing.entered(head)
         try:
-            body = self._application(environ, answer)
-        except BaseException:
-            answer.end()
-            raise
+            return answer.serve(self._application)
         finally:
-            active.set(None)
             if token:
                 tracing.left(token)
-            if clock.route is None:
-                # Refused by a middleware, before Flask matched the route.
-                clock.route = self._route(environ)
-        return answer.of(body)
 
     def _traced(
         self, clock: Clock, status: int, head: tracing.Head | None = None

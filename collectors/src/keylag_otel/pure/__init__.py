@@ -7,7 +7,7 @@ same tests.
 
 from keylag_otel.pure.answer import Answer
 from keylag_otel.pure.bodies import watch_body
-from keylag_otel.pure.clock import Clock, active, process_number, read_with
+from keylag_otel.pure.clock import Clock, active, begun, process_number, read_with
 from keylag_otel.pure.notes import (
     computed,
     executed,
@@ -28,6 +28,7 @@ __all__ = [
     "Totals",
     "active",
     "asked",
+    "begun",
     "computed",
     "executed",
     "got",

@@ -10,6 +10,7 @@ from keylag_otel.pure.sums import Sums
 
 StartResponse = Callable[..., Any]
 Headers = list[tuple[str, str]]
+Application = Callable[["dict[str, Any]", StartResponse], Iterable[bytes]]
 
 
 class Answer:
@@ -17,9 +18,10 @@ class Answer:
 
     It is what the application calls as WSGI's `start_response`, and what the server
     sends, if its parts are made while they are sent.  Only the making is booked: a
-    slow client is not Keystone's time.  `timing` returns the headers with a
-    breakdown, if there is to be one; a request that has written down what it did
-    ends with `traced`, any other in the `ledger`.
+    slow client is not Keystone's time.  `timing`, if it is set, returns the headers
+    with a breakdown.  `route` knows the route of a request that Flask has not
+    matched; one that has written down what it did ends with `traced`, any other in
+    the `ledger`.
     """
 
     __slots__ = (
@@ -28,10 +30,11 @@ class Answer:
         "_ended",
         "_ledger",
         "_parts",
+        "_route",
         "_start_response",
         "_status",
-        "_timing",
-        "_traced",
+        "timing",
+        "traced",
     )
 
     def __init__(
@@ -39,14 +42,15 @@ class Answer:
         clock: Clock,
         start_response: StartResponse,
         ledger: Sums,
-        timing: Callable[[Clock, Headers], Headers] | None,
+        route: Callable[[dict[str, Any]], str | None],
         traced: Callable[[Clock, int], None],
     ) -> None:
         self._clock = clock
         self._start_response = start_response
         self._ledger = ledger
-        self._timing = timing
-        self._traced = traced
+        self._route = route
+        self.timing: Callable[[Clock, Headers], Headers] | None = None
+        self.traced = traced
         self._status = 500  # what a server answers when nothing was started
         self._ended = False
         self._body: Iterable[bytes] = ()
@@ -56,17 +60,25 @@ class Answer:
         """Pass the start of the answer on, with the breakdown if there is to be one."""
         try:
             self._status = int(status[:3])
-            if self._timing is not None:
+            if self.timing is not None:
                 self._clock.book()
-                headers = self._timing(self._clock, headers)
+                headers = self.timing(self._clock, headers)
         except Exception:
             Hooks.fault(Answer)
         return self._start_response(status, headers, *args, **names)
 
-    def of(self, body: Iterable[bytes]) -> Iterable[bytes]:
+    def serve(self, application: Application) -> Iterable[bytes]:
         """Return what the server gets; what is made already ends the request."""
-        if isinstance(body, (list, tuple)):
-            self.end()
+        made = True
+        active.set(self._clock)
+        try:
+            body = application(self._clock.environ, self)
+            made = isinstance(body, (list, tuple))
+        finally:
+            active.set(None)
+            if made:
+                self._end()
+        if made:
             return body
         self._clock.book()
         self._body = body
@@ -98,16 +110,18 @@ class Answer:
         try:
             self._measured(getattr(self._body, "close", _nothing))
         finally:
-            self.end()
+            self._end()
 
-    def end(self) -> None:
-        """Stop the clock and add it up; a second call does nothing."""
+    def _end(self) -> None:
+        """Stop the clock and add it up; a second time does nothing."""
         if self._ended:
             return
         self._ended = True
         try:
             self._clock.book()
-            add = self._traced if self._clock.writes else self._ledger.add
+            if self._clock.route is None:
+                self._clock.route = self._route(self._clock.environ)
+            add = self.traced if self._clock.writes else self._ledger.add
             add(self._clock, self._status)
         except Exception:
             Hooks.fault(Answer)

@@ -111,6 +111,20 @@ class Clock:
         return sum(self._cells)
 
 
+def begun(
+    methods: dict[str, str], other: str, at: int, counts: int, environ: dict[str, Any]
+) -> Clock:
+    """Return the clock of a request that starts now.
+
+    `methods` has by name what the methods that are known are called, `other` is
+    what all else is.
+    """
+    method = methods.get(environ.get("REQUEST_METHOD", ""), other)
+    clock = Clock(method, at, counts)
+    clock.environ = environ
+    return clock
+
+
 def add(more: dict[int, int], sums: dict[int, int]) -> None:
     """Add what is known under each number."""
     for number, count in more.items():

@@ -153,10 +153,10 @@ def start() -> None:
         Process.tracing = Tracing(tracer, environment.trace_slow_seconds(), share)
 
 
-def begin(environ: dict[str, Any], clock: Clock) -> Head | None:
+def begin(clock: Clock) -> Head | None:
     """Begin a request's trace; None where nothing is traced, or this is left out."""
     try:
-        return Process.tracing.begin(environ, clock) if Process.tracing else None
+        return Process.tracing.begin(clock.environ, clock) if Process.tracing else None
     except Exception:
         fault(begin)
         return None

@@ -1,7 +1,8 @@
 """Run Keystone's own unit tests with and without Keylag, and compare.
 
 ``python -m keylag.tools.keystone_own [MODULE...]``, a module being what follows
-``keystone.tests.unit.``; without one, those that deal with tokens.
+``keystone.tests.unit.``; without one, those that deal with tokens, and all there
+are for ``all``.
 """
 
 import json
@@ -43,7 +44,17 @@ MODULES = (
     *("test_v3_application_credential", "test_v3_trust", "test_v3_auth"),
 )
 
+ALL = "all"
+
 Outcomes = dict[str, str]
+
+
+def every_module(python: Path) -> list[str]:
+    """Return all modules of unit tests that an environment's Keystone has."""
+    packages = python.parent.parent.glob("lib/python3*/site-packages")
+    folder = next(packages) / "keystone" / "tests" / "unit"
+    files = sorted(folder.rglob("test_*.py"))
+    return [".".join(file.relative_to(folder).with_suffix("").parts) for file in files]
 
 
 def _start(
@@ -99,6 +110,8 @@ def main(modules: Sequence[str]) -> int:
     total: dict[str, Counter[str]] = {arm: Counter() for arm in ARMS}
     different: list[str] = []
     say(f"{'':42}{'passed':>20}{'failed':>20}\n{'module':42}{' without      with' * 2}")
+    if list(modules) == [ALL]:
+        modules = every_module(python)
     for module in modules or MODULES:
         outcomes = run(python, module)
         counts = {arm: Counter(outcomes[arm].values()) for arm in ARMS}

@@ -32,7 +32,7 @@ lint: setup ## Check style, format and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy keylag/src collectors/src exporters/src dashboards/src \
-	  bench/inside bench/keylag_bench bench/overhead.py bench/simulate.py
+	  bench/inside bench/keylag_bench bench/overhead.py bench/simulate.py bench/together.py
 
 # The suites wait as much as they work, so four run side by side, the longest first.
 test: setup-tests ## Run every check and every test
@@ -76,7 +76,7 @@ test-matrix: setup-tests ## Run what is too long for test: each release, each se
 	@$(SCRATCH) && .venv/bin/python -m keylag.tools.matrix $(RELEASES)
 	@$(SCRATCH) && .venv/bin/python -m pytest -m matrix
 
-test-keystone: setup-tests ## Run Keystone's own tests with and without Keylag (MODULES=...)
+test-keystone: setup-tests ## Run Keystone's own tests with and without Keylag (MODULES=..., or all)
 	@$(SCRATCH) && .venv/bin/python -m keylag.tools.keystone_own $(MODULES)
 
 up: setup ## Start a stack and print its addresses

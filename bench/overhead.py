@@ -13,14 +13,13 @@ from rich.console import Console
 from keylag.commands.common import explained
 from keylag.state import CHECKOUT
 from keylag_bench.process import Processes
-from keylag_bench.report import Progress, render
-from keylag_bench.results import analyse, environment, save
+from keylag_bench.report import Progress, publish
+from keylag_bench.results import environment
 from keylag_bench.rows import Counted, Row, written
 from keylag_bench.schedule import Plan, Schedule
 from keylag_bench.servers import open_servers
 from keylag_bench.sink import open_sink
 from keylag_bench.tables import ARMS, BASE, WORKLOADS
-from keylag_bench.verdicts import doubts, verdicts
 
 QUICK: Final = 2
 """Restarts and blocks of a quick run."""
@@ -136,25 +135,15 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 def run(plan: Plan, out: Path, console: Console) -> None:
     """Measure, write and show; exits with 130 if it was interrupted."""
     out.mkdir(parents=True, exist_ok=True)
-    facts = environment()
+    found = environment()
     with explained():
         kept = measure(plan, out, console)
-    result = analyse(kept.rows, kept.counted, plan)
-    judged = [verdict.as_json() for verdict in verdicts(result)]
-    save(
-        out / "overhead.json",
-        result,
-        plan,
-        {
-            "complete": kept.complete,
-            "exports": kept.exports,
-            "environment": facts,
-            "verdicts": judged,
-            "doubts": doubts(result),
-        },
-    )
-    render(result, console)
-    console.print(f"\n{out / 'overhead.json'}", highlight=False, soft_wrap=True)
+    facts = {
+        "complete": kept.complete,
+        "exports": kept.exports,
+        "environment": found,
+    }
+    publish(kept.rows, kept.counted, plan, facts, out, console)
     if not kept.complete:
         sys.exit(INTERRUPTED)
 

@@ -1,13 +1,17 @@
 """What a reader sees: progress, the table, the verdicts."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from keylag_bench.intervals import Interval
-from keylag_bench.results import Measured, Result
+from keylag_bench.results import Measured, Result, analyse, save
+from keylag_bench.rows import Counted, Row
+from keylag_bench.schedule import Plan
 from keylag_bench.tables import ARMS
 from keylag_bench.verdicts import doubts, verdicts
 
@@ -34,6 +38,24 @@ class Progress:
             return "time left not known yet"
         seconds = (time.monotonic() - self._started) / number * (sets - number)
         return f"about {seconds / MINUTE:.0f} min left"
+
+
+def publish(  # noqa: PLR0913, PLR0917 - what a run is
+    rows: Sequence[Row],
+    counted: Iterable[Counted],
+    plan: Plan,
+    facts: Mapping[str, Any],
+    out: Path,
+    console: Console,
+) -> None:
+    """Judge what was measured, leave overhead.json in `out`, and show it."""
+    result = analyse(rows, counted, plan)
+    judged = [verdict.as_json() for verdict in verdicts(result)]
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "overhead.json"
+    save(path, result, plan, {**facts, "verdicts": judged, "doubts": doubts(result)})
+    render(result, console)
+    console.print(f"\n{path}", highlight=False, soft_wrap=True)
 
 
 def render(result: Result, console: Console) -> None:

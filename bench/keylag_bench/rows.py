@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
+from typing import get_type_hints
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,22 @@ def written(path: Path) -> Iterator[Keep]:
             stream.flush()
 
         yield keep
+
+
+def read(path: Path) -> list[Row]:
+    """Return the rows of a CSV file; raises ValueError if it is cut off, or none."""
+    kinds = get_type_hints(Row)
+    with path.open(newline="", encoding="utf-8") as stream:
+        text = stream.read()
+    lines = list(csv.DictReader(text.splitlines(), strict=True))
+    whole = all(set(line) == set(kinds) for line in lines) and text.endswith("\n")
+    if not whole:
+        message = f"{path.name} is not as a benchmark writes it, or cut off"
+        raise ValueError(message)
+    return [
+        Row(**{name: kind(line[name]) for name, kind in kinds.items()})
+        for line in lines
+    ]
 
 
 def counts_of(counted: Counted) -> dict[str, float]:

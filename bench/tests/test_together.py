@@ -1,0 +1,96 @@
+"""Runs that are taken together are one run with all their restarts."""
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+from test_schedule import PLAN, measured
+
+from keylag_bench.report import publish
+from keylag_bench.rows import written
+from together import command
+
+FACTS = {"complete": True, "environment": {"keystone": "30.0.0", "load_before": "0.1"}}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Any:
+    """Return what leaves a run in a folder, with other facts if they are given."""
+
+    def leave(name: str, facts: dict[str, Any] | None = None) -> str:
+        _, rows, counted = measured()
+        folder = tmp_path / name
+        console = Console(file=StringIO())
+        publish(rows, counted, PLAN, {**FACTS, **(facts or {})}, folder, console)
+        with written(folder / "overhead.csv") as write:
+            for row in rows:
+                write(row)
+        return str(folder)
+
+    return leave
+
+
+def taken(*folders: str, out: Path) -> Any:
+    """Take runs together; return how that ended."""
+    return CliRunner().invoke(command, [*folders, "--out", str(out)])
+
+
+def test_the_restarts_of_all_runs_count(run: Any, tmp_path: Path) -> None:
+    """Twice the blocks, the same ratios and verdicts, and the counts."""
+    busier = {"keystone": "30.0.0", "load_before": "0.9"}
+    folders = [run("one"), run("two", {"environment": busier, "complete": False})]
+
+    ended = taken(*folders, out=tmp_path / "both")
+
+    one, both = (
+        json.loads(Path(folder, "overhead.json").read_text())
+        for folder in (folders[0], tmp_path / "both")
+    )
+    assert ended.exit_code == 0
+    assert both["restarts"] == 2 * one["restarts"]
+    for name, arms in one["workloads"].items():
+        for arm, found in arms.items():
+            there = both["workloads"][name][arm]
+            assert there["blocks"] == 2 * found["blocks"]
+            assert there["spans"] == found["spans"]
+            assert there["cpu_ratio"] == pytest.approx(found["cpu_ratio"])
+    assert len(both["verdicts"]) == len(one["verdicts"])
+    assert (one["complete"], both["complete"]) == (True, False)
+    assert "get_warm_redis: CPU <= 1.03 of bare: met" in ended.output
+
+
+def test_runs_of_other_releases_are_refused(run: Any, tmp_path: Path) -> None:
+    """What is not the same Keystone is not the same measurement."""
+    other = run("other", {"environment": {"keystone": "23.0.0", "load_before": "0"}})
+
+    ended = taken(run("one"), other, out=tmp_path / "both")
+
+    assert ended.exit_code == 1
+    assert "do not compare the same" in ended.output
+    assert not (tmp_path / "both").exists()
+
+
+@pytest.mark.parametrize("name", ["overhead.csv", "overhead.json"])
+@pytest.mark.parametrize("damage", ["gone", "cut", "binary", "empty"])
+def test_a_folder_without_a_run_is_said(
+    run: Any, tmp_path: Path, name: str, damage: str
+) -> None:
+    """Whatever is wrong with its files."""
+    folder = run("one")
+    path = Path(folder, name)
+    if damage == "gone":
+        path.unlink()
+    else:
+        whole = path.read_bytes()
+        cuts = {"cut": whole[: len(whole) - 9], "binary": b"\0\xff" * 9, "empty": b""}
+        path.write_bytes(cuts[damage])
+
+    ended = taken(folder, out=tmp_path / "both")
+
+    assert ended.exit_code == 1
+    assert "holds no run that has ended" in ended.output
+    assert folder in ended.output.replace("\n", "")

@@ -127,10 +127,10 @@ def command(folders: tuple[Path, ...], out: Path) -> None:
     run had made them all.
 
     \b
-    Example, on two processors:
-      taskset -c 0 .venv/bin/python bench/overhead.py --seed 1 --out out/one &
-      taskset -c 1 .venv/bin/python bench/overhead.py --seed 2 --out out/two
-      .venv/bin/python bench/together.py out/one out/two
+    Example, with a checkout for each of two processors:
+      taskset -c 0 .venv/bin/python bench/overhead.py --seed 1 --out /tmp/one
+      taskset -c 1 .venv/bin/python bench/overhead.py --seed 2 --out /tmp/two
+      .venv/bin/python bench/together.py /tmp/one /tmp/two
     """  # noqa: D301 - click reads a backspace
     runs = [read_run(folder) for folder in folders]
     rows, plan = together(runs)

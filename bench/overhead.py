@@ -135,6 +135,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 def run(plan: Plan, out: Path, console: Console) -> None:
     """Measure, write and show; exits with 130 if it was interrupted."""
     out.mkdir(parents=True, exist_ok=True)
+    # What is there is another run's; the rows of this one are no part of it.
+    (out / "overhead.json").unlink(missing_ok=True)
     found = environment()
     with explained():
         kept = measure(plan, out, console)

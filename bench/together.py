@@ -28,16 +28,32 @@ class RunError(click.ClickException):
 class Run:
     """What `overhead.py` left in a folder."""
 
+    folder: Path
     rows: Sequence[Row]
     result: Mapping[str, Any]
     """overhead.json."""
 
     @property
-    def compares(self) -> object:
+    def seed(self) -> int:
+        """What its order was drawn from, and how its processes were started."""
+        return int(self.result["seed"])
+
+    @property
+    def restarts(self) -> int:
+        """How many it has begun."""
+        return 1 + max(row.restart for row in self.rows)
+
+    @property
+    def likeness(self) -> Mapping[str, object]:
         """What has to be the same in runs that are taken together."""
-        known = {**self.result["environment"], "load_before": None}
-        arms = {name: sorted(arms) for name, arms in self.result["workloads"].items()}
-        return known, arms, self.result["requests"]
+        known = {**self.result["environment"]}
+        known.pop("load_before", None)
+        workloads = self.result["workloads"]
+        return {
+            **known,
+            "workloads and arms": {name: set(arms) for name, arms in workloads.items()},
+            "requests of a block": self.result["requests"],
+        }
 
     @property
     def counted(self) -> list[Counted]:
@@ -53,44 +69,53 @@ class Run:
         """Return its rows, with restarts that no other run has."""
         return [replace(row, restart=first + row.restart) for row in self.rows]
 
-    @property
-    def restarts(self) -> int:
-        """How many it has begun."""
-        return 1 + max(row.restart for row in self.rows)
-
 
 def read_run(folder: Path) -> Run:
     """Read what a run left; raises RunError if it left nothing."""
-    error: Exception | None = None
-    rows, result = [], {}
     try:
         result = json.loads((folder / "overhead.json").read_text(encoding="utf-8"))
-        rows = read(folder / "overhead.csv")
-    except (OSError, ValueError) as unread:
-        error = unread
-    if error or not rows or not result.get("workloads"):
+        run = Run(folder, read(folder / "overhead.csv"), result)
+        _ = run.likeness, run.seed  # that they can be read
+        why = "" if run.rows and result["workloads"] else "it measured no whole block"
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        why = f"{type(error).__name__}: {error}"
+    if why:
         message = (
-            f"{folder} holds no run that has ended: {error or 'no whole block'}. "
+            f"{folder} holds no run that has ended: {why}. "
             f"Make one with: bench/overhead.py --out {folder}"
         )
         raise RunError(message)
-    return Run(rows, result)
+    return run
+
+
+def check(runs: Sequence[Run]) -> None:
+    """Raise RunError unless they are different runs of the same measurement."""
+    first = runs[0]
+    for number, run in enumerate(runs):
+        differing = [
+            key
+            for key in first.likeness
+            if first.likeness[key] != run.likeness.get(key)
+        ]
+        if differing:
+            message = (
+                f"{first.folder} and {run.folder} do not measure the same: they differ "
+                f"in {', '.join(differing)}."
+            )
+            raise RunError(message)
+        if run.seed in {other.seed for other in runs[:number]}:
+            message = (
+                f"{run.folder} has the seed of a run before it, {run.seed}, so its "
+                "restarts are no others. Give each run its own --seed."
+            )
+            raise RunError(message)
 
 
 def together(runs: Sequence[Run]) -> tuple[list[Row], Plan]:
-    """Return all rows, and the plan of a run that would have made them.
-
-    Raises RunError if the runs do not compare the same on the same work.
-    """
+    """Return all rows, and the plan of a run that would have made them."""
     first = runs[0]
-    if any(run.compares != first.compares for run in runs):
-        message = (
-            "These runs do not compare the same: they differ in workloads, arms, "
-            "requests of a block, or releases. Take those together that do not."
-        )
-        raise RunError(message)
-    ends = [sum(run.restarts for run in runs[:number]) for number in range(len(runs))]
-    rows = chain.from_iterable(map(Run.numbered_from, runs, ends))
+    starts = [sum(run.restarts for run in runs[:number]) for number in range(len(runs))]
+    rows = chain.from_iterable(map(Run.numbered_from, runs, starts))
     names = first.result["workloads"]
     plan = Plan(
         workloads=[
@@ -128,11 +153,15 @@ def command(folders: tuple[Path, ...], out: Path) -> None:
 
     \b
     Example, with a checkout for each of two processors:
-      taskset -c 0 .venv/bin/python bench/overhead.py --seed 1 --out /tmp/one
-      taskset -c 1 .venv/bin/python bench/overhead.py --seed 2 --out /tmp/two
-      .venv/bin/python bench/together.py /tmp/one /tmp/two
+      (cd a && taskset -c 0 .venv/bin/python bench/overhead.py --seed 1 --out /tmp/1) &
+      (cd b && taskset -c 1 .venv/bin/python bench/overhead.py --seed 2 --out /tmp/2)
+      .venv/bin/python bench/together.py /tmp/1 /tmp/2
     """  # noqa: D301 - click reads a backspace
+    if out.resolve() in {folder.resolve() for folder in folders}:
+        message = f"{out} is one of the runs; give another folder as --out."
+        raise RunError(message)
     runs = [read_run(folder) for folder in folders]
+    check(runs)
     rows, plan = together(runs)
     facts = {
         "complete": all(run.result["complete"] for run in runs),

@@ -3,20 +3,25 @@
 The estimate is a ratio of means: all of an arm's seconds by all of the base's, so
 that work which comes in lumps, an export or a garbage collection, counts in full.
 
-Its interval is the percentile interval of a two-level bootstrap: restarts are drawn
-with replacement, then the blocks of each, every block with all its arms (T. Kalibera
-and R. Jones, "Rigorous benchmarking in reasonable time", ISMM 2013; A. C. Davison and
-D. V. Hinkley, "Bootstrap Methods and their Application", 1997, on hierarchical data).
-With few restarts it is, if anything, too narrow where restarts differ more than the
-blocks within them; the control shows whether that is so.
+Its interval is that of a bootstrap which draws restarts with replacement, each with
+all its blocks.  To draw the blocks too would count what differs between them twice
+(A. C. Davison and D. V. Hinkley, "Bootstrap Methods and their Application", 1997, 3.8;
+S. Ren and others, "Nonparametric bootstrapping for hierarchical data", Journal of
+Applied Statistics 37, 2010).  Its ends are not those quantiles of the resamples that
+leave out 5 %, which are too narrow where restarts are few, but lie as far out as
+Student's t puts them (T. Hesterberg, "What teachers should know about the bootstrap",
+The American Statistician 69, 2015: the expanded percentile interval).  With less than
+six restarts they are too narrow all the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from random import Random
+from statistics import NormalDist, fmean
 
 from keylag_bench.rows import Row
-from keylag_bench.tables import BASE
+from keylag_bench.tables import BASE, CONTROL
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -78,31 +83,59 @@ def total(restarts: Restarts) -> dict[str, float]:
 def resampled(
     restarts: Restarts, seed: int, number: int = RESAMPLES
 ) -> list[dict[str, float]]:
-    """Return the totals of two-level resamples."""
+    """Return the totals of resamples of whole restarts."""
     choice = Random(seed)
-    return [
-        total(
-            [
-                choice.choices(blocks, k=len(blocks))
-                for blocks in choice.choices(restarts, k=len(restarts))
-            ]
-        )
-        for _ in range(number)
-    ]
+    sums = [total([blocks]) for blocks in restarts]
+    return [total([choice.choices(sums, k=len(sums))]) for _ in range(number)]
 
 
 def interval(
-    statistic: Statistic, totals: Block, resamples: Sequence[Block]
+    statistic: Statistic, restarts: Restarts, resamples: Sequence[Block]
 ) -> Interval:
-    """Return a statistic of the totals and where 95 % of its resamples lie."""
+    """Return a statistic of all blocks, and the interval that its resamples give."""
     values = sorted(map(statistic, resamples))
-    tail = round(len(values) * (1 - LEVEL) / 2)
-    return Interval(values[tail], statistic(totals), values[-1 - tail])
+    tail = round(len(values) * _left_out(len(restarts)))
+    return Interval(values[tail], statistic(total(restarts)), values[-1 - tail])
+
+
+def _left_out(restarts: int) -> float:
+    """Return how much of the resamples lies outside of either end of an interval."""
+    if restarts == 1:
+        return 0.0
+    freedom = restarts - 1
+    ends = _students_t((1 + LEVEL) / 2, freedom) * sqrt(restarts / freedom)
+    return NormalDist().cdf(-ends)
+
+
+def _students_t(probability: float, freedom: int) -> float:
+    """Return a quantile of Student's t, by its expansion in 1 / `freedom`.
+
+    Right to a hundredth from five degrees of freedom on (Abramowitz and Stegun,
+    26.7.5).
+    """
+    z = NormalDist().inv_cdf(probability)
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return sum(term / freedom**power for power, term in enumerate(terms))
+
+
+def _base(seconds: Block) -> float:
+    """Return bare Keystone's seconds, the mean of both where it ran twice."""
+    return fmean(seconds[arm] for arm in (BASE, CONTROL) if arm in seconds)
 
 
 def ratio_of(arm: str) -> Statistic:
-    """Return the statistic: this arm's seconds by the base's."""
-    return lambda seconds: seconds[arm] / seconds[BASE]
+    """Return the statistic: this arm's seconds by bare Keystone's.
+
+    The control is compared with the other bare Keystone alone.
+    """
+    if arm in {BASE, CONTROL}:
+        return lambda seconds: seconds[arm] / seconds[BASE]
+    return lambda seconds: seconds[arm] / _base(seconds)
 
 
 def share_of(arm: str, other: str) -> Statistic:
@@ -112,7 +145,8 @@ def share_of(arm: str, other: str) -> Statistic:
     """
 
     def share(seconds: Block) -> float:
-        added = seconds[other] - seconds[BASE]
-        return (seconds[arm] - seconds[BASE]) / added if added > 0 else float("inf")
+        base = _base(seconds)
+        added = seconds[other] - base
+        return (seconds[arm] - base) / added if added > 0 else float("inf")
 
     return share

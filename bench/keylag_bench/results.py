@@ -6,6 +6,7 @@ import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from keylag.state import CHECKOUT
 from keylag_bench.intervals import (
     Block,
     Interval,
+    Restarts,
     blocks_of,
     interval,
     ratio_of,
@@ -90,27 +92,27 @@ def _analyse_one(
     cpu = blocks_of(own, lambda row: row.cpu_seconds, plan.arms)
     wall = blocks_of(own, lambda row: row.wall_seconds, plan.arms)
     totals = {"cpu": total(cpu), "wall": total(wall)}
-    # One seed for both, so that the same blocks are drawn.
+    # One seed for both, so that the same restarts are drawn.
     draws = {"cpu": resampled(cpu, plan.seed), "wall": resampled(wall, plan.seed)}
     milliseconds = 1e3 / _requests(workload, rows, plan)
     return {
         arm: Measured(
-            cpu_ratio=interval(ratio_of(arm), totals["cpu"], draws["cpu"]),
-            wall_ratio=interval(ratio_of(arm), totals["wall"], draws["wall"]),
+            cpu_ratio=interval(ratio_of(arm), cpu, draws["cpu"]),
+            wall_ratio=interval(ratio_of(arm), wall, draws["wall"]),
             cpu_ms=totals["cpu"][arm] * milliseconds,
             wall_ms=totals["wall"][arm] * milliseconds,
             blocks=sum(map(len, cpu)),
             counts=counts.get((workload, arm), {}),
-            share_of_otel=_share(arm, totals["cpu"], draws["cpu"]),
+            share_of_otel=_share(arm, cpu, draws["cpu"]),
         )
         for arm in plan.arms
     }
 
 
-def _share(arm: str, totals: Block, draws: Sequence[Block]) -> Interval | None:
-    if arm != "keylag" or "otel" not in totals:
+def _share(arm: str, restarts: Restarts, draws: Sequence[Block]) -> Interval | None:
+    if arm != "keylag" or "otel" not in draws[0]:
         return None
-    return interval(share_of(arm, "otel"), totals, draws)
+    return interval(share_of(arm, "otel"), restarts, draws)
 
 
 def _requests(workload: str, rows: Iterable[Row], plan: Plan) -> int:
@@ -125,12 +127,22 @@ def environment() -> dict[str, str]:
     lock = (CHECKOUT / "locks" / "bench.txt").read_text(encoding="utf-8")
     versions = dict(re.findall(r"^([\w-]+)==(\S+)", lock, re.MULTILINE))
     return {
+        "keylag": _digest(CHECKOUT / "collectors"),
         **{name: versions[name] for name in NAMED},
         "python": platform.python_version(),
         "system": platform.platform(),
         "cpus": str(os.cpu_count()),
         "load_before": f"{os.getloadavg()[0]:.2f}",
     }
+
+
+def _digest(collectors: Path) -> str:
+    """Return what tells one state of the collectors from another."""
+    digest = sha256()
+    for pattern in ("native/*", "src/**/*.py"):
+        for file in sorted(collectors.glob(pattern)):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def save(path: Path, result: Result, plan: Plan, facts: Mapping[str, Any]) -> None:

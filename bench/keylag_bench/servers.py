@@ -165,7 +165,8 @@ def open_servers(sink_port: int, console: Console) -> Iterator[Servers]:
         console=console,
         services=SERVICES,
     )
-    # Two at a time would measure each other.
+    # Two at a time would measure each other, unless each has its own processor, which
+    # nobody here sees to.
     with locked(folder / "bench.lock"):
         stack.down()
         with stack:

@@ -1,6 +1,7 @@
 """Runs that are taken together are one run with all their restarts."""
 
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,12 @@ FACTS = {"complete": True, "environment": {"keystone": "30.0.0", "load_before": 
 def run(tmp_path: Path) -> Any:
     """Return what leaves a run in a folder, with other facts if they are given."""
 
-    def leave(name: str, facts: dict[str, Any] | None = None) -> str:
-        _, rows, counted = measured()
+    def leave(name: str, seed: int = 1, **facts: Any) -> str:
+        plan = replace(PLAN, seed=seed)
+        _, rows, counted = measured(plan)
         folder = tmp_path / name
         console = Console(file=StringIO())
-        publish(rows, counted, PLAN, {**FACTS, **(facts or {})}, folder, console)
+        publish(rows, counted, plan, {**FACTS, **facts}, folder, console)
         with written(folder / "overhead.csv") as write:
             for row in rows:
                 write(row)
@@ -42,7 +44,7 @@ def taken(*folders: str, out: Path) -> Any:
 def test_the_restarts_of_all_runs_count(run: Any, tmp_path: Path) -> None:
     """Twice the blocks, the same ratios and verdicts, and the counts."""
     busier = {"keystone": "30.0.0", "load_before": "0.9"}
-    folders = [run("one"), run("two", {"environment": busier, "complete": False})]
+    folders = [run("one"), run("two", 2, environment=busier, complete=False)]
 
     ended = taken(*folders, out=tmp_path / "both")
 
@@ -65,17 +67,34 @@ def test_the_restarts_of_all_runs_count(run: Any, tmp_path: Path) -> None:
 
 def test_runs_of_other_releases_are_refused(run: Any, tmp_path: Path) -> None:
     """What is not the same Keystone is not the same measurement."""
-    other = run("other", {"environment": {"keystone": "23.0.0", "load_before": "0"}})
+    other = run("other", 2, environment={"keystone": "23.0.0", "load_before": "0"})
 
     ended = taken(run("one"), other, out=tmp_path / "both")
 
     assert ended.exit_code == 1
-    assert "do not compare the same" in ended.output
+    assert "differ in keystone." in ended.output
     assert not (tmp_path / "both").exists()
 
 
+def test_the_same_restarts_do_not_count_twice(run: Any, tmp_path: Path) -> None:
+    """Runs of one seed start the same processes; one folder is one run."""
+    for folders in ([run("one"), run("two")], [run("one"), run("one")]):
+        ended = taken(*folders, out=tmp_path / "both")
+
+        assert ended.exit_code == 1
+        assert "Give each run its own --seed" in ended.output
+
+
+def test_a_run_is_not_overwritten(run: Any, tmp_path: Path) -> None:
+    """What all came to is left elsewhere."""
+    ended = taken(run("one"), run("two", 2), out=tmp_path / "two")
+
+    assert ended.exit_code == 1
+    assert "give another folder" in ended.output
+
+
 @pytest.mark.parametrize("name", ["overhead.csv", "overhead.json"])
-@pytest.mark.parametrize("damage", ["gone", "cut", "binary", "empty"])
+@pytest.mark.parametrize("damage", ["gone", "cut", "binary", "empty", "other"])
 def test_a_folder_without_a_run_is_said(
     run: Any, tmp_path: Path, name: str, damage: str
 ) -> None:
@@ -87,6 +106,7 @@ def test_a_folder_without_a_run_is_said(
     else:
         whole = path.read_bytes()
         cuts = {"cut": whole[: len(whole) - 9], "binary": b"\0\xff" * 9, "empty": b""}
+        cuts["other"] = b"[]\n"
         path.write_bytes(cuts[damage])
 
     ended = taken(folder, out=tmp_path / "both")

@@ -160,10 +160,11 @@ static PyObject *measured(Answer *self, PyObject *(*step)(Answer *))
 static PyObject *Answer_serve(Answer *self, PyObject *application)
 {
     PyObject *type, *value, *traceback, *environ = self->clock->environ;
-    PyObject *told[] = {environ == NULL ? Py_None : environ, (PyObject *)self};
     if (activate((PyObject *)self->clock) < 0)
         return NULL;
+    PyObject *told[] = {Py_NewRef(environ == NULL ? Py_None : environ), (PyObject *)self};
     PyObject *body = PyObject_Vectorcall(application, told, 2, NULL);
+    Py_DECREF(told[0]);
     PyErr_Fetch(&type, &value, &traceback);
     if (activate(Py_None) < 0)
         PyErr_Clear();

@@ -290,7 +290,9 @@ PyTypeObject ClockType = {
  */
 static PyObject *method_of(PyObject *environ, PyObject *methods, PyObject *other)
 {
-    PyObject *given = PyDict_GetItemWithError(environ, method_name);
+    PyObject *given = NULL;
+    if (PyDict_Check(environ)) /* as WSGI wants it */
+        given = PyDict_GetItemWithError(environ, method_name);
     PyObject *known = given == NULL ? NULL : PyDict_GetItemWithError(methods, given);
     return known == NULL && !PyErr_Occurred() ? other : known;
 }
@@ -299,8 +301,8 @@ static PyObject *begun(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *methods, *other, *environ;
     int at, counts;
-    if (!PyArg_ParseTuple(args, "O!OiiO!", &PyDict_Type, &methods, &other, &at, &counts,
-                          &PyDict_Type, &environ))
+    if (!PyArg_ParseTuple(args, "O!OiiO", &PyDict_Type, &methods, &other, &at, &counts,
+                          &environ))
         return NULL;
     PyObject *method = method_of(environ, methods, other);
     Clock *clock = method == NULL ? NULL : (Clock *)PyType_GenericAlloc(&ClockType, 0);

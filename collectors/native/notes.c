@@ -19,6 +19,10 @@ static long number_of(PyObject *layer, PyObject *name)
 /* Add to the tally that is an attribute of a layer. */
 static int tally_of(Clock *clock, PyObject *layer, PyObject *name, long long sum)
 {
+    if (layer == NULL) {
+        PyErr_SetString(PyExc_AttributeError, "no layer is asked");
+        return -1;
+    }
     long number = number_of(layer, name);
     return number == -1 && PyErr_Occurred() ? -1 : tally(clock, number, sum);
 }
@@ -92,13 +96,15 @@ static int note_received(Note *self, Clock *clock, PyObject *const *args,
 /* Ask for the numbers of a hit and of a miss, once. */
 SELDOM static int ask_for_numbers(Note *self)
 {
-    PyObject *given = PyObject_CallNoArgs(self->asked);
+    PyObject *source = Py_NewRef(self->source); /* another thread may be done first */
+    PyObject *given = PyObject_CallNoArgs(source);
+    Py_DECREF(source);
     int known_now = given != NULL && PyArg_ParseTuple(given, "ll", &self->numbers[0],
                                                       &self->numbers[1]);
     Py_XDECREF(given);
     if (!known_now)
         return -1;
-    Py_SETREF(self->asked, Py_NewRef(Py_None));
+    Py_SETREF(self->source, Py_NewRef(Py_None));
     return 0;
 }
 
@@ -107,7 +113,7 @@ static int note_memoized(Note *self, Clock *clock, PyObject *const *Py_UNUSED(ar
 {
     int missed = clock->missed == self->expected;
     Py_CLEAR(clock->missed);
-    if (self->asked != Py_None && ask_for_numbers(self) < 0)
+    if (self->source != Py_None && ask_for_numbers(self) < 0)
         return -1;
     return tally(clock, self->numbers[missed], 1);
 }
@@ -130,7 +136,7 @@ static int note_down(Clock *clock, PyObject *name, PyObject *value)
     return noted == NULL ? -1 : 0;
 }
 
-/* `numbers` is what is counted, `asked` the names of the two notes. */
+/* `numbers` is what is counted, `source` the names of the two notes. */
 static int note_stated(Note *self, Clock *clock, PyObject *const *args,
                        Py_ssize_t count, PyObject *Py_UNUSED(result))
 {
@@ -138,18 +144,18 @@ static int note_stated(Note *self, Clock *clock, PyObject *const *args,
     if (!clock->writes || count < 3)
         return 0;
     PyObject *dialect = PyObject_GetAttr(args[0], name_name);
-    if (note_down(clock, PyTuple_GET_ITEM(self->asked, 0), dialect) < 0)
+    if (note_down(clock, PyTuple_GET_ITEM(self->source, 0), dialect) < 0)
         return -1;
-    return note_down(clock, PyTuple_GET_ITEM(self->asked, 1), Py_NewRef(args[2]));
+    return note_down(clock, PyTuple_GET_ITEM(self->source, 1), Py_NewRef(args[2]));
 }
 
-/* `expected` is the dictionary of what is known, the rest is `asked`. */
+/* `expected` is the dictionary of what is known, `source` is asked for the rest. */
 static PyObject *numbers_of(Note *self, PyObject *statement)
 {
     PyObject *found = PyDict_GetItemWithError(self->expected, statement);
     if (found != NULL || PyErr_Occurred())
         return Py_XNewRef(found);
-    return PyObject_CallOneArg(self->asked, statement);
+    return PyObject_CallOneArg(self->source, statement);
 }
 
 static int tally_rows(Clock *clock, long number, PyObject *cursor)
@@ -177,19 +183,19 @@ static int note_executed(Note *self, Clock *clock, PyObject *const *args,
     return tally_rows(clock, returned, args[1]);
 }
 
-static PyObject *new_note(Telling tell, PyObject *expected, PyObject *asked, long number)
+static PyObject *new_note(Telling tell, PyObject *expected, PyObject *source, long number)
 {
     Note *self = (Note *)NoteType.tp_alloc(&NoteType, 0);
     if (self == NULL)
         return NULL;
     self->tell = tell;
     self->expected = Py_NewRef(expected);
-    self->asked = Py_NewRef(asked);
+    self->source = Py_NewRef(source);
     self->numbers[0] = number;
     return (PyObject *)self;
 }
 
-#define EACH_OBJECT(of) of(expected) of(asked)
+#define EACH_OBJECT(of) of(expected) of(source)
 COLLECTED(Note, EACH_OBJECT)
 
 PyTypeObject NoteType = {

@@ -14,7 +14,7 @@ typedef int (*Telling)(Note *, Clock *, PyObject *const *args, Py_ssize_t count,
 struct Note {
     PyObject_HEAD
     Telling tell;
-    PyObject *expected, *asked;
+    PyObject *expected, *source;
     long numbers[2];
 };
 

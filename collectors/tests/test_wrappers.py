@@ -530,6 +530,16 @@ def test_bytes_on_their_way_are_counted_for_the_layer_that_is_asked(
     assert running.tallies == {3: 10}
 
 
+def test_what_no_layer_was_asked_for_is_our_fault_alone(half, running) -> None:
+    faults: list[Any] = []
+    half.tell_faults(faults.append)
+    find = half.watch(lambda *_: "found", after=half.got(None))
+
+    assert find() == "found"
+    assert len(faults) == 1
+    assert running.tallies == {}
+
+
 def test_without_a_request_nothing_is_counted(asked, half) -> None:
     half.active.set(None)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
-from time import perf_counter_ns, time_ns
 from typing import Any
 
 from opentelemetry import propagate, trace
@@ -25,6 +24,7 @@ from opentelemetry.trace import (
 from keylag_otel.clock import current
 from keylag_otel.instruments import METHOD, OPERATION, PHASE
 from keylag_otel.traces import tracing
+from keylag_otel.traces.epoch import epoch_ns
 from keylag_otel.traces.events import SPAN
 from keylag_otel.version import __version__
 from keylag_otel.wrappers import Call, fault
@@ -96,7 +96,7 @@ def _open(call: Call) -> AbstractContextManager[Any]:
             return nullcontext()
         if not trace.get_current_span().is_recording():
             return nullcontext()
-        entered = time_ns() - (perf_counter_ns() - clock.mark)
+        entered = epoch_ns() + clock.mark
         span = own.tracer.start_span(call.__qualname__, start_time=entered)
         clock.note(SPAN, span)
         return trace.use_span(

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import Token
 from random import random
-from time import perf_counter_ns, time_ns
 from typing import Any
 
 from opentelemetry import context as contexts
@@ -33,6 +32,7 @@ from keylag_otel.model import CELLS
 from keylag_otel.pure.sums import key_of
 from keylag_otel.traces import attributes as names
 from keylag_otel.traces import osprofiler, provider
+from keylag_otel.traces.epoch import epoch_ns
 from keylag_otel.traces.events import Call, tree, without_points
 from keylag_otel.traces.gathering import gathered
 from keylag_otel.traces.keeping import keep
@@ -53,7 +53,7 @@ class Head:
 
     def __init__(self, clock: Clock, parent: Context | None = None) -> None:
         self.began = clock.began
-        self.epoch = time_ns() - perf_counter_ns()
+        self.epoch = epoch_ns()
         self.parent = Context() if parent is None else parent
         self.span: Span = INVALID_SPAN
 

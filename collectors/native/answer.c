@@ -65,7 +65,7 @@ static PyObject *Answer_start(PyObject *callable, PyObject *const *args, size_t 
     int status = status_of(args[0]);
     if (!PyErr_Occurred())
         self->status = status;
-    if (!PyErr_Occurred() && self->timing != NULL && self->timing != Py_None)
+    if (!PyErr_Occurred() && is_set(self->timing))
         timed = timed_headers(self, args[1]);
     if (PyErr_Occurred() && heard(NULL, (PyObject *)&AnswerType) < 0)
         return NULL;
@@ -97,8 +97,7 @@ static int Answer_init(Answer *self, PyObject *args, PyObject *kwargs)
 /* Know the route of a request that Flask has not matched. */
 SELDOM static int find_route(Answer *self)
 {
-    PyObject *environ = self->clock->environ == NULL ? Py_None : self->clock->environ;
-    PyObject *route = PyObject_CallOneArg(self->route, environ);
+    PyObject *route = PyObject_CallOneArg(self->route, or_none(self->clock->environ));
     if (route == NULL)
         return -1;
     Py_XSETREF(self->clock->route, route);
@@ -107,9 +106,9 @@ SELDOM static int find_route(Answer *self)
 
 static PyObject *end_request(Answer *self)
 {
-    PyObject *route = self->clock->route, *done = NULL;
+    PyObject *done = NULL;
     book(self->clock);
-    if ((route == NULL || route == Py_None) && find_route(self) < 0)
+    if (!is_set(self->clock->route) && find_route(self) < 0)
         return NULL;
     PyObject *status = PyLong_FromLong(self->status);
     PyObject *told[] = {self->ledger, (PyObject *)self->clock, status};
@@ -141,34 +140,36 @@ static int activate(PyObject *clock)
     return token == NULL ? -1 : 0;
 }
 
+/* What was raised meanwhile stays raised. */
+static void deactivate(void)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (activate(Py_None) < 0)
+        PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+}
+
 /* Do a step of the answer's making, and book its time whatever comes of it. */
 static PyObject *measured(Answer *self, PyObject *(*step)(Answer *))
 {
-    PyObject *type, *value, *traceback;
     self->clock->mark = now();
     if (activate((PyObject *)self->clock) < 0)
         return NULL;
     PyObject *answer = step(self);
-    PyErr_Fetch(&type, &value, &traceback);
-    if (activate(Py_None) < 0)
-        PyErr_Clear();
+    deactivate();
     book(self->clock);
-    PyErr_Restore(type, value, traceback);
     return answer;
 }
 
 static PyObject *Answer_serve(Answer *self, PyObject *application)
 {
-    PyObject *type, *value, *traceback, *environ = self->clock->environ;
     if (activate((PyObject *)self->clock) < 0)
         return NULL;
-    PyObject *told[] = {Py_NewRef(environ == NULL ? Py_None : environ), (PyObject *)self};
+    PyObject *told[] = {Py_NewRef(or_none(self->clock->environ)), (PyObject *)self};
     PyObject *body = PyObject_Vectorcall(application, told, 2, NULL);
     Py_DECREF(told[0]);
-    PyErr_Fetch(&type, &value, &traceback);
-    if (activate(Py_None) < 0)
-        PyErr_Clear();
-    PyErr_Restore(type, value, traceback);
+    deactivate();
     if (body == NULL || PyList_Check(body) || PyTuple_Check(body)) {
         if (end_once(self) < 0)
             Py_CLEAR(body);

@@ -38,8 +38,7 @@ static PyObject *as_tuple(const Event *event)
         return Py_NewRef(event->what);
     if (event->cell == TALLIED)
         return Py_BuildValue("(OL)", Py_None, event->moment);
-    PyObject *what = event->what == NULL ? Py_None : event->what;
-    return Py_BuildValue("(LiO)", event->moment, event->cell, what);
+    return Py_BuildValue("(LiO)", event->moment, event->cell, or_none(event->what));
 }
 
 static PyObject *Clock_events(Clock *self, void *Py_UNUSED(closure))

@@ -162,9 +162,21 @@ static inline void dealloc(PyObject *self)
     Py_TYPE(self)->tp_free(self);
 }
 
+/* What was never set is NULL, or None as Python has set it. */
+static inline int is_set(const PyObject *object)
+{
+    return object != NULL && object != Py_None;
+}
+
+/* Return what Python sees of it: a borrowed reference. */
+static inline PyObject *or_none(PyObject *object)
+{
+    return object == NULL ? Py_None : object;
+}
+
 static inline int is_asked(Clock *clock)
 {
-    return clock->layer != NULL && clock->layer != Py_None;
+    return is_set(clock->layer);
 }
 
 #endif

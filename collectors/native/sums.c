@@ -60,9 +60,8 @@ static Totals *totals_of(Sums *self, PyObject *key)
 /* Return what requests are told apart by; what was never set is None. */
 static PyObject *key_of(const Clock *clock, PyObject *status)
 {
-    PyObject *route = clock->route == NULL ? Py_None : clock->route;
-    PyObject *method = clock->auth_method == NULL ? Py_None : clock->auth_method;
-    return PyTuple_Pack(4, clock->method, route, status, method);
+    return PyTuple_Pack(4, clock->method, or_none(clock->route), status,
+                        or_none(clock->auth_method));
 }
 
 static int add_tally(void *to, long number, long long sum)

@@ -74,7 +74,7 @@ class Tracing:
         self._headers = frozenset(_key(field) for field in fields)
         self._slow_ns = None if slow is None else slow * 1e9
 
-    def begin(self, environ: dict[str, Any], clock: Clock) -> Head | None:
+    def begin(self, clock: Clock) -> Head | None:
         """Ask the sampler, and let the clock write down what may be wanted.
 
         Few callers name a span, so OpenTelemetry is not asked for it each time.
@@ -82,9 +82,9 @@ class Tracing:
         """
         clock.writes = self._slow_ns is not None
         here = contexts.get_current()
-        if not self._headers.isdisjoint(environ):
+        if not self._headers.isdisjoint(clock.environ):
             if not _is_valid(here):
-                here = propagate.extract(environ, here, _HEADERS)
+                here = propagate.extract(clock.environ, here, _HEADERS)
         elif not here and self._share is not None:
             if random() >= self._share:  # noqa: S311 - no secret
                 return None
@@ -156,7 +156,7 @@ def start() -> None:
 def begin(clock: Clock) -> Head | None:
     """Begin a request's trace; None where nothing is traced, or this is left out."""
     try:
-        return Process.tracing.begin(clock.environ, clock) if Process.tracing else None
+        return Process.tracing.begin(clock) if Process.tracing else None
     except Exception:
         fault(begin)
         return None

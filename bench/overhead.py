@@ -10,8 +10,7 @@ from typing import Final
 import click
 from rich.console import Console
 
-from keylag.commands.common import explained
-from keylag.state import CHECKOUT
+from keylag.commands.common import explained, out_folder_option
 from keylag_bench.process import Processes
 from keylag_bench.report import Progress, publish
 from keylag_bench.results import environment
@@ -92,13 +91,7 @@ def measure(plan: Plan, out: Path, console: Console) -> Kept:
 )
 @click.option("--seed", default=1, show_default=True, help="Of the order.")
 @click.option("--quick", is_flag=True, help="See that it works; proves nothing.")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=CHECKOUT / "out" / "bench",
-    show_default="out/bench",
-    help="Where overhead.json and overhead.csv are left.",
-)
+@out_folder_option("bench", "Where overhead.json and overhead.csv are left.")
 def command(  # noqa: PLR0913, PLR0917 - one for each option
     workloads: tuple[str, ...],
     arms: tuple[str, ...],

@@ -13,7 +13,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from keylag.state import CHECKOUT
+from keylag.commands.common import out_folder_option
 from keylag_bench.report import publish
 from keylag_bench.rows import Counted, Row, read
 from keylag_bench.schedule import Plan
@@ -138,13 +138,7 @@ def together(runs: Sequence[Run]) -> tuple[list[Row], Plan]:
     required=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=CHECKOUT / "out" / "bench",
-    show_default="out/bench",
-    help="Where overhead.json of all is left.",
-)
+@out_folder_option("bench", "Where overhead.json of all is left.")
 def command(folders: tuple[Path, ...], out: Path) -> None:
     """Take runs of bench/overhead.py together.
 

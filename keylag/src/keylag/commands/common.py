@@ -11,7 +11,7 @@ from keylag.digest import DigestError
 from keylag.launch import StackError
 from keylag.services import chosen
 from keylag.stack import Stack
-from keylag.state import default_stack_folder
+from keylag.state import CHECKOUT, default_stack_folder
 from keylag.tools import ToolError
 from keylag.trace.model import TraceError
 
@@ -48,6 +48,17 @@ def output_option(what: str = "What is printed.") -> Callable[[Function], Functi
         type=click.Choice(["table", "json"]),
         default="table",
         show_default=True,
+        help=what,
+    )
+
+
+def out_folder_option(name: str, what: str) -> Callable[[Function], Function]:
+    """Add `--out`, a folder for what is made; a folder of out/ unless given."""
+    return click.option(
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=CHECKOUT / "out" / name,
+        show_default=f"out/{name}",
         help=what,
     )
 

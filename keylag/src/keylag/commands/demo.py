@@ -8,10 +8,15 @@ import click
 from rich.console import Console
 
 from keylag import demo, sql_sides
-from keylag.commands.common import addresses, explained, output_option
+from keylag.commands.common import (
+    addresses,
+    explained,
+    out_folder_option,
+    output_option,
+)
 from keylag.report import render_terminal
 from keylag.stack import Stack
-from keylag.state import CHECKOUT, state_folder
+from keylag.state import state_folder
 from keylag.teardown import stop_stack
 from keylag.tools import Tools
 
@@ -22,12 +27,8 @@ from keylag.tools import Tools
     is_flag=True,
     help="Leave the stack up and print its addresses; `keylag down` stops it.",
 )
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=CHECKOUT / "out" / "demo",
-    show_default="out/demo",
-    help="Where breakdown.json, report.html and the samples are left.",
+@out_folder_option(
+    "demo", "Where breakdown.json, report.html and the samples are left."
 )
 @output_option("What is printed at the end.")
 def command(out: Path, form: str, *, keep: bool) -> None:

@@ -8,9 +8,10 @@ import pytest
 from keylag import phases
 from keylag.experiment import marks
 from keylag_dashboards.boards import experiment
+from keylag_exporters import revocations
 from keylag_exporters.slow_log.comment import COMMENT
 from keylag_exporters.slow_log.tables import TABLE_CLASSES
-from keylag_otel import model, sql_comment, statements
+from keylag_otel import model, revocation, sql_comment, statements
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
@@ -54,6 +55,20 @@ def test_both_sides_of_sql_sort_tables_alike() -> None:
 
     assert seen_inside == dict(TABLE_CLASSES)
     assert list(seen_inside) == [part for part, _ in TABLE_CLASSES]
+
+
+def test_both_sides_name_the_kinds_of_revocation_events_alike() -> None:
+    """What Keystone writes can be compared with what the table holds, kind by kind.
+
+    A domain scope is an attribute of an event inside Keystone, not a column.
+    """
+    seen_inside = [
+        (kind, attribute)
+        for attribute, kind in revocation.KINDS.items()
+        if attribute != "domain_scope_id"
+    ]
+
+    assert seen_inside == list(revocations.KINDS)
 
 
 def test_the_exporter_reads_the_comment_that_keystone_writes() -> None:

@@ -35,9 +35,8 @@ def tables(text):
     return found
 
 
-@pytest.fixture
-def served(mariadb, data):
-    """A schema `stats` with the sample's rows, and settings to read it."""
+def load(mariadb, data):
+    """Make a schema `stats` with the sample's rows, and an account to read it."""
     content = tables("\n" + (data / "proxysql-2.7.1.txt").read_text())
     mariadb.execute("DROP DATABASE IF EXISTS stats", "CREATE DATABASE stats")
     for short in TABLES:
@@ -53,6 +52,12 @@ def served(mariadb, data):
     mariadb.execute("GRANT SELECT ON stats.* TO reader@'127.0.0.1'")
     # The account of stats_credentials is in the right schema from the start.
     mariadb.execute("SET GLOBAL init_connect = 'USE stats'")
+
+
+@pytest.fixture
+def served(mariadb, data):
+    """Settings to read the sample's tables."""
+    load(mariadb, data)
     yield {"port": mariadb.port, "user": "reader"}
     mariadb.execute("SET GLOBAL init_connect = ''")
 

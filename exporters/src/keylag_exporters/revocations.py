@@ -27,15 +27,16 @@ if TYPE_CHECKING:
 KINDS = (
     ("audit_chain", "audit_chain_id"),
     ("audit_id", "audit_id"),
-    ("trust", "trust_id"),
     ("access_token", "access_token_id"),
     ("consumer", "consumer_id"),
+    ("trust", "trust_id"),
     ("role", "role_id"),
-    ("user", "user_id"),
     ("project", "project_id"),
+    ("user", "user_id"),
     ("domain", "domain_id"),
 )
-"""(kind, column): an event is of the first kind whose column it has."""
+"""(kind, column): an event is of the first kind whose column is set, the most telling
+first. keylag-otel counts the same events by the same kinds inside Keystone."""
 
 # (columns, since which release)
 INDEXES = (
@@ -48,12 +49,13 @@ INDEXES = (
     ("issued_before,user_id,project_id,audit_id", "2026.1"),
 )
 
-_CASE = " ".join(f"WHEN {column} IS NOT NULL THEN '{kind}'" for kind, column in KINDS)
+_WHENS = " ".join(f"WHEN {column} IS NOT NULL THEN '{kind}'" for kind, column in KINDS)
+KIND_OF_EVENT = f"CASE {_WHENS} ELSE 'other' END"
 LIVE = "revoked_at >= UTC_TIMESTAMP() - INTERVAL {keep:d} SECOND"
 EXPIRED = "revoked_at < UTC_TIMESTAMP() - INTERVAL {keep:d} SECOND"
 COUNT_LIVE = f"""
 SELECT kind, COUNT(*) FROM (
-  SELECT CASE {_CASE} ELSE 'other' END AS kind
+  SELECT {KIND_OF_EVENT} AS kind
     FROM revocation_event WHERE {LIVE} LIMIT {{limit:d}}) AS live GROUP BY kind
 """  # noqa: S608 -- constants alone
 COUNT_EXPIRED = f"""

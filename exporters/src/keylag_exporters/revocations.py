@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from keylag_exporters import mysql
 from keylag_exporters.families import Families
+from keylag_exporters.insert_counter import InsertCounter
 from keylag_exporters.model import Declared, Kind, Option
 
 if TYPE_CHECKING:
@@ -70,8 +71,7 @@ SELECT COUNT(*) FROM (
      AND audit_id IS NULL AND trust_id IS NULL LIMIT {limit:d}) AS fetched
 """
 OLDEST = """
-SELECT TIMESTAMPDIFF(SECOND, MIN(revoked_at), UTC_TIMESTAMP()), MAX(id)
-  FROM revocation_event
+SELECT TIMESTAMPDIFF(SECOND, MIN(revoked_at), UTC_TIMESTAMP()) FROM revocation_event
 """
 STATISTICS = """
 SELECT GROUP_CONCAT(column_name ORDER BY seq_in_index)
@@ -105,7 +105,7 @@ METRICS = (
     Declared(
         "keylag_revocations_inserted_total",
         "counter",
-        "Events ever inserted, by the largest id; its rate is the table's growth.",
+        "Events inserted since the exporter started; its rate is the table's growth.",
     ),
     Declared(
         "keylag_revocations_index_present",
@@ -139,6 +139,7 @@ class Revocations:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
+        self._inserted = InsertCounter()
         self._families: Families | None = None
         self._read_at = 0.0
 
@@ -161,6 +162,8 @@ class Revocations:
             cursor.execute("SET SESSION TRANSACTION READ ONLY")
             self._add_counts(families, cursor)
             self._add_prediction(families, cursor)
+            self._inserted.read(cursor, self._settings["limit"])
+            families.add("keylag_revocations_inserted_total", self._inserted.total)
             _add_age(families, cursor)
             _add_indexes(families, cursor)
         return families
@@ -214,12 +217,11 @@ def _one(cursor: Cursor, query: str) -> int:
 
 
 def _add_age(families: Families, cursor: Cursor) -> None:
-    """Add the age of the oldest event, and the growth."""
+    """Add the age of the oldest event."""
     cursor.execute(OLDEST)
-    age, last = cursor.fetchone() or (None, None)
+    (age,) = cursor.fetchone() or (None,)
     if age is not None:
         families.add("keylag_revocations_oldest_event_age_seconds", float(age))
-    families.add("keylag_revocations_inserted_total", float(last or 0))
 
 
 def _add_indexes(families: Families, cursor: Cursor) -> None:

@@ -6,10 +6,9 @@
 #ifndef KEYLAG_CLOCK_H
 #define KEYLAG_CLOCK_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
 #include <time.h>
 
+#include "compat.h"
 #include "faults.h"
 
 #define CELLS 256   /* operation << 4 | phase, both below 16 */

@@ -2,8 +2,7 @@
 #ifndef KEYLAG_FAULTS_H
 #define KEYLAG_FAULTS_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "compat.h"
 
 /* What is done seldom is kept apart, so that what is done always lies together: a
  * request runs all of Python between two of our calls, and finds each line of this

@@ -2,8 +2,7 @@
 #ifndef KEYLAG_MODULE_H
 #define KEYLAG_MODULE_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "compat.h"
 
 #pragma GCC visibility push(hidden)
 

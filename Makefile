@@ -6,7 +6,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests demo test test-collectors test-oldest \
-  test-exporters test-keylag test-stack test-matrix test-keystone bench lint up down clean
+  test-exporters test-keylag test-stack test-matrix test-keystone mutation bench lint \
+  up down clean
 
 STATE := $(abspath $(or $(KEYLAG_STATE),.keylag))
 KEYLAG := .venv/bin/keylag
@@ -79,6 +80,9 @@ test-matrix: setup-tests ## Run what is too long for test: each release, each se
 test-keystone: setup-tests ## Run Keystone's own tests with and without Keylag (MODULES=..., or all)
 	@$(SCRATCH) && .venv/bin/python -m keylag.tools.keystone_own $(MODULES)
 
+mutation: setup-tests ## Score tests by the mutants that they kill (MODULES=...)
+	@$(SCRATCH) && .venv/bin/python -m keylag.tools.mutation $(MODULES)
+
 up: setup ## Start a stack and print its addresses
 	@$(KEYLAG) up
 
@@ -88,6 +92,6 @@ down: ## Stop the stack
 clean: ## Stop everything and delete all that was made
 	@if [[ -x $(KEYLAG) ]]; then $(KEYLAG) down --all; fi
 # Only what is ours: $$KEYLAG_STATE may be a folder that holds other things too.
-	@cd "$(STATE)" 2>/dev/null && rm -rf tools stack demo bench bench.lock prepared tmp || true
+	@cd "$(STATE)" 2>/dev/null && rm -rf tools stack demo bench bench.lock mutation prepared tmp || true
 	@rmdir "$(STATE)" 2>/dev/null || true
 	@rm -rf .venv .venv.new

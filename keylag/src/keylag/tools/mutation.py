@@ -1,0 +1,229 @@
+"""Measure how many mutants the tests kill, with mutmut, on a copy of the checkout.
+
+``python -m keylag.tools.mutation [MODULE...]``, a module being a part of its path;
+without one, all of `PROJECTS`.  mutmut changes one expression of a function at a time
+and runs the tests that call the function; the mutant is killed if one of them fails.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from keylag.state import CHECKOUT, state_folder
+from keylag.tools.base import Tool, ToolError, tail
+from keylag.tools.matrix import environment, say
+from keylag.tools.venvs import fill
+
+LEAST = 0.85
+"""The share of its mutants that the tests of a module have to kill."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """Modules of a folder of the checkout, and the fast tests that cover them."""
+
+    source: str
+    """The folder whose modules may be mutated."""
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+PROJECTS: Mapping[str, Project] = {
+    "collectors": Project(
+        source="src",
+        modules=(
+            "src/keylag_otel/seam.py",
+            "src/keylag_otel/instrumentor.py",
+            "src/keylag_otel/seams/dogpile.py",
+            "src/keylag_otel/seams/keystone.py",
+            "src/keylag_otel/seams/sqlalchemy.py",
+        ),
+        tests=(
+            "tests/test_seam.py",
+            "tests/test_instrumentor.py",
+            "tests/test_cache_layers.py",
+            "tests/test_statements.py",
+        ),
+    ),
+    "exporters": Project(
+        source="src",
+        modules=(
+            "src/keylag_exporters/slow_log/follow.py",
+            "src/keylag_exporters/slow_log/fingerprint.py",
+        ),
+        tests=("tests/test_follow.py", "tests/test_fingerprint.py"),
+    ),
+    "bench": Project(
+        source="keylag_bench",
+        modules=("keylag_bench/intervals.py", "keylag_bench/verdicts.py"),
+        tests=("tests/test_intervals.py", "tests/test_results.py"),
+    ),
+    "keylag": Project(
+        source="src",
+        modules=(
+            "src/keylag/experiment/sequence.py",
+            "src/keylag/experiment/verdicts.py",
+        ),
+        tests=(
+            "tests/test_experiment_statistics.py",
+            "tests/test_experiment_verdicts.py",
+        ),
+    ),
+}
+
+CONFIGURATION = r"""
+[mutmut]
+source_paths={source}
+only_mutate=
+    {modules}
+pytest_add_cli_args_test_selection=
+    {tests}
+# The words of a log are nobody's interface.
+do_not_mutate_patterns=LOG\.
+process_isolation=forkserver
+timeout_multiplier=5
+use_git_change_detection=false
+
+[tool:pytest]
+markers =
+    matrix
+    newest
+    slow
+    stack
+"""
+
+LOCK = "locks/mutation.txt"
+TOOL = Tool(
+    name="mutation-tests",
+    purpose="mutmut, and what the mutated modules and their tests import",
+    inputs=(LOCK,),
+    program="bin/mutmut",
+    make=lambda build: fill(build, build.folder, LOCK),
+    advice="The packages come from the index that pip and uv are configured to use.",
+    command="make mutation",
+)
+
+COLUMNS = ("mutants", "killed", "survived", "timeout", "score")
+_RESULT = re.compile(r"^ *([\w.]+)\.x[_ǁ]\w*: (.+)$", re.MULTILINE)
+
+Outcomes = Counter[str]
+"""How many mutants of a module came to each outcome."""
+
+
+def chosen(words: Sequence[str]) -> dict[str, Project]:
+    """Return the projects with those modules whose path contains one of the words."""
+    found = {}
+    for folder, project in PROJECTS.items():
+        modules = tuple(
+            module
+            for module in project.modules
+            if not words or any(word in f"{folder}/{module}" for word in words)
+        )
+        if modules:
+            found[folder] = replace(project, modules=modules)
+    return found
+
+
+def outcomes(results: str) -> dict[str, Outcomes]:
+    """Return the outcomes by dotted module, of what `mutmut results` prints."""
+    found: dict[str, Outcomes] = {}
+    for module, outcome in _RESULT.findall(results):
+        found.setdefault(module, Counter())[outcome] += 1
+    return found
+
+
+def dotted(module: str) -> str:
+    """Return the name that a module is imported by."""
+    return module.removeprefix("src/").removesuffix(".py").replace("/", ".")
+
+
+def noticed(found: Outcomes) -> int:
+    """Return how many tests noticed; a mutant that never ends is noticed too."""
+    return found["killed"] + found["timeout"]
+
+
+def score(found: Outcomes) -> float:
+    """Return the share that tests noticed; what no test calls has survived."""
+    return noticed(found) / found.total()
+
+
+def row(module: str, found: Outcomes) -> str:
+    """Return a line of the table."""
+    survived = found.total() - noticed(found)
+    counts = (found.total(), found["killed"], survived, found["timeout"])
+    cells = (*map(str, counts), f"{score(found):.1%}")
+    return f"{module:52}" + "".join(f"{cell:>10}" for cell in cells)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A copy of the checkout's projects, which mutmut fills with mutants."""
+
+    folder: Path
+    python: Path
+
+    def fill(self) -> None:
+        """Copy the projects, with what was compiled into them."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        ignored = shutil.ignore_patterns("__pycache__", ".*_cache")
+        for name in PROJECTS:
+            shutil.copytree(CHECKOUT / name, self.folder / name, ignore=ignored)
+
+    def run(self, name: str, project: Project) -> dict[str, Outcomes]:
+        """Try every mutant of a project; return what became of them."""
+        configuration = CONFIGURATION.format(
+            source=project.source,
+            modules="\n    ".join(project.modules),
+            tests="\n    ".join(project.tests),
+        )
+        (self.folder / name / "setup.cfg").write_text(configuration)
+        jobs = len(os.sched_getaffinity(0))
+        self._mutmut(name, "run", "--max-children", str(jobs))
+        return outcomes(self._mutmut(name, "results", "--all", "true"))
+
+    def _mutmut(self, name: str, *words: str) -> str:
+        log = self.folder / f"{name}-{words[0]}.log"
+        sources = (str(self.folder / one / "src") for one in PROJECTS)
+        with log.open("w", encoding="utf-8") as file:
+            code = subprocess.run(
+                [self.python, "-m", "mutmut", *words],
+                cwd=self.folder / name,
+                env={**os.environ, "PYTHONPATH": ":".join(sources)},
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                check=False,
+            ).returncode
+        if code != 0:
+            message = f"mutmut {words[0]} failed in {name}:\n{tail(log)}"
+            raise ToolError(message)
+        return log.read_text("utf-8")
+
+
+def main(words: Sequence[str]) -> int:
+    """Print the score of each module; return how many are below the least."""
+    started = time.monotonic()
+    workspace = Workspace(state_folder() / "mutation", environment(TOOL))
+    workspace.fill()
+    say(f"{'module':52}" + "".join(f"{name:>10}" for name in COLUMNS))
+    low = 0
+    for name, project in chosen(words).items():
+        found = workspace.run(name, project)
+        for module in project.modules:
+            say(row(f"{name}/{module}", found[dotted(module)]))
+            low += score(found[dotted(module)]) < LEAST
+    say(f"{low} below {LEAST:.0%}, in {time.monotonic() - started:.0f} s")
+    return low
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except ToolError as error:
+        sys.exit(str(error))

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -13,12 +14,14 @@ from keylag_dashboards import rules
 from keylag_dashboards.alerts import ALERTS
 from keylag_dashboards.metrics import declared
 from keylag_dashboards.promql import expand, metric_names
+from keylag_dashboards.telemetry_alerts import KEYSTONE_METRICS
 
 HERE = Path(__file__).parent
 RULES = generator.FOLDER / "rules" / "keylag.yml"
-RUNBOOK = HERE.parents[1] / rules.RUNBOOK
+RUNBOOK = HERE.parents[1] / "docs" / "runbook.md"
 NAMES = {alert.name for alert in ALERTS}
-SECTION = re.compile(r"^## (\w+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+SECTION = re.compile(r"^## (Keylag\w+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -39,9 +42,10 @@ def test_the_rules_are_what_prometheus_takes() -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_alerts_fire_when_they_should_and_only_then() -> None:
-    """Series in, alerts out, down to the words."""
-    tried = promtool("test", "rules", "alerts.yml")
+@pytest.mark.parametrize("cases", ["alerts.yml", "worst_case.yml"])
+def test_alerts_fire_when_they_should_and_only_then(cases) -> None:
+    """Series in, alerts out: down to the words, and without any sample."""
+    tried = promtool("test", "rules", cases)
 
     assert tried.returncode == 0, tried.stdout + tried.stderr
 
@@ -59,8 +63,9 @@ def test_rules_ask_for_declared_metrics() -> None:
     made = [
         rule["expr"] for group in rules.document()["groups"] for rule in group["rules"]
     ]
-    known = declared() | {one.name for one in rules.recorded()}
+    known = declared() | {one.name for one in rules.recorded()} | {"up"}
 
+    assert set(KEYSTONE_METRICS) <= declared()
     assert {name for query in made for name in metric_names(expand(query))} <= known
 
 
@@ -72,3 +77,50 @@ def test_every_alert_has_its_page_in_the_runbook() -> None:
     for text in sections.values():
         assert "**Look at**" in text
         assert "**Change**" in text
+
+
+def runbook_urls() -> dict[str, str]:
+    """Return where each generated alert links to."""
+    groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    return {
+        rule["alert"]: rule["annotations"]["runbook_url"]
+        for group in groups
+        for rule in group["rules"]
+        if "alert" in rule
+    }
+
+
+def test_every_runbook_url_is_absolute_and_ends_at_a_heading() -> None:
+    """A notification has no folder that a relative link could begin in."""
+    headings = HEADING.findall(RUNBOOK.read_text(encoding="utf-8"))
+    anchors = {heading.lower().replace(" ", "-") for heading in headings}
+    urls = {name: urlsplit(url) for name, url in runbook_urls().items()}
+
+    assert set(urls) == NAMES
+    assert {url.fragment for url in urls.values()} <= anchors
+    assert len({url.fragment for url in urls.values()}) == len(NAMES)
+    for url in urls.values():
+        assert url.scheme == "https"
+        assert url.netloc
+        assert url.path.endswith("/docs/runbook.md")
+
+
+def test_the_runbook_can_be_published_elsewhere(tmp_path) -> None:
+    """The option sets the address of every alert, and nothing in the checkout."""
+    url = "https://wiki.example.org/keylag"
+    generator.main(["--runbook-url", url, "--output", str(tmp_path)])
+
+    made = (tmp_path / "rules" / "keylag.yml").read_text(encoding="utf-8")
+    assert made.count(f"runbook_url: {url}#keylag") == len(NAMES)
+    assert made.count("runbook_url") == len(NAMES)
+    assert RULES.read_text(encoding="utf-8").count(url) == 0
+
+
+def test_a_relative_runbook_url_is_refused(tmp_path, capsys) -> None:
+    """The message says what an address has to begin with."""
+    chosen = ["--runbook-url", "docs/runbook.md", "--output", str(tmp_path)]
+    with pytest.raises(SystemExit):
+        generator.main(chosen)
+
+    assert "begin with https:// and a host" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

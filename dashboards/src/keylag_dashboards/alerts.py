@@ -1,15 +1,22 @@
 """The alerts: each has a heading in docs/runbook.md and a test of its own."""
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from keylag_dashboards.config import OBJECTIVE_SECONDS, OBJECTIVE_SHARE
+from keylag_dashboards.model import Alert, Severity
+from keylag_dashboards.telemetry_alerts import TELEMETRY_ALERTS
 
 ALLOWED: Final = round(1 - OBJECTIVE_SHARE, 6)
 """The share of calls that may be late: the objective's budget."""
 STALL_SECONDS: Final = 0.02
 """A round trip to a cache that takes longer on average is a stall."""
 HIT_RATIO: Final = 0.5
+CACHE_ERROR_WINDOW: Final = "10m"
+"""Longer than oslo.cache's `memcache_dead_retry` of 5 minutes.
+
+A dead server adds one error per retry.  Window and wait are equal, so a single error
+never fires the alert, and repeated ones do not reset it.
+"""
 POOL_WAITS: Final = 0.05
 """Check-outs that may have to wait for a connection."""
 HASHING: Final = 0.5
@@ -17,22 +24,7 @@ HASHING: Final = 0.5
 CHECK_SECONDS: Final = 0.05
 """What the revocation events may add to each check."""
 
-Severity = Literal["page", "ticket"]
-"""Whether somebody is woken, or it can wait for the morning."""
-
 _NOT_IN_TIME: Final = "keylag:token_calls_not_in_time:ratio_rate"
-
-
-@dataclass(frozen=True)
-class Alert:
-    """One alert: what fires it, for how long, and what it tells."""
-
-    name: str
-    severity: Severity
-    wait: str
-    query: str
-    summary: str
-    description: str
 
 
 def _burns(times: float, long: str, short: str) -> str:
@@ -59,6 +51,17 @@ def _burn_alert(
     )
 
 
+_MISS: Final = 'keystone_cache_result="miss"'
+
+
+def _look_ups(matchers: str = "") -> str:
+    """Return the rate of memoized calls, of the workers that have a cache."""
+    return f"""sum by (job) (
+        rate(keystone_cache_memoized_calls_total{{{matchers}}}[5m])
+        unless on (job, instance) keystone_configuration_info{{
+            keystone_cache_backend=~"dogpile.cache.null|disabled"}})"""
+
+
 ALERTS: Final[tuple[Alert, ...]] = (
     _burn_alert("KeylagTokenLatencyBurnsFast", "page", 14.4, "1h", "5m"),
     _burn_alert("KeylagTokenLatencyBurnsSlowly", "ticket", 6.0, "6h", "30m"),
@@ -68,7 +71,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "5m",
         f"""sum by (job) (rate(keystone_request_phase_time_seconds_total{{
                 keystone_phase="cache"}}[5m]))
-            / sum by (job) (rate(keystone_request_cache_calls_total[5m]))
+            / (sum by (job) (rate(keystone_request_cache_calls_total[5m])) > 0)
             > {STALL_SECONDS}""",
         "The cache backend of {{ $labels.job }} stalls.",
         "A round trip takes {{ $value | humanizeDuration }} on average.",
@@ -76,8 +79,9 @@ ALERTS: Final[tuple[Alert, ...]] = (
     Alert(
         "KeylagCacheErrors",
         "page",
-        "5m",
-        """sum by (job, error_type) (rate(keystone_cache_errors_total[5m])) > 0""",
+        CACHE_ERROR_WINDOW,
+        f"""sum by (job, error_type) (
+            rate(keystone_cache_errors_total[{CACHE_ERROR_WINDOW}])) > 0""",
         "The cache backend of {{ $labels.job }} fails: {{ $labels.error_type }}.",
         '{{ $value | printf "%.2f" }} calls to it fail each second.',
     ),
@@ -85,11 +89,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "KeylagCacheHitRatioCollapsed",
         "ticket",
         "15m",
-        f"""(sum by (job) (rate(keystone_cache_memoized_calls_total{{
-                keystone_cache_result="hit"}}[5m]))
-            / sum by (job) (rate(keystone_cache_memoized_calls_total[5m])))
-            < {HIT_RATIO} unless on (job) keystone_configuration_info{{
-                keystone_cache_backend=~"dogpile.cache.null|disabled"}}""",
+        f"1 - {_look_ups(_MISS)} / {_look_ups()} < {HIT_RATIO}",
         "The cache of {{ $labels.job }} hardly helps.",
         "Only {{ $value | humanizePercentage }} of the look-ups find something.",
     ),
@@ -97,8 +97,9 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "KeylagRevocationGrowth",
         "ticket",
         "15m",
-        f"""max by (instance) (keylag_revocations_predicted_check_seconds{{
-            token_age="whole"}}) > {CHECK_SECONDS}""",
+        f"""max by (instance) (last_over_time(
+            keylag_revocations_predicted_check_seconds{{token_age="whole"}}[15m]))
+            > {CHECK_SECONDS}""",
         "Revocation events slow down every token check.",
         "They add {{ $value | humanizeDuration }} to each check of a token.",
     ),
@@ -132,23 +133,5 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "Password hashing keeps the workers of {{ $labels.job }} busy.",
         "{{ $value | humanizePercentage }} of all workers' time is hashing.",
     ),
-    Alert(
-        "KeylagKeystoneSilent",
-        "ticket",
-        "5m",
-        """group by (job) (keystone_configuration_info offset 15m)
-            unless on (job) group by (job) (keystone_configuration_info)""",
-        "Keystone {{ $labels.job }} sends no metrics any more.",
-        "Its workers sent metrics 15 minutes ago and send none now.",
-    ),
-    Alert(
-        "KeylagExporterBlind",
-        "ticket",
-        "5m",
-        """keylag_exporter_source_success == 0
-            or keylag_exporter_source_success offset 15m
-            unless on (job, instance, source) keylag_exporter_source_success == 1""",
-        "The exporter {{ $labels.instance }} does not see {{ $labels.source }}.",
-        "Panels and alerts on {{ $labels.source }} show nothing new.",
-    ),
+    *TELEMETRY_ALERTS,
 )

@@ -13,6 +13,12 @@ IMPORT_INPUT: Final = "DS_PROMETHEUS"
 OLDEST_GRAFANA: Final = "10.1.0"
 """The Grafana whose schema the dashboards have; newer ones migrate it by themselves."""
 
+RUNBOOK_URL: Final = "https://git.example.org/keylag/docs/runbook.md"
+"""Address of docs/runbook.md in alerts: a placeholder, like all of example.org.
+
+`python -m keylag_dashboards --runbook-url` generates the rules with another.
+"""
+
 ROUTE: Final = "/v3/auth/tokens"
 OBJECTIVE_SECONDS: Final = 1
 """A token call that takes longer than this is slow; a bucket's bound."""

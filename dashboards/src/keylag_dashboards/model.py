@@ -1,10 +1,15 @@
-"""What a dashboard is made of; `render` makes Grafana's JSON of it."""
+"""What dashboards and alerts consist of.
+
+`render` turns a dashboard into Grafana's JSON, `rules` an alert into Prometheus' YAML.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["lines", "stacked", "share", "heatmap", "stat", "table"]
+Severity = Literal["page", "ticket"]
+"""Whether somebody is woken, or it can wait for the morning."""
 
 
 @dataclass(frozen=True)
@@ -78,3 +83,15 @@ class Board:
             for panel in row.panels
             for legend in filter(panel.may_be_empty, panel.queries)
         }
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One alert: what fires it, for how long, and what it tells."""
+
+    name: str
+    severity: Severity
+    wait: str
+    query: str
+    summary: str
+    description: str

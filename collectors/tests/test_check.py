@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from keylag_otel import __main__ as command
-from keylag_otel import check
+from keylag_otel import check, runtime
+from keylag_otel.package import TESTED_PYTHONS
+from keylag_otel.runtime import Runtime
 from keylag_otel.seam import Seam
 from keylag_otel.wrappers import timed
 
@@ -149,6 +151,43 @@ def test_it_says_which_half_watches(monkeypatch, compiled, said) -> None:
 
     (line,) = check._cost_advice()
     assert said in line
+
+
+def test_it_says_which_python_runs_and_whether_it_is_tested(capsys) -> None:
+    command.main(["check"])
+    text = capsys.readouterr().out
+    command.main(["check", "--output", "json"])
+    report = json.loads(capsys.readouterr().out)["python"]
+
+    version = "{}.{}.{}".format(*sys.version_info)
+    assert report["version"] == version
+    assert report["tested"] == (version.rpartition(".")[0] in TESTED_PYTHONS)
+    assert text.startswith(f"Python {version} (")
+
+
+@pytest.mark.parametrize(
+    ("python", "said"),
+    [
+        (Runtime("3.14.1", tested=True, free_threaded=False, gil=True), ""),
+        (
+            Runtime("3.8.1", tested=False, free_threaded=False, gil=True),
+            "none of those",
+        ),
+        (
+            Runtime("3.14.1", tested=True, free_threaded=True, gil=True),
+            "GIL is on again",
+        ),
+        (Runtime("3.14.1", tested=True, free_threaded=True, gil=False), "may crash"),
+    ],
+    ids=["tested", "not tested", "free-threaded with GIL", "free-threaded"],
+)
+def test_it_says_what_to_know_about_a_python_that_is_not_supported(
+    python, said
+) -> None:
+    lines = list(runtime.advice(python))
+
+    assert len(lines) == bool(said)
+    assert said in "\n".join(lines)
 
 
 def test_the_python_half_is_chosen_by_a_variable() -> None:

@@ -49,7 +49,7 @@ def _text(report: Report) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield f"Python {sys.version.split()[0]}, {sys.executable}"
+    yield f"Python {report.python}, {sys.executable}"
     yield from (f"  {name} {v or '-'}" for name, v in report.versions.items())
     yield "Variables"
     yield from (f"  {name}={v}" for name, v in report.environment.items())

@@ -18,7 +18,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from keylag_otel import provider
+from keylag_otel import provider, runtime
 from keylag_otel.clock import COMPILED
 from keylag_otel.package import TRIED, untried_keystone
 from keylag_otel.seam import Binding, Seam
@@ -57,6 +57,7 @@ class Finding:
 class Report:
     """Everything that was found."""
 
+    python: runtime.Runtime
     seams: list[Finding]
     versions: dict[str, str | None]
     environment: dict[str, str]
@@ -75,11 +76,14 @@ class Report:
 def check(seams: Iterable[Seam], environ: Mapping[str, str] = os.environ) -> Report:
     """Look at everything."""
     findings = look_at(seams)
+    python = runtime.running()
     return Report(
+        python=python,
         seams=findings,
         versions={name: installed(name) for name in DISTRIBUTIONS},
         environment=settings(environ),
         advice=[
+            *runtime.advice(python),
             *_seam_advice(findings),
             *_cost_advice(),
             *_export_advice(environ),

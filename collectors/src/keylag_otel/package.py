@@ -1,4 +1,4 @@
-"""Which releases of Keystone and keystonemiddleware this package knows."""
+"""Which Pythons, and releases of Keystone and keystonemiddleware, are known."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ _instruments_auth_token = ("keystonemiddleware >= 0a0",)
 
 #: The major versions that the tests are run against, from 2023.1 on.
 TRIED = range(23, 31)
+
+#: The Pythons that the tests are run on, by `make test-pythons`.
+TESTED_PYTHONS = ("3.9", "3.11", "3.13", "3.14")
 
 
 def untried_keystone() -> str | None:

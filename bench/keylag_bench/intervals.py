@@ -3,40 +3,47 @@
 The estimate is a ratio of means: all of an arm's seconds by all of the base's, so
 that work which comes in lumps, an export or a garbage collection, counts in full.
 
-Its interval is that of a bootstrap which draws restarts with replacement, each with
-all its blocks.  To draw the blocks too would count what differs between them twice
-(A. C. Davison and D. V. Hinkley, "Bootstrap Methods and their Application", 1997, 3.8;
-S. Ren and others, "Nonparametric bootstrapping for hierarchical data", Journal of
-Applied Statistics 37, 2010).  Its ends are not those quantiles of the resamples that
-leave out 5 %, which are too narrow where restarts are few, but lie as far out as
-Student's t puts them (T. Hesterberg, "What teachers should know about the bootstrap",
-The American Statistician 69, 2015: the expanded percentile interval).  With less than
-six restarts they are too narrow all the same.
+Its interval goes Student's t times the bootstrap's standard error each way.  The
+bootstrap draws restarts with replacement, each with all its blocks: to draw the blocks
+too would count what differs between them twice (A. C. Davison and D. V. Hinkley,
+"Bootstrap Methods and their Application", 1997, 3.8; S. Ren and others, "Nonparametric
+bootstrapping for hierarchical data", Journal of Applied Statistics 37, 2010).  Its
+standard error is too small by the square root of (n - 1) / n, which is made up for
+(T. Hesterberg, "What teachers should know about the bootstrap", The American
+Statistician 69, 2015: narrowness bias, and the t interval with bootstrap standard
+error).  It takes two restarts at least; the fewer there are, the more rests on the
+differences between them being close to normal.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
-from random import Random
-from statistics import NormalDist, fmean
+from math import inf, isfinite, sqrt
+from typing import Any
+
+import numpy as np
+from scipy import stats
 
 from keylag_bench.rows import Row
 from keylag_bench.tables import BASE, CONTROL
 
 RESAMPLES = 2000
 LEVEL = 0.95
+FEWEST_RESTARTS = 2
+"""With fewer there is nothing to tell what the next restart would bring."""
 
 Block = Mapping[str, float]
 """Seconds by arm."""
 Restarts = Sequence[Sequence[Block]]
 """The blocks of each restart."""
-Statistic = Callable[[Block], float]
-"""Computed from the seconds of many blocks, added up."""
+Totals = Mapping[str, Any]
+"""Seconds by arm, of many blocks: numbers, or arrays with an element a resample."""
+Statistic = Callable[[Totals], Any]
+"""Computed from totals; an array from arrays."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and its 95 % interval; `low` and `high` may be infinite."""
+    """An estimate and its 95 % interval; the ends are infinite if there is none."""
 
     low: float
     mid: float
@@ -51,9 +58,16 @@ class Interval:
         """Tell whether a value lies in it."""
         return self.low <= value <= self.high
 
-    def as_list(self) -> list[float]:
-        """Return [low, mid, high]."""
-        return [self.low, self.mid, self.high]
+    def as_list(self) -> list[float | None]:
+        """Return [low, mid, high] for JSON, which has null for what is infinite."""
+        known = (self.low, self.mid, self.high)
+        return [value if isfinite(value) else None for value in known]
+
+    def as_text(self) -> str:
+        """Return it as a reader sees it."""
+        if not isfinite(self.width):
+            return f"{self.mid:.3f} (no interval)"
+        return f"{self.mid:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
 def blocks_of(
@@ -80,62 +94,64 @@ def total(restarts: Restarts) -> dict[str, float]:
     return sums
 
 
-def resampled(
-    restarts: Restarts, seed: int, number: int = RESAMPLES
-) -> list[dict[str, float]]:
-    """Return the totals of resamples of whole restarts."""
-    choice = Random(seed)
-    sums = [total([blocks]) for blocks in restarts]
-    return [total([choice.choices(sums, k=len(sums))]) for _ in range(number)]
-
-
 def interval(
-    statistic: Statistic, restarts: Restarts, resamples: Sequence[Block]
+    statistic: Statistic, restarts: Restarts, seed: int, resamples: int = RESAMPLES
 ) -> Interval:
-    """Return a statistic of all blocks, and the interval that its resamples give."""
-    values = sorted(map(statistic, resamples))
-    tail = round(len(values) * _left_out(len(restarts)))
-    return Interval(values[tail], statistic(total(restarts)), values[-1 - tail])
+    """Return a statistic of all blocks, and where it lies."""
+    mid = float(statistic(total(restarts)))
+    half = inf
+    if len(restarts) >= FEWEST_RESTARTS:
+        error = standard_error(statistic, restarts, seed, resamples)
+        half = error * _students_t(len(restarts) - 1)
+    if not isfinite(half):
+        return Interval(-inf, mid, inf)
+    return Interval(mid - half, mid, mid + half)
 
 
-def _left_out(restarts: int) -> float:
-    """Return how much of the resamples lies outside of either end of an interval."""
-    if restarts == 1:
-        return 0.0
-    freedom = restarts - 1
-    ends = _students_t((1 + LEVEL) / 2, freedom) * sqrt(restarts / freedom)
-    return NormalDist().cdf(-ends)
+def standard_error(
+    statistic: Statistic, restarts: Restarts, seed: int, resamples: int = RESAMPLES
+) -> float:
+    """Return a statistic's standard error; NaN if it is infinite in some resample."""
+    sums = [total([blocks]) for blocks in restarts]
+    arms = list(sums[0])
+
+    def of_resamples(*drawn: Any, axis: int) -> Any:
+        totals = (seconds.sum(axis=axis) for seconds in drawn)
+        return statistic(dict(zip(arms, totals, strict=True)))
+
+    with np.errstate(invalid="ignore"):
+        found = stats.bootstrap(
+            [[seconds[arm] for seconds in sums] for arm in arms],
+            of_resamples,
+            paired=True,
+            vectorized=True,
+            n_resamples=resamples,
+            method="percentile",
+            rng=seed,
+        )
+    return float(found.standard_error) * sqrt(len(restarts) / (len(restarts) - 1))
 
 
-def _students_t(probability: float, freedom: int) -> float:
-    """Return a quantile of Student's t, by its expansion in 1 / `freedom`.
-
-    Right to a hundredth from five degrees of freedom on (Abramowitz and Stegun,
-    26.7.5).
-    """
-    z = NormalDist().inv_cdf(probability)
-    terms = (
-        z,
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-    )
-    return sum(term / float(freedom) ** power for power, term in enumerate(terms))
+def _students_t(freedom: int) -> float:
+    return float(stats.t.ppf((1 + LEVEL) / 2, freedom))
 
 
-def _base(seconds: Block) -> float:
+def _base(seconds: Totals) -> Any:
     """Return bare Keystone's seconds, the mean of both where it ran twice."""
-    return fmean(seconds[arm] for arm in (BASE, CONTROL) if arm in seconds)
+    both = [seconds[arm] for arm in (BASE, CONTROL) if arm in seconds]
+    return sum(both) / len(both)
 
 
-def ratio_of(arm: str) -> Statistic:
-    """Return the statistic: this arm's seconds by bare Keystone's.
+def ratio_of(arm: str, other: str | None = None) -> Statistic:
+    """Return the statistic: this arm's seconds by another's, else bare Keystone's.
 
     The control is compared with the other bare Keystone alone.
     """
-    if arm in {BASE, CONTROL}:
-        return lambda seconds: seconds[arm] / seconds[BASE]
-    return lambda seconds: seconds[arm] / _base(seconds)
+    if other is None and arm in {BASE, CONTROL}:
+        other = BASE
+    if other is None:
+        return lambda seconds: seconds[arm] / _base(seconds)
+    return lambda seconds: seconds[arm] / seconds[other]
 
 
 def share_of(arm: str, other: str) -> Statistic:
@@ -144,9 +160,10 @@ def share_of(arm: str, other: str) -> Statistic:
     Infinite where the other one adds nothing.
     """
 
-    def share(seconds: Block) -> float:
+    def share(seconds: Totals) -> Any:
         base = _base(seconds)
-        added = seconds[other] - base
-        return (seconds[arm] - base) / added if added > 0 else float("inf")
+        added = np.asarray(seconds[other] - base, dtype=float)
+        known = added > 0
+        return np.where(known, (seconds[arm] - base) / np.where(known, added, 1), inf)
 
     return share

@@ -12,7 +12,7 @@ from keylag.launch import StackError
 from keylag.tools.base import tail
 from keylag_bench.rows import Sample
 from keylag_bench.servers import Servers
-from keylag_bench.tables import ARMS, CACHES, COMMON, EXPORT_SECONDS
+from keylag_bench.tables import ARMS, CACHES, COMMON
 
 WORKER = Path(__file__).parents[1] / "inside" / "worker.py"
 PATIENCE_SECONDS = 120.0
@@ -88,16 +88,15 @@ class Processes:
         """Start a process per arm, side by side, on empty caches."""
         self._servers.forget()
         for arm in arms:
-            self._workers[arm] = self._start_one(cache, arm, len(arms), hash_seed)
+            self._workers[arm] = self._start_one(cache, arm, hash_seed)
         for worker in self._workers.values():
             worker.answer()
 
-    def _start_one(self, cache: str, name: str, arms: int, hash_seed: int) -> Worker:
+    def _start_one(self, cache: str, name: str, hash_seed: int) -> Worker:
         arm = ARMS[name]
         options = {**COMMON, **CACHES[cache], **arm.environment}
-        export_ms = EXPORT_SECONDS * 1000 * arms
         environment = {
-            **self._servers.environment(name, options, export_ms),
+            **self._servers.environment(name, options),
             "KEYLAG_BENCH_PASSWORD": self._servers.password,
             "PYTHONHASHSEED": str(hash_seed),
         }

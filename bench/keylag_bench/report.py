@@ -1,14 +1,15 @@
 """What a reader sees: progress, the table, the verdicts."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from keylag_bench.intervals import Interval
+from keylag_bench.markdown import as_markdown
 from keylag_bench.results import Measured, Result, analyse, save
 from keylag_bench.rows import Counted, Row
 from keylag_bench.schedule import Plan
@@ -17,6 +18,8 @@ from keylag_bench.verdicts import doubts, verdicts
 
 COLUMNS = ("", "CPU ms", "CPU of bare", "wall of bare", "spans", "cache")
 MINUTE = 60
+WIDE = 100
+"""Columns that every table fits into."""
 
 
 class Progress:
@@ -54,14 +57,20 @@ def publish(  # noqa: PLR0913, PLR0917 - what a run is
     out.mkdir(parents=True, exist_ok=True)
     path = out / "overhead.json"
     save(path, result, plan, {**facts, "verdicts": judged, "doubts": doubts(result)})
+    page = out / "overhead.md"
+    page.write_text(as_markdown(result), encoding="utf-8")
     render(result, console)
-    console.print(f"\n{path}", highlight=False, soft_wrap=True)
+    console.print(f"\n{path}\n{page}", highlight=False, soft_wrap=True)
 
 
 def render(result: Result, console: Console) -> None:
     """Print a table a workload, the verdicts, and any doubts."""
     for workload, arms in result.items():
-        console.print(_table(workload, arms))
+        # Intervals of few restarts are wide; the terminal may break their lines.
+        console.print(_table(workload, arms), width=max(console.width, WIDE))
+        for arm, measured in arms.items():
+            for line in _lines(arm, measured):
+                console.print(line, highlight=False, markup=False, soft_wrap=True)
     for verdict in verdicts(result):
         console.print(verdict.as_text(), highlight=False, markup=False, soft_wrap=True)
     for doubt in doubts(result):
@@ -80,11 +89,16 @@ def _table(workload: str, arms: Mapping[str, Measured]) -> Table:
 def _cells(measured: Measured) -> Sequence[str]:
     return (
         f"{measured.cpu_ms:.2f}",
-        _as_text(measured.cpu_ratio),
-        _as_text(measured.wall_ratio),
+        escape(measured.cpu_ratio.as_text()),
+        escape(measured.wall_ratio.as_text()),
         *(f"{measured.counts.get(name, 0):.0f}" for name in ("spans", "cache_calls")),
     )
 
 
-def _as_text(found: Interval) -> str:
-    return rf"{found.mid:.3f} \[{found.low:.3f}, {found.high:.3f}]"
+def _lines(arm: str, measured: Measured) -> Iterator[str]:
+    """Say what a table has no room for."""
+    if measured.by_keylag:
+        ratio = measured.by_keylag.as_text()
+        yield f"{ARMS[arm].title}: {ratio} of Keylag's CPU"
+    if measured.exported:
+        yield f"{ARMS[arm].title}: {measured.exported.as_text()}"

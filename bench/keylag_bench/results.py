@@ -11,20 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from keylag.state import CHECKOUT
+from keylag_bench.exports import Exported, exported
 from keylag_bench.intervals import (
-    Block,
     Interval,
     Restarts,
     blocks_of,
     interval,
     ratio_of,
-    resampled,
     share_of,
     total,
 )
 from keylag_bench.rows import Counted, Row, counts_of
 from keylag_bench.schedule import Plan
-from keylag_bench.tables import BASE
+from keylag_bench.tables import ARMS, BASE, KEYLAG
 
 NAMED = (
     "keystone",
@@ -48,23 +47,30 @@ class Measured:
     cpu_ms: float
     """Of one request."""
     wall_ms: float
+    restarts: int
     blocks: int
     """How many blocks, of all restarts, the figures are made of."""
     counts: Mapping[str, float] = field(default_factory=dict)
     share_of_otel: Interval | None = None
     """What it adds to the CPU by what `otel` adds."""
+    by_keylag: Interval | None = None
+    """The CPU of one of Keylag's arms by that of Keylag as it is by default."""
+    exported: Exported | None = None
+    """Its periodic exports; None if it made none."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as overhead.json has it."""
-        share = self.share_of_otel
+        ratios = {"share_of_otel": self.share_of_otel, "by_keylag": self.by_keylag}
         return {
             "cpu_ratio": self.cpu_ratio.as_list(),
             "wall_ratio": self.wall_ratio.as_list(),
             "cpu_ms": self.cpu_ms,
             "wall_ms": self.wall_ms,
+            "restarts": self.restarts,
             "blocks": self.blocks,
             **self.counts,
-            **({"share_of_otel": share.as_list()} if share else {}),
+            **{name: ratio.as_list() for name, ratio in ratios.items() if ratio},
+            **({"exports": self.exported.as_json()} if self.exported else {}),
         }
 
 
@@ -92,27 +98,36 @@ def _analyse_one(
     cpu = blocks_of(own, lambda row: row.cpu_seconds, plan.arms)
     wall = blocks_of(own, lambda row: row.wall_seconds, plan.arms)
     totals = {"cpu": total(cpu), "wall": total(wall)}
-    # One seed for both, so that the same restarts are drawn.
-    draws = {"cpu": resampled(cpu, plan.seed), "wall": resampled(wall, plan.seed)}
     milliseconds = 1e3 / _requests(workload, rows, plan)
     return {
         arm: Measured(
-            cpu_ratio=interval(ratio_of(arm), cpu, draws["cpu"]),
-            wall_ratio=interval(ratio_of(arm), wall, draws["wall"]),
+            # One seed for all, so that the same restarts are drawn.
+            cpu_ratio=interval(ratio_of(arm), cpu, plan.seed),
+            wall_ratio=interval(ratio_of(arm), wall, plan.seed),
             cpu_ms=totals["cpu"][arm] * milliseconds,
             wall_ms=totals["wall"][arm] * milliseconds,
+            restarts=len(cpu),
             blocks=sum(map(len, cpu)),
             counts=counts.get((workload, arm), {}),
-            share_of_otel=_share(arm, cpu, draws["cpu"]),
+            share_of_otel=_share(arm, cpu, plan),
+            by_keylag=_by_keylag(arm, cpu, plan),
+            exported=exported(arm, own, plan),
         )
         for arm in plan.arms
     }
 
 
-def _share(arm: str, restarts: Restarts, draws: Sequence[Block]) -> Interval | None:
-    if arm != "keylag" or "otel" not in draws[0]:
+def _share(arm: str, restarts: Restarts, plan: Plan) -> Interval | None:
+    if arm != KEYLAG or "otel" not in plan.arms:
         return None
-    return interval(share_of(arm, "otel"), restarts, draws)
+    return interval(share_of(arm, "otel"), restarts, plan.seed)
+
+
+def _by_keylag(arm: str, restarts: Restarts, plan: Plan) -> Interval | None:
+    is_variant = arm != KEYLAG and ARMS[arm].instrumentation == KEYLAG
+    if not is_variant or KEYLAG not in plan.arms:
+        return None
+    return interval(ratio_of(arm, KEYLAG), restarts, plan.seed)
 
 
 def _requests(workload: str, rows: Iterable[Row], plan: Plan) -> int:

@@ -4,6 +4,7 @@ import csv
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass, fields
+from math import inf
 from pathlib import Path
 from typing import get_type_hints
 
@@ -18,6 +19,10 @@ class Sample:
     """From before the first call until after the last."""
     spans: int
     """Recorded since the process started."""
+    exports: int = 0
+    """Periodic exports of metrics in it."""
+    export_cpu_seconds: float = 0.0
+    """Of the threads that exported; contained in `cpu_seconds`."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,8 @@ class Row:
     requests: int
     cpu_seconds: float
     wall_seconds: float
+    exports: int = 0
+    export_cpu_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -70,10 +77,20 @@ def read(path: Path) -> list[Row]:
     if not (whole and text.endswith("\n")):
         message = f"{path.name} is not as a benchmark writes it, or cut off"
         raise ValueError(message)
-    return [
+    rows = [
         Row(**{name: kind(line[name]) for name, kind in kinds.items()})
         for line in lines
     ]
+    if not all(map(_is_measured, rows)):
+        message = f"{path.name} has a row whose requests took no time, or no number"
+        raise ValueError(message)
+    return rows
+
+
+def _is_measured(row: Row) -> bool:
+    """Tell whether a row can be a measurement: requests that took some time."""
+    seconds = (row.cpu_seconds, row.wall_seconds)
+    return row.requests > 0 and all(0 < value < inf for value in seconds)
 
 
 def counts_of(counted: Counted) -> dict[str, float]:

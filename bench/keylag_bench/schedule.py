@@ -117,16 +117,26 @@ class Schedule:
     ) -> None:
         for arm in self.plan.arms:
             self.executor.tidy(arm)
-        spent = {arm: [0.0, 0.0] for arm in self.plan.arms}
+        samples: dict[str, list[Sample]] = {arm: [] for arm in self.plan.arms}
         turns = -(-workload.requests // workload.turn)
         for _ in range(turns):
             for arm in shuffled(choice, self.plan.arms):
                 sample = self.executor.run(arm, workload.call, workload.turn)
-                spent[arm][0] += sample.cpu_seconds
-                spent[arm][1] += sample.wall_seconds
-        requests = turns * workload.turn
-        for arm, (cpu, wall) in spent.items():
-            self.keep(Row(workload.name, restart, block, arm, requests, cpu, wall))
+                samples[arm].append(sample)
+        for arm, turn in samples.items():
+            self.keep(
+                Row(
+                    workload=workload.name,
+                    restart=restart,
+                    block=block,
+                    arm=arm,
+                    requests=turns * workload.turn,
+                    cpu_seconds=sum(sample.cpu_seconds for sample in turn),
+                    wall_seconds=sum(sample.wall_seconds for sample in turn),
+                    exports=sum(sample.exports for sample in turn),
+                    export_cpu_seconds=sum(s.export_cpu_seconds for s in turn),
+                )
+            )
 
     def _counted(self, workload: Workload, arm: str) -> Counted:
         """Count what a few requests make; a first one says where counting starts."""

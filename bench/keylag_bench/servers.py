@@ -61,15 +61,12 @@ class Servers:
         """Return the log of an arm."""
         return self._stack.log(f"bench-{arm}")
 
-    def environment(
-        self, arm: str, options: Mapping[str, str], export_ms: int
-    ) -> dict[str, str]:
+    def environment(self, arm: str, options: Mapping[str, str]) -> dict[str, str]:
         """Return the whole environment of an arm's process.
 
         `options` are added to Keystone's own; the tables say what stands in braces.
         """
         places = {
-            "export_ms": str(export_ms),
             **{name: f"{HOST}:{self._stack.port(name)}" for name in _PORTS},
             "sink": f"http://{HOST}:{self.sink_port}",
         }

@@ -1,7 +1,6 @@
 """What is compared, and on which work: two tables.
 
-`{memcached}`, `{redis}` and `{sink}` in a value become the addresses of the servers,
-`{export_ms}` the metric export interval.
+`{memcached}`, `{redis}` and `{sink}` in a value become the addresses of the servers.
 """
 
 from collections.abc import Mapping
@@ -9,11 +8,16 @@ from dataclasses import dataclass, field
 
 BASE = "bare"
 CONTROL = "bare_again"
+KEYLAG = "keylag"
+
+EXPORT_SECONDS = "KEYLAG_BENCH_EXPORT_SECONDS"
+"""The variable with an arm's seconds of work between exports of metrics."""
 
 _SIGNING_KEY = "keylag-bench"
 _KEYLAG = {
     "OTEL_METRICS_EXPORTER": "otlp",
-    "OTEL_METRIC_EXPORT_INTERVAL": "{export_ms}",
+    # No exports by the time of day: an arm works only a part of it.
+    "OTEL_METRIC_EXPORT_INTERVAL": "inf",
 }
 _TRACES = {
     **_KEYLAG,
@@ -63,6 +67,18 @@ ARMS: Mapping[str, Arm] = {
             {**_KEYLAG, "KEYLAG_PURE_PYTHON": "true"},
         ),
         Arm(
+            "keylag_export_60",
+            "Keylag, export 60 s",
+            "keylag",
+            {**_KEYLAG, EXPORT_SECONDS: "60"},
+        ),
+        Arm(
+            "keylag_export_5",
+            "Keylag, export 5 s",
+            "keylag",
+            {**_KEYLAG, EXPORT_SECONDS: "5"},
+        ),
+        Arm(
             "keylag_traces",
             "Keylag with traces",
             "keylag",
@@ -74,7 +90,7 @@ ARMS: Mapping[str, Arm] = {
         ),
         Arm(
             "keylag_slow",
-            "Keylag with slow ones traced",
+            "Keylag, slow traced",
             "keylag",
             {**_TRACES, "OTEL_TRACES_SAMPLER": "always_off"},
         ),
@@ -121,13 +137,6 @@ COMMON: Mapping[str, str] = {
     "OS_PROFILER__ENABLED": "false",
 }
 """What every arm runs with."""
-
-EXPORT_SECONDS = 60
-"""OpenTelemetry's default interval between exports of metrics, of a busy worker.
-
-An arm is busy only while no other one is, so its interval here is as many times as
-long as there are arms.
-"""
 
 WORKLOADS: Mapping[str, Workload] = {
     workload.name: workload

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from keylag_bench.intervals import Interval
+from keylag_bench.intervals import FEWEST_RESTARTS, Interval
 from keylag_bench.results import Measured, Result
-from keylag_bench.tables import BASE, CONTROL, WORKLOADS
+from keylag_bench.tables import BASE, CONTROL, KEYLAG, WORKLOADS
 
 SHARE_GOAL = 0.1
 """Of what OpenTelemetry's own instrumentations add, at most this."""
@@ -15,7 +15,9 @@ WIDEST_CONTROL = 0.02
 """A control whose interval is wider hides what is looked for."""
 FEWEST_BLOCKS = 10
 """With fewer an interval means nothing."""
-WORDS = {True: "met", False: "missed", None: "cannot tell"}
+NARROWEST = 1e-9
+"""Restarts that differ by less were not measured: no two processes are so alike."""
+MET, MISSED, CANNOT_TELL = "met", "missed", "cannot tell"
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Verdict:
     workload: str
     goal: str
     outcome: str
-    """A value of WORDS."""
+    """MET, MISSED or CANNOT_TELL."""
     found: Interval
 
     def as_json(self) -> dict[str, object]:
@@ -34,14 +36,14 @@ class Verdict:
 
     def as_text(self) -> str:
         """Return it as a line."""
-        low, mid, high = (f"{value:.3f}" for value in self.found.as_list())
-        return f"{self.workload}: {self.goal}: {self.outcome} ({mid} [{low}, {high}])"
+        return f"{self.workload}: {self.goal}: {self.outcome} ({self.found.as_text()})"
 
 
 def judge(found: Interval, at_most: float) -> str:
-    """Say whether an interval lies on one side of a goal."""
-    met = None if found.low <= at_most < found.high else found.high <= at_most
-    return WORDS[met]
+    """Say on which side of a goal an interval lies; what is no number is on none."""
+    if found.high <= at_most:
+        return MET
+    return MISSED if found.low > at_most else CANNOT_TELL
 
 
 def verdicts(result: Result) -> list[Verdict]:
@@ -49,22 +51,29 @@ def verdicts(result: Result) -> list[Verdict]:
     return [
         verdict
         for workload, arms in result.items()
-        if "keylag" in arms
-        for verdict in _of_one(workload, arms["keylag"], arms.get("otel"))
+        if KEYLAG in arms
+        for verdict in _of_one(workload, arms)
     ]
 
 
-def _of_one(
+def _of_one(workload: str, arms: Mapping[str, Measured]) -> Iterator[Verdict]:
+    enough = not _lacks(arms)
+    for text, found, at_most in _goals(workload, arms[KEYLAG], arms.get("otel")):
+        outcome = judge(found, at_most) if enough else CANNOT_TELL
+        yield Verdict(workload, text, outcome, found)
+
+
+def _goals(
     workload: str, keylag: Measured, otel: Measured | None
-) -> Iterator[Verdict]:
+) -> Iterator[tuple[str, Interval, float]]:
+    """Yield each goal as text, with what was found and what it may be at most."""
     goal = WORKLOADS[workload].goal
     if goal is None:
         return
-    ratio, share = keylag.cpu_ratio, keylag.share_of_otel
-    yield Verdict(workload, f"CPU <= {goal} of bare", judge(ratio, goal), ratio)
+    yield f"CPU <= {goal} of bare", keylag.cpu_ratio, goal
+    share = keylag.share_of_otel
     if otel and share and otel.counts.get("spans", 0) > SPANS_SEEN:
-        text = f"adds <= {SHARE_GOAL} of what OpenTelemetry adds"
-        yield Verdict(workload, text, judge(share, SHARE_GOAL), share)
+        yield f"adds <= {SHARE_GOAL} of what OpenTelemetry adds", share, SHARE_GOAL
 
 
 def doubts(result: Result) -> list[str]:
@@ -73,11 +82,28 @@ def doubts(result: Result) -> list[str]:
 
 
 def _doubt(workload: str, arms: Mapping[str, Measured]) -> Iterator[str]:
-    blocks = arms[BASE].blocks
-    if blocks < FEWEST_BLOCKS:
-        yield f"{workload}: {blocks} blocks are too few; no verdict holds."
+    if lack := _lacks(arms):
+        yield f"{workload}: {lack}; no verdict holds."
     elif CONTROL in arms:
         yield from _doubt_of_control(workload, arms[CONTROL].cpu_ratio)
+    else:
+        yield f"{workload}: no control was run. Add --arms {CONTROL}."
+
+
+def _lacks(arms: Mapping[str, Measured]) -> str:
+    """Say what a workload lacks for any verdict; nothing if it has it all."""
+    base = arms[BASE]
+    if base.restarts < FEWEST_RESTARTS:
+        return (
+            f"{base.restarts} restart has no interval, which needs at least "
+            f"{FEWEST_RESTARTS} restarts"
+        )
+    if base.blocks < FEWEST_BLOCKS:
+        return f"{base.blocks} blocks are too few"
+    others = [found.cpu_ratio for arm, found in arms.items() if arm != BASE]
+    if any(ratio.width < NARROWEST for ratio in others):
+        return "all restarts are exactly alike, as no measurements are"
+    return ""
 
 
 def _doubt_of_control(workload: str, found: Interval) -> Iterator[str]:

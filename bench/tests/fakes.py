@@ -1,12 +1,23 @@
 """An executor whose answers are computed from what it is asked."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from keylag_bench.rows import Sample
 
-COST = {"bare": 1.0, "bare_again": 1.0, "keylag": 1.01, "otel": 1.2}
+COST = {
+    "bare": 1.0,
+    "bare_again": 1.0,
+    "keylag": 1.01,
+    "keylag_export_5": 1.01,
+    "keylag_python": 1.1,
+    "otel": 1.2,
+}
 """Seconds of one request by arm; wall time is twice that."""
+WOBBLE = (0.001, -0.001, 0.0)
+"""What is added to them in one restart after the other, but for bare Keystone."""
+EXPORT_CPU_SECONDS = 0.25
 SPANS = {"otel": 7}
 CACHE_CALLS = 3
 
@@ -18,6 +29,11 @@ class FakeExecutor:
     log: list[tuple[object, ...]] = field(default_factory=list)
     spans: dict[str, int] = field(default_factory=dict)
     calls: int = 0
+    starts: Counter[str] = field(default_factory=Counter)
+    """By cache."""
+    wobble: float = 0.0
+    export_every: int = 0
+    """Turns of `keylag_export_5` until one has an export; 0 for none."""
     fail_after: int | None = None
     """Blocks until it is interrupted."""
 
@@ -25,6 +41,8 @@ class FakeExecutor:
         """Write down a start."""
         self.log.append(("start", cache, tuple(sorted(arms)), hash_seed))
         self.spans = dict.fromkeys(arms, 0)
+        self.wobble = WOBBLE[self.starts[cache] % len(WOBBLE)]
+        self.starts[cache] += 1
 
     def run(
         self,
@@ -40,8 +58,22 @@ class FakeExecutor:
         self.log.append(("run", arm, call, requests))
         self.calls += CACHE_CALLS * requests
         self.spans[arm] += SPANS.get(arm, 0) * requests
-        seconds = COST[arm] * requests
-        return Sample(seconds, 2 * seconds, self.spans[arm])
+        wobble = self.wobble if arm != "bare" else 0.0
+        seconds = (COST[arm] + wobble) * requests
+        exports = self._exports(arm)
+        return Sample(
+            cpu_seconds=seconds + exports * EXPORT_CPU_SECONDS,
+            wall_seconds=2 * seconds,
+            spans=self.spans[arm],
+            exports=exports,
+            export_cpu_seconds=exports * EXPORT_CPU_SECONDS,
+        )
+
+    def _exports(self, arm: str) -> int:
+        if arm != "keylag_export_5" or not self.export_every:
+            return 0
+        turns = sum(entry[0] == arm for entry in self.blocks())
+        return int(turns % self.export_every == 0)
 
     def tidy(self, arm: str) -> None:
         """Write down that an arm is to collect its garbage."""

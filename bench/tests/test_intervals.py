@@ -3,20 +3,23 @@
 import math
 from random import Random
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from keylag_bench.intervals import (
     Interval,
     blocks_of,
     interval,
     ratio_of,
-    resampled,
     share_of,
+    standard_error,
     total,
 )
 from keylag_bench.rows import Row
 
 ARMS = ("bare", "keylag")
+UNKNOWN = (-math.inf, math.inf)
 
 
 def a_row(restart: int, block: int, arm: str, seconds: float) -> Row:
@@ -27,13 +30,19 @@ def a_row(restart: int, block: int, arm: str, seconds: float) -> Row:
 def noisy(
     choice: Random, restarts: int, blocks: int, between: float, within: float
 ) -> list[list[dict[str, float]]]:
-    """Return blocks whose true ratio is 1.05, with noise at both levels."""
+    """Return blocks whose true ratio is 1.05, with noise at both levels.
+
+    The machine's speed, which both arms share, differs by a tenth between restarts.
+    """
     return [
         [
-            {"bare": 1.0, "keylag": 1.05 + shift + choice.gauss(0, within)}
+            {"bare": speed, "keylag": speed * (1.05 + shift + choice.gauss(0, within))}
             for _ in range(blocks)
         ]
-        for shift in [choice.gauss(0, between) for _ in range(restarts)]
+        for shift, speed in [
+            (choice.gauss(0, between), math.exp(choice.gauss(0, 0.1)))
+            for _ in range(restarts)
+        ]
     ]
 
 
@@ -58,7 +67,8 @@ def test_a_ratio_is_one_of_sums() -> None:
     """A long block weighs more than a short one: 5 / 4, not the mean of ratios."""
     restarts = [[{"bare": 1.0, "keylag": 2.0}], [{"bare": 3.0, "keylag": 3.0}]]
 
-    assert ratio_of("keylag")(total(restarts)) == 5 / 4
+    assert total(restarts) == {"bare": 4.0, "keylag": 5.0}
+    assert interval(ratio_of("keylag"), restarts, 1).mid == 5 / 4
 
 
 def test_bare_keystone_is_all_of_it() -> None:
@@ -71,38 +81,86 @@ def test_bare_keystone_is_all_of_it() -> None:
     assert share_of("keylag", "otel")(seconds) == 0.25
 
 
-def test_equal_blocks_leave_no_doubt() -> None:
-    """Without any variation the interval is the estimate."""
+def test_arms_are_compared_with_each_other() -> None:
+    """With the arm that is named, and no other."""
+    seconds = {"bare": 1.0, "bare_again": 3.0, "keylag": 4.0, "keylag_python": 5.0}
+
+    assert ratio_of("keylag_python", "keylag")(seconds) == 1.25
+    assert ratio_of("bare_again", "keylag")(seconds) == 0.75
+
+
+def test_equal_restarts_have_an_interval_without_width() -> None:
+    """It is for the verdicts to doubt them."""
     restarts = [[{"bare": 2.0, "keylag": 3.0}] * 4] * 3
 
-    found = interval(ratio_of("keylag"), restarts, resampled(restarts, 1))
-
-    assert found == Interval(1.5, 1.5, 1.5)
+    assert interval(ratio_of("keylag"), restarts, 1) == Interval(1.5, 1.5, 1.5)
 
 
-def test_two_restarts_have_a_known_distribution() -> None:
-    """A quarter of the resamples has only the one, a quarter only the other."""
-    restarts = [[{"bare": 1.0, "keylag": 1.0}], [{"bare": 1.0, "keylag": 3.0}]]
+@pytest.mark.parametrize("blocks", [1, 4, 100])
+def test_one_restart_has_no_interval(blocks: int) -> None:
+    """However many blocks it has: they say nothing of the next restart."""
+    restarts = noisy(Random(3), 1, blocks, 0.01, 0.01)
 
-    drawn = [seconds["keylag"] for seconds in resampled(restarts, 1)]
+    found = interval(ratio_of("keylag"), restarts, 1)
 
-    assert {2.0, 4.0, 6.0} == set(drawn)
-    assert drawn.count(2.0) / len(drawn) == pytest.approx(0.25, abs=0.04)
-    assert drawn.count(6.0) / len(drawn) == pytest.approx(0.25, abs=0.04)
+    assert (found.low, found.high) == UNKNOWN
+    assert found.mid == pytest.approx(1.05, abs=0.05)
+    assert found.as_text() == f"{found.mid:.3f} (no interval)"
+    assert found.as_list() == [None, found.mid, None]
 
 
-def test_the_same_seed_draws_the_same_blocks() -> None:
+@pytest.mark.parametrize("restarts", [2, 3, 6, 12])
+def test_an_interval_of_a_mean_is_students(restarts: int) -> None:
+    """Where the base is always alike the ratio is a mean, whose interval is known."""
+    values = [1.05, 1.01, 1.09, 1.02, 1.05, 1.04] * 2
+    known = [[{"bare": 0.5, "keylag": value / 2}] * 2 for value in values[:restarts]]
+
+    found = interval(ratio_of("keylag"), known, 1, 20_000)
+
+    low, high = stats.t.interval(
+        0.95,
+        restarts - 1,
+        np.mean(values[:restarts]),
+        stats.sem(values[:restarts]),
+    )
+    assert found.mid == pytest.approx(np.mean(values[:restarts]))
+    assert found.width == pytest.approx(high - low, rel=0.03)
+    assert found.high - found.mid == pytest.approx(found.mid - found.low)
+
+
+def test_whole_restarts_are_drawn() -> None:
+    """What differs between the blocks of a restart alone is no uncertainty of its sum.
+
+    With each block drawn by itself the two would differ.
+    """
+    apart = [[{"bare": 1.0, "keylag": 1.0}, {"bare": 1.0, "keylag": 3.0}]] * 5
+    alike = [[{"bare": 2.0, "keylag": 4.0}]] * 5
+
+    for restarts in (apart, alike):
+        assert standard_error(ratio_of("keylag"), restarts, 1) == 0.0
+
+
+def test_arms_of_a_restart_are_drawn_together() -> None:
+    """A restart that is slow for all arms is no difference between them."""
+    restarts = [[{"bare": speed, "keylag": 1.05 * speed}] for speed in (1.0, 2.0, 7.0)]
+
+    found = interval(ratio_of("keylag"), restarts, 1)
+
+    assert found.as_list() == pytest.approx([1.05] * 3)
+
+
+def test_the_same_seed_is_the_same_interval() -> None:
     """An analysis can be repeated."""
     restarts = noisy(Random(3), 4, 5, 0.01, 0.01)
 
-    first = resampled(restarts, 1, 9)
+    first = interval(ratio_of("keylag"), restarts, 1)
 
-    assert first == resampled(restarts, 1, 9)
-    assert first != resampled(restarts, 2, 9)
+    assert first == interval(ratio_of("keylag"), restarts, 1)
+    assert first != interval(ratio_of("keylag"), restarts, 2)
 
 
 @pytest.mark.parametrize("between", [0.0, 0.01])
-@pytest.mark.parametrize("restarts", [6, 12])
+@pytest.mark.parametrize("restarts", [2, 3, 6, 12])
 def test_the_interval_holds_the_truth_and_little_else(
     between: float, restarts: int
 ) -> None:
@@ -113,20 +171,35 @@ def test_the_interval_holds_the_truth_and_little_else(
     """
     choice = Random(11)
     held = 0
-    for _ in range(500):
+    for seed in range(500):
         blocks = noisy(choice, restarts, 4, between, 0.01)
-        draws = resampled(blocks, 1, 400)
-        held += interval(ratio_of("keylag"), blocks, draws).holds(1.05)
+        held += interval(ratio_of("keylag"), blocks, seed, 400).holds(1.05)
 
-    assert 0.9 <= held / 500 <= 0.975
+    assert 0.92 <= held / 500 <= 0.98
 
 
 def test_share_of_what_another_adds() -> None:
-    """0.1 of 2.0 is a twentieth; of nothing it is infinite."""
-    seconds = {"bare": 1.0, "keylag": 1.1, "otel": 3.0, "other": 1.0}
+    """0.1 of 2.0 is a twentieth; of nothing, or of less, it is infinite."""
+    seconds = {"bare": 1.0, "keylag": 1.1, "otel": 3.0, "other": 1.0, "less": 0.9}
 
     assert share_of("keylag", "otel")(seconds) == pytest.approx(0.05)
     assert math.isinf(share_of("keylag", "other")(seconds))
+    assert math.isinf(share_of("keylag", "less")(seconds))
+
+
+def test_a_share_of_what_may_be_nothing_has_no_interval() -> None:
+    """One restart in which the other adds nothing could have been all of them."""
+    restarts = [
+        [{"bare": 1.0, "keylag": 1.01, "otel": 1.0 + added}]
+        for added in (0.2, 0.2, 0.2, -0.1)
+    ]
+
+    found = interval(share_of("keylag", "otel"), restarts, 1)
+
+    assert found.mid == pytest.approx(0.04 / 0.5)
+    assert (found.low, found.high) == UNKNOWN
+    nothing = interval(share_of("keylag", "otel"), restarts[3:], 1)
+    assert nothing.as_list() == [None, None, None]
 
 
 def test_interval_knows_what_it_holds() -> None:
@@ -134,6 +207,9 @@ def test_interval_knows_what_it_holds() -> None:
     found = Interval(1.0, 1.5, 2.0)
 
     assert found.holds(1.0)
+    assert found.holds(2.0)
     assert not found.holds(2.1)
+    assert not found.holds(0.9)
     assert found.width == 1.0
     assert found.as_list() == [1.0, 1.5, 2.0]
+    assert found.as_text() == "1.500 [1.000, 2.000]"

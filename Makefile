@@ -6,8 +6,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests demo test test-collectors test-oldest \
-  test-exporters test-keylag test-stack test-matrix test-keystone mutation bench lint \
-  up down clean
+  test-exporters test-keylag test-stack test-matrix test-pythons test-keystone mutation \
+  bench lint up down clean
 
 STATE := $(abspath $(or $(KEYLAG_STATE),.keylag))
 KEYLAG := .venv/bin/keylag
@@ -76,6 +76,10 @@ test-matrix: setup-tests ## Run what is too long for test: each release, each se
 	@./setup.sh --with keystone-2026.1
 	@$(SCRATCH) && .venv/bin/python -m keylag.tools.matrix $(RELEASES)
 	@$(SCRATCH) && .venv/bin/python -m pytest -m matrix
+
+test-pythons: ## Run the collectors' tests on each Python that Debian has (PYTHONS=...)
+	@./setup.sh --with pythons
+	@.venv/bin/python -m keylag.tools.pythons $(PYTHONS)
 
 test-keystone: setup-tests ## Run Keystone's own tests with and without Keylag (MODULES=..., or all)
 	@$(SCRATCH) && .venv/bin/python -m keylag.tools.keystone_own $(MODULES)

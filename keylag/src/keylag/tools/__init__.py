@@ -30,6 +30,8 @@ TOOLS: tuple[Tool, ...] = (
 EXTRA_TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "tests": (venvs.COLLECTORS_TESTS,),
     "bench": (venvs.BENCH,),
+    # Only Debian packages: a release that cannot be had is skipped, later.
+    "pythons": (),
     "keystone-2026.1": (venvs.KEYSTONES["2026.1"],),
 }
 """What the set-up makes only when asked for it by this name."""

@@ -1,0 +1,93 @@
+"""The Pythons that the collectors' tests run on, and the sandbox that they run in."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from keylag.state import CHECKOUT
+from keylag.tools import pythons
+from keylag.tools.debian import Debian, inside
+from keylag.tools.pythons import PYTHONS, Outcome, Python
+from keylag_otel.package import TESTED_PYTHONS
+
+NEEDS_BWRAP = pytest.mark.skipif(
+    shutil.which("bwrap") is None,
+    reason="there is no bwrap; `./setup.sh --with pythons` installs it",
+)
+
+
+def sandboxed(script: str, *writable: Path) -> subprocess.CompletedProcess[str]:
+    """Run a shell script inside this machine's own Debian."""
+    command = inside(Path("/"), ["sh", "-c", script], cwd=CHECKOUT, writable=writable)
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_check_names_the_pythons_that_are_tested() -> None:
+    """What `keylag-otel check` calls tested is tested, and nothing is left out."""
+    assert tuple(PYTHONS) == TESTED_PYTHONS
+
+
+def test_no_python_is_declared_that_is_older_than_those_tested() -> None:
+    """The declared minimum is the oldest that is tested."""
+    declared = (CHECKOUT / "collectors" / "pyproject.toml").read_text()
+
+    assert f'requires-python = ">={next(iter(PYTHONS))}"' in declared
+
+
+def test_every_python_has_a_lock() -> None:
+    """And the lock holds a Keystone."""
+    locks = [(CHECKOUT / python.lock).read_text() for python in PYTHONS.values()]
+
+    assert all(re.search("^keystone==", lock, re.MULTILINE) for lock in locks)
+
+
+@NEEDS_BWRAP
+def test_only_what_is_writable_can_be_written(tmp_path: Path) -> None:
+    """The checkout cannot be changed from inside."""
+    refused = sandboxed("touch written-inside")
+    allowed = sandboxed(f"touch {tmp_path}/written-inside", tmp_path)
+
+    assert "Read-only file system" in refused.stderr
+    assert allowed.returncode == 0, allowed.stderr
+    assert (tmp_path / "written-inside").exists()
+
+
+@NEEDS_BWRAP
+def test_only_the_loopback_is_there() -> None:
+    """Servers inside are reached from inside alone."""
+    interfaces = sandboxed("cat /proc/net/dev").stdout.splitlines()[2:]
+
+    assert [line.split(":")[0].strip() for line in interfaces] == ["lo"]
+
+
+@NEEDS_BWRAP
+def test_nothing_runs_on_when_the_command_has_ended(tmp_path: Path) -> None:
+    """What it left in the background ends with it."""
+    # The pipe would stay open as long as anything that was started holds it.
+    ended = sandboxed(f"sleep 600 & echo started > {tmp_path}/said", tmp_path)
+
+    assert ended.returncode == 0
+    assert (tmp_path / "said").read_text() == "started\n"
+
+
+def test_a_debian_that_cannot_be_had_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says so, and it is no failure."""
+    monkeypatch.setenv("KEYLAG_STATE", str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setitem(PYTHONS, "3.9", Python(Debian("bullseye", "3.9")))
+
+    assert pythons.main(["3.9"]) == 0
+    assert "3.9     skipped: Debian bullseye cannot be had" in capsys.readouterr().out
+
+
+def test_an_outcome_is_a_row_below_the_headings() -> None:
+    """Counts stand right below what they are counts of."""
+    row = str(Outcome("3.14", "", passed=757, failed=1, skipped=20, seconds=99.6))
+
+    assert row.split() == ["3.14", "757", "1", "20", "100", "s"]
+    assert len(row) == len(pythons.HEADINGS)

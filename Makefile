@@ -79,7 +79,7 @@ test-matrix: setup-tests ## Run what is too long for test: each release, each se
 
 test-pythons: ## Run the collectors' tests on each Python that Debian has (PYTHONS=...)
 	@./setup.sh --with pythons
-	@.venv/bin/python -m keylag.tools.pythons $(PYTHONS)
+	@$(SCRATCH) && .venv/bin/python -m keylag.tools.pythons $(PYTHONS)
 
 test-keystone: setup-tests ## Run Keystone's own tests with and without Keylag (MODULES=..., or all)
 	@$(SCRATCH) && .venv/bin/python -m keylag.tools.keystone_own $(MODULES)

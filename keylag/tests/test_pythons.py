@@ -9,8 +9,9 @@ import pytest
 
 from keylag.state import CHECKOUT
 from keylag.tools import pythons
-from keylag.tools.debian import Debian, inside
+from keylag.tools.debian import Debian
 from keylag.tools.pythons import PYTHONS, Outcome, Python
+from keylag.tools.sandbox import inside
 from keylag_otel.package import TESTED_PYTHONS
 
 NEEDS_BWRAP = pytest.mark.skipif(

@@ -1,17 +1,7 @@
-"""A minimal Debian of any release in a folder, and commands run inside it.
+"""A minimal Debian of any release, in a folder, made by mmdebstrap."""
 
-It is made by mmdebstrap and entered by bubblewrap, in mount and process namespaces
-of its own: nothing stays mounted and nothing keeps running when a command ends,
-however it ends.
-"""
-
-import os
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain
-from pathlib import Path
 
-from keylag.state import CHECKOUT
 from keylag.tools.base import Build, Tool
 
 MIRROR = "http://deb.debian.org/debian"
@@ -24,9 +14,6 @@ PACKAGES = (
 """What compiles the collectors, and the servers and libraries of their tests."""
 
 UNUSED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
-
-HOST_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl")
-"""How the host finds and trusts a package index."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +42,7 @@ class Debian:
 
     def _make(self, build: Build) -> None:
         archive = build.folder / "root.tar"
-        python = (f"python{self.python}", f"python{self.python}-dev", "python3")
+        python = (f"python{self.python}", f"python{self.python}-dev", "python3-venv")
         packages = ",".join([*PACKAGES, *python, self.mariadb])
         build.run(
             [
@@ -63,6 +50,8 @@ class Debian:
                 # A mirror may lag behind; what it has is signed all the same.
                 '--aptopt=Acquire::Check-Valid-Until "false"',
                 *(f"--dpkgopt=path-exclude={pattern}" for pattern in UNUSED),
+                # What a crash leaves half written is made again anyway.
+                "--dpkgopt=force-unsafe-io",
                 *(self.release, str(archive), MIRROR),
             ]
         )
@@ -70,33 +59,3 @@ class Debian:
         unpack = ("tar", "--no-same-owner", "--exclude=./dev/*", "-xf")
         build.run([*unpack, str(archive)])
         archive.unlink()
-
-
-def inside(
-    root: Path,
-    command: Iterable[object],
-    *,
-    cwd: Path,
-    writable: Iterable[Path] = (),
-    network: bool = False,
-) -> list[str | Path]:
-    """Return the command that runs another one inside a Debian.
-
-    The checkout is where it is outside, read-only but for `writable`.  Without
-    `network` there is only a 127.0.0.1 of its own.
-    """
-    mounts = [
-        *(("--ro-bind-try", path, path) for path in HOST_NETWORK),
-        ("--ro-bind", CHECKOUT, CHECKOUT),
-        *(("--bind", path, path) for path in writable),
-    ]
-    return [
-        *("bwrap", "--bind", root, "/", "--dev", "/dev", "--proc", "/proc"),
-        *("--tmpfs", "/tmp"),  # noqa: S108 - the sandbox's own
-        *chain.from_iterable(mounts),
-        *("--unshare-pid", "--die-with-parent"),
-        # As outside, root may become another user: memcached does.
-        *(("--cap-add", "ALL") if os.geteuid() == 0 else ()),
-        *(() if network else ("--unshare-net",)),
-        *("--chdir", cwd, *map(str, command)),
-    ]

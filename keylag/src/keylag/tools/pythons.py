@@ -16,9 +16,10 @@ from xml.etree import ElementTree as ET
 
 from keylag.state import CHECKOUT, state_folder
 from keylag.tools.base import Build, Tool, ToolError, tail
-from keylag.tools.debian import SOURCE, Debian, inside
+from keylag.tools.debian import SOURCE, Debian
 from keylag.tools.install import Installer
 from keylag.tools.matrix import say
+from keylag.tools.sandbox import inside
 from keylag.tools.venvs import ADVICE, uv_program
 
 NEWEST_KEYSTONE = "locks/collectors.txt"

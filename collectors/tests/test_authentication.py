@@ -27,6 +27,7 @@ def counted(clock) -> dict[tuple, int]:
         ("$scrypt$ln=16,r=8,p=1$salt$digest", ("scrypt", 16)),
         ("$pbkdf2-sha512$25000$salt$digest", ("pbkdf2_sha512", 25000)),
         ("$6$rounds=10000$salt$digest", ("sha512_crypt", 10000)),
+        ("$pbkdf2-sha512$" + "9" * 5000 + "$salt$digest", ("other", 0)),
         ("plain text?", ("other", 0)),
         ("", ("other", 0)),
     ],
@@ -45,12 +46,43 @@ def test_checks_and_new_hashes_are_counted_apart(running) -> None:
     assert counted(running) == {("bcrypt", 12, "check"): 2, ("bcrypt", 12, "set"): 1}
 
 
-def test_methods_are_one_label_in_a_fixed_order(running) -> None:
-    auth = {"identity": {"methods": ["totp", "password", "x" * 500, "y"]}}
+@pytest.mark.parametrize(
+    ("methods", "label"),
+    [
+        (["password"], "password"),
+        (["totp", "password", "totp"], "password+totp"),
+        (["token", "totp"], "token+totp"),
+        (["x" * 500], "other"),
+        (["password", "x"], "multiple"),
+        (["oauth1", "x509"], "multiple"),
+        ([], "other"),
+        ([{}], "other"),
+        (None, "other"),
+    ],
+)
+def test_methods_are_one_label_of_a_closed_set(running, methods, label) -> None:
+    authentication.note_method(running, ({"identity": {"methods": methods}},), {})
 
-    authentication.note_method(running, (auth,), {})
+    assert running.auth_method == label
 
-    assert running.auth_method == "other+password+totp"
+
+def test_any_subset_of_methods_makes_some_ten_labels() -> None:
+    names = [*sorted(authentication.METHODS), "made-up"]
+    subsets = (
+        [name for bit, name in enumerate(names) if number >> bit & 1]
+        for number in range(1 << len(names))
+    )
+
+    labels = {authentication.label_of(subset) for subset in subsets}
+
+    assert len(labels) == len(authentication.METHODS) + 5
+
+
+@pytest.mark.parametrize("auth", [None, {}, {"identity": None}, {"identity": {}}])
+def test_a_request_that_names_no_method_is_no_fault(running, auth) -> None:
+    authentication.note_method(running, (), {"auth": auth})
+
+    assert running.auth_method == "other"
 
 
 def test_a_refusal_has_the_name_of_keystones_exception_and_no_other(running) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from keylag_otel import instruments, tally
@@ -25,14 +27,41 @@ def test_a_tally_knows_its_attributes_by_name() -> None:
     )
 
 
-def test_beyond_the_limit_everything_is_counted_as_other(monkeypatch) -> None:
-    monkeypatch.setattr(tally, "LIMIT", 0)
+@pytest.fixture
+def empty(monkeypatch) -> None:
+    """A process that has counted nothing yet."""
+    for name, value in (("_ids", {}), ("_keys", []), ("_sizes", Counter())):
+        monkeypatch.setattr(tally, name, value)
 
-    numbers = {tally.tally("cache_invalidations", f"made-up-{n}") for n in range(100)}
 
-    assert len(numbers) == 1
-    _, attributes = tally.attributes_of(numbers.pop())
-    assert attributes == {instruments.CACHE_REGION: "other"}
+@pytest.mark.parametrize("name", ["cache_invalidations", "auth_failures"])
+def test_beyond_an_instruments_limit_all_is_one_tally(empty, name) -> None:
+    instrument = instruments.TALLIES[name]
+    width = len(instrument.attributes)
+
+    numbers = [tally.tally(name, *[f"made-up-{n}"] * width) for n in range(5000)]
+
+    assert len(set(numbers)) == len(tally._keys) == instrument.limit + 1
+    assert tally.attributes_of(numbers[-1]) == (name, {instruments.OVERFLOW: True})
+    assert tally.attributes_of(numbers[0])[1] == dict.fromkeys(
+        instrument.attributes, "made-up-0"
+    )
+    assert tally.tally(name, *["made-up-0"] * width) == numbers[0]
+
+
+def test_one_instruments_overflow_leaves_the_others_alone(empty) -> None:
+    for n in range(5000):
+        tally.tally("auth_failures", f"made-up-{n}", "other")
+
+    number = tally.tally("sql_errors", "project", "deadlock")
+
+    assert tally.attributes_of(number)[1][instruments.TABLE_CLASS] == "project"
+
+
+def test_all_tallies_together_have_a_place_in_c() -> None:
+    limits = [one.limit + 1 for one in tally._TALLIES.values()]
+
+    assert sum(limits) <= 4096  # TALLIES in native/sums.c: the rest is in a dictionary
 
 
 def test_tallies_of_requests_add_up_in_the_ledger() -> None:

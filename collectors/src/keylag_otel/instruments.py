@@ -34,17 +34,25 @@ TOKEN_PROVIDER = "keystone.token.provider"  # noqa: S105 - an attribute's name
 CPU_MODE = "cpu.mode"
 GENERATION = "cpython.gc.generation"
 
+#: OpenTelemetry's attribute of the one series that takes what is beyond a limit.
+OVERFLOW = "otel.metric.overflow"
+
 REQUEST_ATTRIBUTES = (METHOD, ROUTE, STATUS, AUTH_METHOD)
 
 
 @dataclass(frozen=True)
 class Instrument:
-    """The name, UCUM unit, description and own attributes of a metric."""
+    """The name, UCUM unit, description and own attributes of a metric.
+
+    ``limit`` is how many series of a counter one process keeps; it is above what the
+    closed sets of its attributes make, and what is beyond it is one series more.
+    """
 
     name: str
     unit: str
     description: str
     attributes: tuple[str, ...] = ()
+    limit: int = 64
 
 
 REQUEST_DURATION = Instrument(
@@ -92,18 +100,21 @@ TALLIES = {
         "Look-ups and changes in a layer of the cache; the region "
         "'invalidation region' holds the other regions' ids",
         (CACHE_REGION, CACHE_LAYER, CACHE_OPERATION, CACHE_RESULT),
+        limit=512,
     ),
     "memoized_calls": Instrument(
         "keystone.cache.memoized.calls",
         "{call}",
         "Calls of memoized functions; a miss ran the function",
         (CACHE_REGION, CACHE_FUNCTION, CACHE_RESULT),
+        limit=512,
     ),
     "cache_bytes": Instrument(
         "keystone.cache.io",
         "By",
         "Serialised values received from and sent to the cache server",
         (CACHE_REGION, DIRECTION),
+        limit=128,
     ),
     "cache_invalidations": Instrument(
         "keystone.cache.invalidations",
@@ -116,6 +127,7 @@ TALLIES = {
         "{error}",
         "Calls to the cache backend that raised",
         (CACHE_REGION, ERROR_TYPE),
+        limit=256,
     ),
     "sql_statements": Instrument(
         "keystone.sql.statements",
@@ -134,6 +146,7 @@ TALLIES = {
         "{error}",
         "SQL statements that failed; deadlock, lock_timeout, disconnect or other",
         (TABLE_CLASS, ERROR_TYPE),
+        limit=128,
     ),
     "sql_retries": Instrument(
         "keystone.sql.retries",
@@ -172,6 +185,7 @@ TALLIES = {
         "{failure}",
         "Authentications refused, by method and reason",
         (AUTH_METHOD, ERROR_TYPE),
+        limit=512,
     ),
     "validations": Instrument(
         "keystone.token.validations",
@@ -185,12 +199,14 @@ TALLIES = {
         "{operation}",
         "Passwords and secrets checked or hashed; the cost is rounds, or log2 of n",
         (HASH_ALGORITHM, HASH_COST, HASH_ACTION),
+        limit=128,
     ),
     "faults": Instrument(
         "keystone.keylag.faults",
         "{fault}",
         "Exceptions inside Keylag itself, none of which reached Keystone",
         (SEAM,),
+        limit=256,
     ),
 }
 

@@ -21,6 +21,14 @@ from keylag_otel.tally import attributes_of, tally
 
 Record = Callable[[float, "dict[str, Any]"], None]
 
+#: Rows that a ledger keeps, some 2.5 kB each.  Keystone has some 400 pairs of a
+#: method and a route that can be accepted; what is beyond the limit is one row more.
+LIMIT = 1000
+_OVERFLOW: Key = ("", None, 0, None)
+
+#: Whose refusals are told apart by route.
+_TOKENS = "/v3/auth/tokens"
+
 NS_PER_SECOND = 1e9
 _BOUNDS = tuple(round(bound * NS_PER_SECOND) for bound in DURATION_BUCKETS)
 _PLACEHOLDER = re.compile(r"<(?:[^:<>]*:)?([^<>]+)>")
@@ -42,8 +50,9 @@ def route_template(rule: str) -> str:
 class Ledger(Sums):
     """Totals by method, route, status and authentication method.
 
-    All four come from closed sets, so the ledger stops growing once each has
-    been seen.
+    All four come from closed sets, but a client may try every method on every route
+    without being let in.  So a refusal has a route only where a token was asked for
+    or about, and of what Keystone accepts there are never more rows than ``LIMIT``.
     """
 
     def __init__(self) -> None:
@@ -63,10 +72,27 @@ class Ledger(Sums):
         self._exemplify = exemplify
         self.recorded = None if record is None else partial(self._tell, record)
 
+    def add(self, clock: Clock, status: int) -> None:
+        """Add a finished request, under a key that no client can multiply."""
+        if 400 <= status < 500 or clock.method == "OPTIONS":  # noqa: PLR2004
+            _forget_route(clock)
+        key = clock.method, clock.route, status, clock.auth_method
+        if key not in self._attributes:
+            status = self._admitted(clock, status)
+        Sums.add(self, clock, status)
+
+    def _admitted(self, clock: Clock, status: int) -> int:
+        """Make place for a new key; beyond the limit, let the clock have the last."""
+        if len(self._attributes) >= LIMIT:
+            clock.method, clock.route, status, clock.auth_method = _OVERFLOW
+        self._attributes_of(key_of(clock, status))
+        return status
+
     def exemplify(self, clock: Clock, status: int) -> None:
         """Let the current span be an example of a request that was added."""
-        if self._exemplify is not None:
-            self._tell(self._exemplify, clock, key_of(clock, status))
+        key = key_of(clock, status)
+        if self._exemplify is not None and key in self._attributes:
+            self._tell(self._exemplify, clock, key)
 
     def _tell(self, record: Record, clock: Clock, key: Key) -> None:
         record(clock.wall_ns / NS_PER_SECOND, self._attributes_of(key))
@@ -114,10 +140,18 @@ class Ledger(Sums):
         self.tally(tally("faults", seam))
 
 
+def _forget_route(clock: Clock) -> None:
+    """Forget the route of what was not let in, unless it is about a token."""
+    if clock.method == "OPTIONS" or not (clock.route == _TOKENS or clock.auth_method):
+        clock.route = None
+
+
 def request_attributes(
     method: str, route: str | None, status: int, auth_method: str | None
 ) -> dict[str, Any]:
     """Return what requests are told apart by."""
+    if not method:
+        return {instruments.OVERFLOW: True}
     attributes: dict[str, Any] = {
         instruments.METHOD: method,
         instruments.STATUS: status,

@@ -1,0 +1,167 @@
+"""However many requests a client makes up, the telemetry has the series it had."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+from typing import Any
+
+import keystone_site
+import pytest
+from hostile import AUTH_METHODS, LENGTHS, METHODS, Hostile
+from keystone_client import Keystone, environ_of, password
+from keystone_site import Site
+
+from keylag_otel import ledger, tally
+
+SEED = 16
+FEW = 1_000
+MANY = 100_000
+#: What may be new after the warm-up, whatever the number of requests.
+ROOM = 20
+BRACKETS = str.maketrans("<>:", "---")
+
+#: Methods: each by itself, one that is none, and each kind of several.
+COMBINED = ("password+totp", "token+totp", "password+token")
+NAMED = (
+    *([name] for name in AUTH_METHODS),
+    *(sorted(names.split("+")) for names in COMBINED),
+    ["made-up", "password"],
+    ["oauth1", "totp", "x509"],
+    [],
+)
+PATHS = (
+    *("/", "/v3", "/v3/", "//v3", "/v3/auth/tokens", "/v3/auth/tokens/"),
+    *("/v3/users", "/v3/users/nobody", "/v3/nowhere", "/v2.0", "/healthcheck"),
+    *("/v3/OS-FEDERATION/identity_providers/idp/protocols/p/auth", "/v3/ec2tokens"),
+    "/v3/auth/OS-FEDERATION/identity_providers/idp/protocols/p/websso",
+    "/v3/auth/OS-FEDERATION/websso/p",
+)
+#: Nobody, somebody unknown, and bodies that are not as long as they say.
+SAID = (
+    {},
+    {"HTTP_X_AUTH_TOKEN": "no"},
+    *({"CONTENT_LENGTH": length} for length in LENGTHS),
+)
+
+
+def reader_without_limit() -> Any:
+    """Return a reader that shows each series, also where the SDK would cut them."""
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+    from opentelemetry.sdk.metrics.view import View
+
+    from keylag_otel import telemetry
+
+    reader = InMemoryMetricReader()
+    try:
+        views = [View(instrument_name="*", aggregation_cardinality_limit=10**6)]
+    except TypeError:  # before 1.45 the SDK had no limit
+        views = []
+    telemetry.use(MeterProvider([reader], views=views))
+    return reader
+
+
+def series(reader: Any) -> dict[str, int]:
+    """Return how many series each exported metric has."""
+    return {
+        metric.name: len(metric.data.data_points)
+        for resource in reader.get_metrics_data().resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    }
+
+
+def kept(reader: Any) -> dict[str, int]:
+    """Return how much there is of all that a client may want to multiply."""
+    rows, tallies = ledger.LEDGER.rows(), Counter(key[0] for key in tally._keys)
+    return {
+        **series(reader),
+        **{f"tallies of {name}": number for name, number in tallies.items()},
+        "rows": len(rows),
+        "overflow": sum("otel.metric.overflow" in attributes for attributes, _ in rows),
+    }
+
+
+def send(application: Any, environ: dict[str, Any]) -> int:
+    """Send a request as a WSGI server does; return the status."""
+    started: list[Any] = []
+    try:
+        parts = application(environ, lambda *args: started.append(args))
+        b"".join(parts)
+        getattr(parts, "close", str)()
+    except Exception:  # noqa: BLE001 - as a WSGI server does
+        return 500
+    return int(started[-1][0][:3])
+
+
+def meet_each_kind(keystone: Keystone) -> None:
+    """Log in in each way, try all methods, and ask each route without a token."""
+    token = keystone.issue(password("admin")).token
+    keystone.validate(token)
+    for names in NAMED:
+        identity = {"methods": names, **{name: {} for name in names}}
+        keystone.issue({"identity": identity})
+    keystone.issue(password("admin", "wrong"))
+    for method, path, said in product(METHODS, PATHS, SAID):
+        ask(keystone, method, path, said)
+    for rule in keystone.application.url_map.iter_rules():
+        for method in rule.methods:
+            ask(keystone, method, rule.rule.translate(BRACKETS), {})
+
+
+def ask(keystone: Keystone, method: str, path: str, said: dict[str, str]) -> None:
+    made = {"REQUEST_METHOD": method, "PATH_INFO": path, **said}
+    send(keystone.application, {**environ_of("GET", "/", None, {}), **made})
+
+
+def throw(keystone: Keystone, number: int) -> dict[str, Any]:
+    """Meet each kind of request, then a number of hostile ones."""
+    rules = [rule.rule for rule in keystone.application.url_map.iter_rules()]
+    reader = reader_without_limit()
+    meet_each_kind(keystone)
+    # What was booked is not looked at from here on, and would pile up.
+    del ledger.LEDGER.add
+    before = kept(reader)
+    answers: Counter[int] = Counter()
+    for environ in Hostile(SEED, rules).requests(number):
+        answers[send(keystone.application, environ)] += 1
+    return {"before": before, "after": kept(reader), "answers": answers}
+
+
+def grown(thrown: dict[str, Any]) -> dict[str, int]:
+    """Return by how much each size has grown."""
+    before, after = thrown["before"], thrown["after"]
+    return {name: size - before[name] for name, size in after.items()}
+
+
+@pytest.fixture(
+    scope="module", params=[FEW, pytest.param(MANY, marks=pytest.mark.matrix)]
+)
+def thrown(request, processes, prepared, tmp_path_factory) -> dict[str, Any]:
+    site = Site(processes, prepared, tmp_path_factory.mktemp("hostile"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keystone_site, "_PATIENCE_SECONDS", 3 * 3600)
+        return site.run(throw, request.param)
+
+
+def test_hostile_requests_were_refused_in_many_ways(thrown) -> None:
+    answers = thrown["answers"]
+
+    assert {200, 400, 401, 404, 405, 413} <= set(answers)
+    assert sum(answers.values()) - answers[200] > FEW / 2
+
+
+def test_no_client_makes_new_series(thrown) -> None:
+    growth = grown(thrown)
+
+    # A status that Keystone had not answered to a method before; for each, a row
+    # of a few cells.
+    assert growth.pop("keystone.request.phase.time") <= 10 * ROOM
+    assert {name: size for name, size in growth.items() if size > ROOM} == {}
+
+
+def test_what_a_client_can_make_is_some_tens_of_rows(thrown) -> None:
+    assert thrown["after"]["rows"] <= 150
+    assert thrown["after"]["tallies of auth_failures"] <= 60
+    assert thrown["after"]["overflow"] == 0

@@ -2,18 +2,22 @@
 
 import csv
 import json
+import os
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from fake_experiment import Fake
 from fake_keystone import password_of, running
 
 from keylag.experiment import reading
-from keylag.experiment.elsewhere import Switched
+from keylag.experiment.elsewhere import Switched, run_switch
 from keylag.experiment.environment import cost
 from keylag.experiment.marks import TOKEN, Marked
 from keylag.experiment.schedule import Block
@@ -68,6 +72,80 @@ def test_arms_are_switched_to_and_loaded(switched: Switched, tmp_path: Path) -> 
     assert rows[0].measured["total"] == pytest.approx(0.01)
     assert brought["broken"].rows == []
     assert "status 3. It said: no such thing" in brought["broken"].notes[0]
+
+
+LEAVES = "sleep 1000 & echo $! >{folder}/pid"
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> Iterator[Path]:
+    """Give the file where a command writes which process it leaves; ended here."""
+    path = tmp_path / "pid"
+    yield path
+    if path.exists() and psutil.pid_exists(number := int(path.read_text())):
+        os.kill(number, signal.SIGKILL)
+
+
+def is_alive(left: Path) -> bool:
+    """Tell whether a process still runs; give it a moment to end."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            process = psutil.Process(int(left.read_text()))
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return False
+        except psutil.NoSuchProcess:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_a_switch_may_leave_a_process_with_its_output_open(left: Path) -> None:
+    """As one that starts Keystone does: it goes on, and the process stays."""
+    run_switch(LEAVES.format(folder=left.parent))
+
+    process = psutil.Process(int(left.read_text()))
+    assert process.status() != psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("own_session", ["", "setsid "])
+def test_a_switch_that_never_ends_is_an_error(
+    left: Path, monkeypatch: pytest.MonkeyPatch, own_session: str
+) -> None:
+    """Whatever its processes do; all that did not leave its session are ended."""
+    monkeypatch.setattr("keylag.experiment.elsewhere.SWITCH_SECONDS", 3.0)
+    command = own_session + LEAVES.format(folder=left.parent)
+
+    with pytest.raises(StackError, match=r"timed out .* It said: so far\n"):
+        run_switch(f"echo so far; {command}; wait")
+
+    if not own_session:
+        assert not is_alive(left)
+
+
+def test_an_interrupted_switch_is_ended(left: Path) -> None:
+    """Ctrl-C does not reach its session, so it is ended with all it has started."""
+    command = LEAVES.format(folder=left.parent)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 3)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_switch(f"{command}; wait")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+    assert not is_alive(left)
+
+
+def test_a_switch_cannot_ask(tmp_path: Path) -> None:
+    """Its input is empty: it fails at once instead of waiting for an answer."""
+    with pytest.raises(StackError, match=r"status 1. It said: $"):
+        run_switch("read answer")
 
 
 class Grafana(HTTPServer):

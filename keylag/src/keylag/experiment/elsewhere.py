@@ -4,9 +4,13 @@ What such a command leaves behind from arm to arm, a warm database or a filled c
 is part of what is measured.
 """
 
+import os
+import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final
 
 import requests
@@ -64,19 +68,7 @@ class Switched:
         self._switch(self._plan.base)
 
     def _switch(self, name: str) -> None:
-        command = self._plan.arms[name].switch
-        try:
-            subprocess.run(
-                ["sh", "-c", command],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=True,
-                timeout=SWITCH_SECONDS,
-            )
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            message = f"{error} It said: {str(error.output or '')[-WORDS_SHOWN:]}"
-            raise StackError(message) from error
+        run_switch(self._plan.arms[name].switch)
         self._await_answer()
 
     def _await_answer(self) -> None:
@@ -87,6 +79,43 @@ class Switched:
                 message = f"{url} did not answer within {ANSWER_SECONDS:.0f} s"
                 raise StackError(message)
             time.sleep(POLL_SECONDS)
+
+
+def run_switch(command: str) -> None:
+    """Run a command to its end; raises StackError if it fails or takes too long.
+
+    What a command that succeeds leaves running may be Keystone itself, and stays.
+    Such a process may keep the output open for ever, so that goes to a file: nobody
+    waits for the end of a pipe.
+    """
+    shell = ["sh", "-c", command]
+    with TemporaryFile() as output:
+        process = subprocess.Popen(
+            shell,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            if code := _await_end(process):
+                raise subprocess.CalledProcessError(code, shell)
+        except subprocess.SubprocessError as error:
+            output.seek(0)
+            said = output.read().decode(errors="replace")[-WORDS_SHOWN:]
+            message = f"{error} It said: {said}"
+            raise StackError(message) from error
+
+
+def _await_end(process: subprocess.Popen[bytes]) -> int:
+    """Return its exit code; kills its whole session's group if it does not end."""
+    try:
+        return process.wait(SWITCH_SECONDS)
+    except BaseException:  # Ctrl-C as well: it does not reach another session
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
 
 
 def _answers(url: str) -> bool:

@@ -88,7 +88,17 @@ class Folder:
         write_private(self.path / "run.json", json.dumps(asdict(journal), indent=2))
 
     def cut(self, journal: Journal) -> None:
-        """Remove rows of a block that was never finished."""
+        """Remove rows of a block that was never finished.
+
+        Raises FolderError if rows of finished blocks are missing.
+        """
+        size = self.samples.stat().st_size
+        if size < journal.samples_size:
+            message = (
+                f"{self.samples} has {size} bytes, but had {journal.samples_size} "
+                "after the last block: samples are lost. Begin another run."
+            )
+            raise FolderError(message)
         os.truncate(self.samples, journal.samples_size)
 
     def add(self, journal: Journal, rows: Iterable[Row]) -> None:

@@ -1,6 +1,7 @@
 """`samples.csv`: one row a request, by block, the arm's place in it, and start."""
 
 import csv
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -81,13 +82,29 @@ def _measured(sample: Sample) -> dict[str, float]:
 
 
 def append(path: Path, rows: Iterable[Row]) -> None:
-    """Add rows to the file, with a header if it is new; on the disk on return."""
+    """Add rows to the file, with a header if it is new.
+
+    They are on the disk on return, as a power failure would find it.
+    """
     new = not path.exists()
     with path.open("a", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         if new:
             writer.writerow(COLUMNS)
         writer.writerows(map(_cells, rows))
+        stream.flush()
+        os.fsync(stream.fileno())
+    if new:
+        _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put a folder's list of files on the disk; a new file is not in it before."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _cells(row: Row) -> list[object]:

@@ -65,9 +65,10 @@ def publish(  # noqa: PLR0913, PLR0917 - what a run is
 
 def render(result: Result, console: Console) -> None:
     """Print a table a workload, the verdicts, and any doubts."""
+    # Intervals of few restarts are wide: rather broken lines than cut off figures.
+    console.width = max(console.width, WIDE)
     for workload, arms in result.items():
-        # Intervals of few restarts are wide; the terminal may break their lines.
-        console.print(_table(workload, arms), width=max(console.width, WIDE))
+        console.print(_table(workload, arms))
         for arm, measured in arms.items():
             for line in _lines(arm, measured):
                 console.print(line, highlight=False, markup=False, soft_wrap=True)

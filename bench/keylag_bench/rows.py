@@ -55,7 +55,10 @@ Keep = Callable[[Row], None]
 
 @contextmanager
 def written(path: Path) -> Iterator[Keep]:
-    """Give a function that adds a row to a CSV file; each is on the disk at once."""
+    """Give a function that adds a row to a CSV file; each outlives this process.
+
+    It is not synced to the disk: that would disturb the measurement.
+    """
     with path.open("w", newline="", encoding="utf-8", buffering=1) as stream:
         writer = csv.writer(stream)
         writer.writerow(field.name for field in fields(Row))

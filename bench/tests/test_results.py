@@ -14,8 +14,9 @@ from test_schedule import NAMES, PLAN, measured
 from keylag_bench.intervals import Interval
 from keylag_bench.markdown import as_markdown
 from keylag_bench.report import render
-from keylag_bench.results import analyse, environment, save
+from keylag_bench.results import Measured, analyse, environment, save
 from keylag_bench.rows import Row, read, written
+from keylag_bench.tables import ARMS
 from keylag_bench.verdicts import doubts, judge, verdicts
 
 
@@ -213,7 +214,7 @@ def test_what_is_written(tmp_path: Path) -> None:
 
 
 def test_rows_are_written_as_they_come(tmp_path: Path) -> None:
-    """A row is on the disk before the next one is measured."""
+    """A row can be read before the next one is measured."""
     path = tmp_path / "overhead.csv"
     with written(path) as keep:
         keep(Row("w", 0, 1, "bare", 10, 0.5, 0.75))
@@ -252,4 +253,19 @@ def test_the_table_fits_eighty_columns() -> None:
     text = console.file.getvalue()  # type: ignore[attr-defined]
     [line] = [line for line in text.splitlines() if "OpenTelemetry " in line][:1]
     assert "1.200 [1.199, 1.201]" in line
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_wide_intervals_of_every_arm_are_shown_whole() -> None:
+    """On eighty columns, too; narrow ones fit them."""
+    narrow, wide = Interval(0.991, 1.0, 1.009), Interval(-10.123, 1.0, 12.123)
+    for found, columns in ((narrow, 80), (wide, 100)):
+        arms = dict.fromkeys(ARMS, Measured(found, found, 12.345, 15.5, 6, 72))
+        console = Console(file=StringIO(), width=80)
+        render({"get_cache_off": arms}, console)
+
+        table = console.file.getvalue().splitlines()[: len(ARMS) + 2]  # type: ignore[attr-defined]
+        assert all(line.count(found.as_text()) == 2 for line in table[2:])
+        assert all(arm.title in "".join(table) for arm in ARMS.values())
+        assert max(len(line.rstrip()) for line in table) <= columns
     assert line.split()[-2:] == ["7", "3"]

@@ -79,7 +79,13 @@ def render(result: Result, console: Console) -> None:
 
 
 def _table(workload: str, arms: Mapping[str, Measured]) -> Table:
-    table = Table(title=workload, title_justify="left", box=None, pad_edge=False)
+    table = Table(
+        title=workload,
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        collapse_padding=True,
+    )
     for number, column in enumerate(COLUMNS):
         table.add_column(column, justify="right" if number else "left", no_wrap=True)
     for arm, measured in arms.items():

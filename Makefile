@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests demo test test-collectors test-oldest \
-  test-exporters test-keylag test-stack test-matrix test-pythons test-keystone mutation \
+  test-exporters test-keylag test-stack test-matrix test-native test-pythons test-keystone mutation \
   bench lint up down clean
 
 STATE := $(abspath $(or $(KEYLAG_STATE),.keylag))
@@ -77,6 +77,10 @@ test-matrix: setup-tests ## Run what is too long for test: each release, each se
 	@$(SCRATCH) && .venv/bin/python -m keylag.tools.matrix $(RELEASES)
 	@$(SCRATCH) && .venv/bin/python -m pytest -m matrix
 
+test-native: setup-tests ## Check the C part with sanitizers, reference counts, its twin (CHECKS=...)
+	@./setup.sh --with native
+	@$(SCRATCH) && .venv/bin/python -m keylag.tools.native_checks $(CHECKS)
+
 test-pythons: ## Run the collectors' tests on each Python that Debian has (PYTHONS=...)
 	@./setup.sh --with pythons
 	@$(SCRATCH) && .venv/bin/python -m keylag.tools.pythons $(PYTHONS)
@@ -96,6 +100,6 @@ down: ## Stop the stack
 clean: ## Stop everything and delete all that was made
 	@if [[ -x $(KEYLAG) ]]; then $(KEYLAG) down --all; fi
 # Only what is ours: $$KEYLAG_STATE may be a folder that holds other things too.
-	@cd "$(STATE)" 2>/dev/null && rm -rf tools stack demo bench bench.lock mutation prepared tmp || true
+	@cd "$(STATE)" 2>/dev/null && rm -rf --one-file-system tools stack demo bench bench.lock mutation prepared tmp || true
 	@rmdir "$(STATE)" 2>/dev/null || true
 	@rm -rf .venv .venv.new

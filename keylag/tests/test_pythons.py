@@ -1,8 +1,11 @@
 """The Pythons that the collectors' tests run on, and the sandbox that they run in."""
 
+import os
 import re
 import shutil
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,13 +14,21 @@ from keylag.state import CHECKOUT
 from keylag.tools import pythons
 from keylag.tools.debian import Debian
 from keylag.tools.pythons import PYTHONS, Outcome, Python
-from keylag.tools.sandbox import inside
+from keylag.tools.sandbox import contained, inside
 from keylag_otel.package import TESTED_PYTHONS
 
 NEEDS_BWRAP = pytest.mark.skipif(
     shutil.which("bwrap") is None,
     reason="there is no bwrap; `./setup.sh --with pythons` installs it",
 )
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for what another process does; fail after a minute."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def sandboxed(script: str, *writable: Path) -> subprocess.CompletedProcess[str]:
@@ -72,6 +83,23 @@ def test_nothing_runs_on_when_the_command_has_ended(tmp_path: Path) -> None:
 
     assert ended.returncode == 0
     assert (tmp_path / "said").read_text() == "started\n"
+
+
+@NEEDS_BWRAP
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_nothing_stays_mounted_when_the_command_is_killed(tmp_path: Path) -> None:
+    """Not even for `make clean`, which deletes whatever is there."""
+    place, ready = tmp_path / "mounted", tmp_path / "ready"
+    place.mkdir()
+    script = f"mount -t tmpfs none {place} && touch {ready} && sleep 600"
+    process = subprocess.Popen(contained(["sh", "-c", script]))
+    wait_until(ready.exists)
+    mounted_meanwhile = Path("/proc/self/mountinfo").read_text()
+    process.kill()
+    process.wait()
+
+    assert str(place) not in mounted_meanwhile
+    assert str(place) not in Path("/proc/self/mountinfo").read_text()
 
 
 def test_a_debian_that_cannot_be_had_is_skipped(

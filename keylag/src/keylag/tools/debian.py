@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from keylag.tools.base import Build, Tool
+from keylag.tools.sandbox import contained
 
 MIRROR = "http://deb.debian.org/debian"
 SOURCE = "keylag/src/keylag/tools/debian.py"
@@ -44,17 +45,16 @@ class Debian:
         archive = build.folder / "root.tar"
         python = (f"python{self.python}", f"python{self.python}-dev", "python3-venv")
         packages = ",".join([*PACKAGES, *python, self.mariadb])
-        build.run(
-            [
-                *("mmdebstrap", "--variant=essential", f"--include={packages}"),
-                # A mirror may lag behind; what it has is signed all the same.
-                '--aptopt=Acquire::Check-Valid-Until "false"',
-                *(f"--dpkgopt=path-exclude={pattern}" for pattern in UNUSED),
-                # What a crash leaves half written is made again anyway.
-                "--dpkgopt=force-unsafe-io",
-                *(self.release, str(archive), MIRROR),
-            ]
+        mmdebstrap = (
+            *("mmdebstrap", "--variant=essential", f"--include={packages}"),
+            # A mirror may lag behind; what it has is signed all the same.
+            '--aptopt=Acquire::Check-Valid-Until "false"',
+            *(f"--dpkgopt=path-exclude={pattern}" for pattern in UNUSED),
+            # What a crash leaves half written is made again anyway.
+            "--dpkgopt=force-unsafe-io",
+            *(self.release, archive, MIRROR),
         )
+        build.run(contained(mmdebstrap))
         # Unpacked so that whoever made it can delete it.
         unpack = ("tar", "--no-same-owner", "--exclude=./dev/*", "-xf")
         build.run([*unpack, str(archive)])

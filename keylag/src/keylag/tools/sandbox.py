@@ -1,7 +1,7 @@
-"""Run a command inside another Debian, by bubblewrap.
+"""Run a command by bubblewrap, on this machine or inside another Debian.
 
 It has mount and process namespaces of its own: nothing stays mounted and nothing
-keeps running when the command ends, however it ends.
+keeps running when the command ends, also when it is killed.
 """
 
 import os
@@ -13,6 +13,22 @@ from keylag.state import CHECKOUT
 
 HOST_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl")
 """How the host finds and trusts a package index."""
+
+OWN = ("--unshare-pid", "--die-with-parent")
+AS_ROOT = ("--cap-add", "ALL")
+"""As outside, root may mount, and become another user, as memcached does."""
+
+
+def contained(command: Iterable[object]) -> list[str]:
+    """Return the command that runs another one on this machine's own files.
+
+    A mount that outlived a killed command would let `make clean` delete what is
+    mounted.  Only root's mounts can: any other user has to be in namespaces already.
+    """
+    if os.geteuid() != 0:
+        return [*map(str, command)]
+    bwrap = ("bwrap", "--dev-bind", "/", "/", "--proc", "/proc", *OWN, *AS_ROOT)
+    return [*bwrap, *map(str, command)]
 
 
 def inside(
@@ -37,9 +53,8 @@ def inside(
         *("bwrap", "--bind", root, "/", "--dev", "/dev", "--proc", "/proc"),
         *("--tmpfs", "/tmp"),  # noqa: S108 - the sandbox's own
         *chain.from_iterable(mounts),
-        *("--unshare-pid", "--die-with-parent"),
-        # As outside, root may become another user: memcached does.
-        *(("--cap-add", "ALL") if os.geteuid() == 0 else ()),
+        *OWN,
+        *(AS_ROOT if os.geteuid() == 0 else ()),
         *(() if network else ("--unshare-net",)),
         *("--chdir", cwd, *map(str, command)),
     ]

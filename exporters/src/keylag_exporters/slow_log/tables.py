@@ -60,7 +60,7 @@ _BEGINNINGS = (
     ("administrator", re.compile(rb"administrator command: ")),
 )
 _TABLE = re.compile(
-    rb"\b(?:from|join|into|update|table)\s+\(*\s*(?:`?[a-z0-9_?$]+`?\.)?`?([a-z0-9_?]+)`?"
+    rb"\b(?:from|join|into|update|table)\s++\(*+\s*+(?:`?[a-z0-9_?$]+`?\.)?`?([a-z0-9_?]+)`?"
     rb"((?:\s*,\s*`?[a-z0-9_?]+`?)*)"
 )
 _NAME = re.compile(rb"[a-z0-9_?]+")

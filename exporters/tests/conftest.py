@@ -6,7 +6,8 @@ import subprocess
 import time
 
 import pytest
-from exporter_helpers import DATA, MariaDB, free_port, program
+from exporter_helpers import DATA, Exporter, MariaDB, free_port, program
+from prometheus_client.parser import text_string_to_metric_families
 
 from keylag_exporters.settings import complete
 
@@ -39,7 +40,8 @@ def mariadb(mariadb_server):
 
 
 @pytest.fixture
-def memcached_port():
+def memcached():
+    """The port and the process of a server."""
     port = free_port()
     process = subprocess.Popen(
         [program("memcached"), "-l", "127.0.0.1", "-p", str(port), "-u", "nobody"]
@@ -49,19 +51,25 @@ def memcached_port():
             socket.create_connection(("127.0.0.1", port), 1).close()
             break
         time.sleep(0.05)
-    yield port
+    yield port, process
     process.kill()
     process.wait()
 
 
 @pytest.fixture
-def samples():
-    """Return a function: families to {(sample name, sorted labels): value}."""
+def memcached_port(memcached):
+    return memcached[0]
 
-    def read(families):
+
+@pytest.fixture
+def samples():
+    """Return a function: exposed text to {(sample name, sorted labels): value}."""
+
+    def read(exposed):
+        text = exposed if isinstance(exposed, bytes) else exposed.expose()
         return {
             (one.name, tuple(sorted(one.labels.items()))): one.value
-            for family in families
+            for family in text_string_to_metric_families(text.decode())
             for one in family.samples
         }
 
@@ -72,3 +80,19 @@ def samples():
 def settings():
     """Return a function: a kind's complete settings for a test."""
     return complete
+
+
+@pytest.fixture
+def run():
+    started = []
+
+    def start(*words, **more):
+        started.append(Exporter(*words, **more))
+        return started[-1]
+
+    yield start
+    for one in started:
+        with contextlib.suppress(ProcessLookupError):
+            one.process.kill()
+        one.process.wait()
+        one.process.stderr.close()

@@ -1,11 +1,15 @@
 """What several tests of the exporters share: servers, events, measured logs."""
 
 import contextlib
+import os
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pymysql
@@ -123,3 +127,48 @@ class MariaDB:
             self.thaw()
             self.process.kill()
             self.process.wait()
+
+
+COMMAND = [sys.executable, "-m", "keylag_exporters"]
+
+
+class Exporter:
+    """A running command, and what it says on /metrics."""
+
+    def __init__(self, *words, env=None, scheme="http"):
+        port = free_port()
+        self.url = f"{scheme}://127.0.0.1:{port}/metrics"
+        self.process = subprocess.Popen(
+            [*COMMAND, *words, f"--listen=127.0.0.1:{port}"],
+            env={**os.environ, **(env or {})},
+            stderr=subprocess.PIPE,
+        )
+
+    def read(self, headers=None, context=None):
+        """Return the text of /metrics, as soon as it is served."""
+        request = urllib.request.Request(self.url, headers=headers or {})
+        for _ in range(100):
+            try:
+                with urllib.request.urlopen(
+                    request, timeout=20, context=context
+                ) as got:
+                    return got.read().decode()
+            except urllib.error.HTTPError:
+                raise
+            except OSError:
+                assert self.process.poll() is None, self.process.stderr.read()
+                time.sleep(0.1)
+        return pytest.fail("it does not listen")
+
+    def value(self, sample, headers=None):
+        for line in self.read(headers).splitlines():
+            if line.startswith(sample):
+                return float(line.rpartition(" ")[2])
+        return None
+
+    def stop(self, number=signal.SIGTERM):
+        """Return the seconds that stopping took."""
+        began = time.monotonic()
+        self.process.send_signal(number)
+        self.process.wait(timeout=10)
+        return time.monotonic() - began

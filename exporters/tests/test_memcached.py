@@ -6,6 +6,7 @@ import pytest
 from pymemcache.client.base import Client
 
 from keylag_exporters.memcached import KIND
+from keylag_exporters.model import UnreachableError
 
 # Names that dashboards for the official exporter use.
 OFFICIAL = [
@@ -72,4 +73,7 @@ def test_no_server_is_a_zero(settings, samples):
         address = f"127.0.0.1:{unused.getsockname()[1]}"
         source = KIND.open(settings(KIND, {"address": address}))
 
-        assert samples(source.collect()) == {("memcached_up", ()): 0}
+        with pytest.raises(UnreachableError, match=address) as caught:
+            source.collect()
+
+    assert samples(caught.value.families) == {("memcached_up", ()): 0}

@@ -161,16 +161,6 @@ def test_an_empty_table_has_no_oldest_event(mariadb, opened, samples):
 
 
 @pytest.mark.stack
-def test_the_table_is_read_once_per_interval(mariadb, opened, samples):
-    create(mariadb)
-    source = opened(interval=3600)
-    list(source.collect())
-    insert(mariadb, EVENTS)
-
-    assert value(samples(source.collect()), "inserted_total") == 0
-
-
-@pytest.mark.stack
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_million_rows_stay_cheap(mariadb, opened, samples):

@@ -69,10 +69,10 @@ def _flag(kind: Kind, option: Option, prefix: str) -> click.Option:
     help_ = f"{option.help} [{variable(kind, option)}]"
     if option.secret:
         return click.Option([f"{name}-file"], help=f"File with it: {help_}")
-    if option.default not in (None, False):
-        help_ += f" {SHOWN.format(option.default)}"
     if option.type is bool:
         return click.Option([name], is_flag=True, default=None, help=help_)
+    if option.default is not None:
+        help_ += f" {SHOWN.format(option.default)}"
     return click.Option([name], type=option.type, help=help_)
 
 

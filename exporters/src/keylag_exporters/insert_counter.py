@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 OVERLAP = timedelta(minutes=5)
 """How late an event may become visible: slow commits, replication, clock skew."""
 
+NEVER = datetime.max  # noqa: DTZ901 -- the driver returns naive datetimes
+
 EVENTS_BY_SECOND = """
 SELECT revoked_at, COUNT(*) FROM (
   SELECT revoked_at FROM revocation_event
@@ -33,12 +35,12 @@ class InsertCounter:
     def __init__(self) -> None:
         self.total = 0
         self._counts: dict[datetime, int] = {}
-        self._complete_from = datetime.max  # `_counts` has every second from here on
+        self._complete_from = NEVER  # `_counts` has every second from here on
 
     def read(self, cursor: Cursor, limit: int) -> None:
         """Add the events inserted since the last reading; the first adds none."""
         cursor.execute("SELECT UTC_TIMESTAMP()")
-        (now,) = cursor.fetchone() or (datetime.max,)
+        ((now,),) = cursor.fetchall()
         horizon = now - OVERLAP
         start = min(self._complete_from, horizon)
         cursor.execute(EVENTS_BY_SECOND.format(limit=limit), (start,))

@@ -18,12 +18,10 @@ from keylag_exporters.memcached_tables import (
     SETTINGS,
     SLABS,
 )
-from keylag_exporters.model import Kind, Option
+from keylag_exporters.model import Kind, Option, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from prometheus_client.core import Metric
 
 Statistics = dict[str, str]
 
@@ -38,8 +36,8 @@ class Memcached:
         self._address = (host or "127.0.0.1", int(port))
         self._timeout = settings["timeout"]
 
-    def collect(self) -> Iterable[Metric]:
-        """Return the server's families; `memcached_up` is 0 if it does not answer."""
+    def collect(self) -> Families:
+        """Return the server's families, or raise with a `memcached_up` of 0."""
         families = Families(METRICS)
         client = Client(
             self._address, connect_timeout=self._timeout, timeout=self._timeout
@@ -49,9 +47,11 @@ class Memcached:
             slabs = _ask(client, "slabs")
             items = _by_slab(_ask(client, "items"), prefix="items:")
             settings = _ask(client, "settings")
-        except (OSError, MemcacheError):
+        except (OSError, MemcacheError) as error:
             families.add("memcached_up", 0)
-            return families
+            host, port = self._address
+            message = f"no statistics at {host}:{port}: {error!r}"
+            raise UnreachableError(message, families) from error
         finally:
             client.close()
         families.add("memcached_up", 1)

@@ -6,13 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
-    from prometheus_client.core import Metric
+    from keylag_exporters.families import Families
 
 
 class UnreachableError(Exception):
-    """What the source reads cannot be reached: no server, no file, no permission."""
+    """What the source reads cannot be reached: no server, no file, no permission.
+
+    `families` is what can be told nevertheless.
+    """
+
+    def __init__(self, message: str, families: Families | None = None) -> None:
+        super().__init__(message)
+        self.families = families
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class Option:
 class Source(Protocol):
     """Reads one thing. `collect` may block; it is called with a time-out around it."""
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> Families:
         """Return the families of this moment, or raise."""
 
     def close(self) -> None:
@@ -60,3 +67,4 @@ class Kind:
     metrics: tuple[Declared, ...]
     open: Callable[[Mapping[str, Any]], Source]
     port: int
+    interval: float = 0.0  # default of the option: what reading costs others decides

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pymysql
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
     from pymysql.cursors import Cursor
 
 # Unreachable is also who does not let us in: the server may come to do so later.
-_UNREACHABLE = {1040, 1044, 1045, 1129, 1130, 1203, 1226, 1698, 2003, 2006, 2013, 2055}
+# So is one that shuts down (1053), kills us (1927) or left its Galera cluster (1047).
+_UNREACHABLE = {
+    *(1040, 1044, 1045, 1047, 1053, 1129, 1130, 1203, 1226, 1698, 1927),
+    *(2003, 2006, 2013, 2055),
+}
 
 
 def options(port: int, user: str) -> tuple[Option, ...]:
@@ -31,16 +36,22 @@ def options(port: int, user: str) -> tuple[Option, ...]:
     )
 
 
-@contextmanager
-def cursor(settings: Mapping[str, Any]) -> Iterator[Cursor]:
-    """Yield a cursor on a connection of its own; close both.
+class Connector:
+    """Connects to one server for each reading; the TLS context is made just once.
 
-    Raises UnreachableError where there is no server, or none that lets us in.
+    Loading the system's CA certificates into a context, as PyMySQL does for every new
+    Connection, takes longer than all statements of a reading.
     """
-    timeout = settings["timeout"]
-    ca = settings["tls_ca"]
-    try:
-        connection = pymysql.connect(
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = settings
+
+    @cached_property
+    def _connection(self) -> pymysql.Connection[Cursor]:
+        """A connection that is not open."""
+        settings = self._settings
+        ca = settings["tls_ca"]
+        return pymysql.Connection(
             host=settings["host"],
             port=settings["port"],
             unix_socket=settings["socket"],
@@ -48,14 +59,24 @@ def cursor(settings: Mapping[str, Any]) -> Iterator[Cursor]:
             password=settings["password"] or "",
             database=settings.get("database"),
             ssl=ssl.create_default_context(cafile=ca) if ca else None,
-            connect_timeout=max(1, round(timeout)),
-            read_timeout=timeout,
-            write_timeout=timeout,
+            connect_timeout=max(1, round(settings["timeout"])),
+            read_timeout=settings["timeout"],
+            write_timeout=settings["timeout"],
             autocommit=None,
+            defer_connect=True,
         )
-        with connection, connection.cursor() as made:
-            yield made
-    except pymysql.MySQLError as error:
-        if error.args and error.args[0] in _UNREACHABLE:
-            raise UnreachableError(str(error)) from error
-        raise
+
+    @contextmanager
+    def cursor(self) -> Iterator[Cursor]:
+        """Connect, yield a cursor, disconnect.
+
+        Raises UnreachableError where there is no server, or none that lets us in.
+        """
+        try:
+            self._connection.connect()
+            with self._connection, self._connection.cursor() as made:
+                yield made
+        except pymysql.MySQLError as error:
+            if error.args and error.args[0] in _UNREACHABLE:
+                raise UnreachableError(str(error)) from error
+            raise

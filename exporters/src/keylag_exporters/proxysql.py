@@ -15,9 +15,8 @@ from keylag_exporters.families import Families
 from keylag_exporters.model import Declared, Kind, Option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from prometheus_client.core import Metric
     from pymysql.cursors import Cursor
 
 MICRO = 1e-6
@@ -184,16 +183,17 @@ METRICS = (
 
 
 class ProxySQL:
-    """Reads the admin port on every scrape, by a connection of its own."""
+    """Reads the admin port, by a connection of its own for each reading."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings = settings
+        self._top = settings["top"]
+        self._connector = mysql.Connector(settings)
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> Families:
         """Return the families of this moment, or raise."""
         families = Families(METRICS)
-        with mysql.cursor(self._settings) as cursor:
-            _add_digests(families, cursor, self._settings["top"])
+        with self._connector.cursor() as cursor:
+            _add_digests(families, cursor, self._top)
             _add_totals(families, cursor)
             _add_commands(families, cursor)
             for rule, hits in _rows(cursor, RULES):
@@ -204,7 +204,7 @@ class ProxySQL:
         return families
 
     def close(self) -> None:
-        """Do nothing: no connection outlives a scrape."""
+        """Do nothing: no connection outlives a reading."""
 
 
 def _rows(cursor: Cursor, query: str) -> tuple[tuple[Any, ...], ...]:
@@ -294,4 +294,5 @@ KIND = Kind(
     metrics=METRICS,
     open=ProxySQL,
     port=9722,
+    interval=5.0,
 )

@@ -51,7 +51,8 @@ def _source(kind: Kind) -> Iterator[str]:
 
 def _option(kind: Kind, option: Option) -> str:
     """Return the row of one option."""
-    default = "" if option.default in (None, False) else f"`{option.default}`"
+    given = option.default is not None and option.type is not bool
+    default = f"`{option.default}`" if given else ""
     default = "required" if option.required else default
     name = f"--{option.name}-file" if option.secret else f"--{option.name}"
     env = variable(kind, option)

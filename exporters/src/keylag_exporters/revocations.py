@@ -1,7 +1,7 @@
 """The revocations source: how large the revocation table makes every check.
 
 Every statement is bounded twice: by the server (max_statement_time) and by a LIMIT;
-results are kept for a while, so that scraping often costs the database nothing.
+a reading serves all scrapes of an interval, so that these cost the database nothing.
 
 The prediction follows Keystone's own query, `Revoke._list_token_events`: a check
 fetches the events issued after the token was, less those whose user, project, audit
@@ -11,7 +11,6 @@ event above all, is fetched by every check and compared in Python.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from keylag_exporters import mysql
@@ -20,9 +19,8 @@ from keylag_exporters.insert_counter import InsertCounter
 from keylag_exporters.model import Declared, Kind, Option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from prometheus_client.core import Metric
     from pymysql.cursors import Cursor
 
 KINDS = (
@@ -126,38 +124,21 @@ METRICS = (
         "Events per check times the cost of one event (option event-seconds).",
         ("token_age",),
     ),
-    Declared(
-        "keylag_revocations_read_age_seconds",
-        "gauge",
-        "Age of these figures: the table is not read on every scrape.",
-    ),
 )
 
 
 class Revocations:
-    """Reads the table at most once per interval."""
+    """Reads the table of one database."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
+        self._connector = mysql.Connector(settings)
         self._inserted = InsertCounter()
-        self._families: Families | None = None
-        self._read_at = 0.0
 
-    def collect(self) -> Iterable[Metric]:
-        """Return the figures of the latest reading, or raise."""
-        now = time.monotonic()
-        if self._families is None or now - self._read_at >= self._settings["interval"]:
-            self._families = None
-            self._families = self._read()
-            self._read_at = time.monotonic()
-        age = Families(METRICS)
-        age.add("keylag_revocations_read_age_seconds", time.monotonic() - self._read_at)
-        return [*self._families, *age]
-
-    def _read(self) -> Families:
-        """Read the table."""
+    def collect(self) -> Families:
+        """Read the table, or raise."""
         families = Families(METRICS)
-        with mysql.cursor(self._settings) as cursor:
+        with self._connector.cursor() as cursor:
             _limit_statements(cursor, self._settings["statement_seconds"])
             cursor.execute("SET SESSION TRANSACTION READ ONLY")
             self._add_counts(families, cursor)
@@ -239,7 +220,6 @@ KIND = Kind(
     options=(
         *mysql.options(3306, "keylag"),
         Option("database", "Keystone's database.", default="keystone"),
-        Option("interval", "Seconds between two readings.", float, 60.0),
         Option("limit", "Where counting stops.", int, 1_000_000),
         Option("statement-seconds", "Longest time of one statement.", float, 2.0),
         Option("token-lifetime", "Keystone's [token] expiration.", int, 3600),
@@ -249,4 +229,5 @@ KIND = Kind(
     metrics=METRICS,
     open=Revocations,
     port=9723,
+    interval=60.0,
 )

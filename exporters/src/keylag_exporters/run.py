@@ -6,7 +6,12 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import click
-from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    GCCollector,
+    ProcessCollector,
+    generate_latest,
+)
 
 from keylag_exporters import serve, sources, web_config
 from keylag_exporters.collector import Running, SourceCollector
@@ -32,27 +37,29 @@ def run(
         config = web_config.load(file)
     except (SettingsError, web_config.WebConfigError) as error:
         raise click.ClickException(str(error)) from error
-    registry = CollectorRegistry()
-    server = _bind(listen, registry, config)
+    server = _bind(listen, config)
     running = [
-        Running(name, kinds[name].open(values), values["timeout"])
+        Running(name, kinds[name].open(values), values["timeout"], values["interval"])
         for name, values in settings.items()
     ]
-    registry.register(SourceCollector(running))
+    collector = SourceCollector(running)
+    registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     GCCollector(registry=registry)
     scheme = "https" if config.tls else "http"
     click.echo(f"{', '.join(settings)}: {scheme}://{listen}/metrics", err=True)
-    serve.serve(server, [one.source.close for one in running])
+
+    def metrics(timeout: float) -> bytes:
+        return collector.expose(timeout) + generate_latest(registry)
+
+    serve.serve(server, metrics, [one.source.close for one in running])
 
 
-def _bind(
-    listen: str, registry: CollectorRegistry, config: web_config.WebConfig
-) -> Any:
+def _bind(listen: str, config: web_config.WebConfig) -> serve.Server:
     """Return the bound server, or say why the address cannot be had."""
     host, _, port = listen.rpartition(":")
     try:
-        return serve.make_server((host.strip("[]"), int(port)), registry, config)
+        return serve.make_server((host.strip("[]"), int(port)), config)
     except (OSError, ValueError) as error:
         message = f"cannot listen on {listen}: {error}"
         raise click.ClickException(message) from error

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 TIMEOUT = Option(
     "timeout", "Seconds that a scrape of this source may take.", float, 5.0
 )
+INTERVAL_HELP = "Seconds between two readings; scrapes in between get the latest."
 
 
 class SettingsError(Exception):
@@ -22,8 +23,9 @@ class SettingsError(Exception):
 
 
 def options_of(kind: Kind) -> tuple[Option, ...]:
-    """Return a source's options, with the one that all sources have."""
-    return (*kind.options, TIMEOUT)
+    """Return a source's options, with those that all sources have."""
+    interval = Option("interval", INTERVAL_HELP, float, kind.interval)
+    return (*kind.options, interval, TIMEOUT)
 
 
 def parameter(option: Option) -> str:

@@ -13,9 +13,7 @@ from keylag_exporters.families import Families
 from keylag_exporters.model import Declared, Kind, Option, UnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from prometheus_client.core import Metric
+    from collections.abc import Mapping
 
 MICRO = 1e-6
 CHUNK = 1 << 16
@@ -74,7 +72,7 @@ class Uwsgi:
         self._address = settings["address"]
         self._timeout = settings["timeout"]
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> Families:
         """Return the families of this moment; raises UnreachableError."""
         families = Families(METRICS)
         statistics = _ask(self._address, self._timeout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from keylag_exporters.slow_log.comment import Tag
@@ -89,7 +89,7 @@ class Totals:
 
     def copy(self) -> Totals:
         """Return an independent copy."""
-        return Totals(**self.as_dict())
+        return replace(self, buckets=self.buckets.copy())
 
     def as_dict(self) -> dict[str, Any]:
         """Return the sums by name."""

@@ -231,7 +231,11 @@ def test_the_cost_of_keylag_is_cited(tmp_path: Path) -> None:
     path = tmp_path / "overhead.json"
     before = cost(path)
     ratio = {"cpu_ratio": [1.01, 1.02, 1.03]}
-    path.write_text(json.dumps({"workloads": {"get": {"keylag": ratio}}}))
+    none = {"cpu_ratio": [None, 1.02, None]}
+    known = {"get": {"keylag": ratio}, "post": {"keylag": none}}
+    path.write_text(json.dumps({"workloads": known}))
 
     assert before == "not measured on this machine; `make bench` does it"
     assert cost(path).endswith("make bench: get 1.020 [1.010, 1.030]")
+    path.write_text(json.dumps({"workloads": {"post": {"keylag": none}}}))
+    assert cost(path) == before  # one restart has no interval to cite

@@ -64,9 +64,9 @@ def test_few_values_say_nothing() -> None:
     assert interval([1.0], 0.05) == Interval(-math.inf, 1.0, math.inf)
 
 
-def test_values_without_spread_leave_no_doubt() -> None:
+def test_counts_without_spread_leave_no_doubt() -> None:
     """A count that is always the same has an exact difference."""
-    assert interval([6.0] * 5, 0.05) == Interval(6.0, 6.0, 6.0)
+    assert interval([6.0] * 5, 0.05, counted=True) == Interval(6.0, 6.0, 6.0)
 
 
 @pytest.mark.parametrize(

@@ -1,85 +1,333 @@
-"""The edges of intervals and verdicts: where one answer becomes another."""
+"""What is claimed of a difference, and what is not: exact figures and hostile ones."""
 
 import math
+from dataclasses import replace
+from math import inf, nan
+from statistics import fmean, stdev
 
 import pytest
+from fake_experiment import rows
 
-from keylag.experiment import verdicts
-from keylag.experiment.sequence import Interval, interval, reach
+from keylag.experiment.analysis import ALPHA, Tally, by_arm, compare
+from keylag.experiment.measures import MEASURES, PARTS, figures
+from keylag.experiment.plan import Decision
+from keylag.experiment.samples import Row
+from keylag.experiment.schedule import Block
+from keylag.experiment.sequence import MIXTURE, Interval, around, interval, reach
 from keylag.experiment.verdicts import (
     CANNOT_TELL,
     FASTER,
+    MOST_BLOCKS,
     NO_DIFFERENCE,
     SLOWER,
     blocks_needed,
     verdict,
 )
+from keylag.server_timing import COUNTS
 
-LAST_INFINITE = math.nextafter(1 / math.sqrt(5.5), 1)
-"""The largest alpha with which the interval of two blocks is infinite."""
+DECISION = Decision(method="GET")
+
+
+# Where a mean lies.
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "expected"),
+    ("blocks", "alpha", "expected"),
+    [(4, 0.05, 5.0468), (10, 0.05, 1.2275), (10, 0.025, 1.3836), (100, 0.05, 0.3468)],
+)
+def test_the_reach_of_an_interval(blocks: int, alpha: float, expected: float) -> None:
+    """In deviations, as solved by halving from the martingale of the docstring."""
+    scale = 1 + blocks * MIXTURE**2
+
+    def log_martingale(far: float) -> float:
+        squared = far**2 * blocks / (blocks - 1)
+        ratio = (1 + squared) / (1 + squared / scale)
+        return blocks / 2 * math.log(ratio) - math.log(scale) / 2
+
+    low, high = 0.0, 1000.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        below = log_martingale(middle) < -math.log(alpha)
+        low, high = (middle, high) if below else (low, middle)
+
+    assert reach(blocks, alpha) == pytest.approx(low)
+    assert reach(blocks, alpha) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 2, 3])
+def test_few_blocks_reach_everywhere(blocks: int) -> None:
+    """At 95 %; at a lower level fewer blocks say something."""
+    assert reach(blocks, 0.05) == inf
+
+
+def test_two_blocks_may_say_something() -> None:
+    """At 50 % they do; one never does, at no level."""
+    assert reach(2, 0.5) < inf
+    assert reach(1, 0.99) == inf
+
+
+def test_a_level_that_cannot_be_reached_has_no_end() -> None:
+    """Exactly where the martingale's limit is one in alpha, too."""
+    alpha = (1 + 2 * MIXTURE**2) ** -0.5
+
+    assert reach(2, alpha) == inf
+    assert reach(2, 1.01 * alpha) < inf
+
+
+def test_an_interval_is_around_the_mean() -> None:
+    """As many deviations of a block each way as it reaches."""
+    values = [1.0, 2.0, 4.0, 3.0, 5.5]
+    far = reach(5, 0.05) * stdev(values)
+    found = interval(values, 0.05)
+
+    assert found == Interval(fmean(values) - far, fmean(values), fmean(values) + far)
+    assert around(1.0, 2.0, 5, 0.05).high == 1 + 2 * reach(5, 0.05)
+    assert found.scaled(2) == Interval(2 * found.low, 2 * found.mid, 2 * found.high)
+
+
+def test_a_block_without_spread_of_too_few_has_no_interval() -> None:
+    """Zero deviations infinitely far are not a number."""
+    assert around(1.0, 0.0, 3, 0.05) == Interval(-inf, 1.0, inf)
+    assert interval([1.0, 1.0], 0.05, counted=True) == Interval(-inf, 1.0, inf)
+
+
+def test_one_value_has_no_interval() -> None:
+    """Whether it was counted or measured."""
+    for counted in (True, False):
+        assert interval([1.0], 0.05, counted=counted) == Interval(-inf, 1.0, inf)
+
+
+def test_times_that_are_all_alike_have_no_interval() -> None:
+    """Whole milliseconds hide how far they spread; counts have nothing to hide."""
+    assert interval([0.001] * 50, 0.05) == Interval(-inf, 0.001, inf)
+    assert interval([0.0] * 50, 0.05) == Interval(-inf, 0.0, inf)
+    assert interval([6.0] * 50, 0.05, counted=True) == Interval(6.0, 6.0, 6.0)
+
+
+# What it means.
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(nan, nan), (nan, 5.0), (-5.0, nan), (nan, inf), (-inf, nan)]
+)
+@pytest.mark.parametrize("more_is_better", [True, False])
+def test_what_is_no_number_decides_nothing(
+    low: float, high: float, *, more_is_better: bool
+) -> None:
+    """Every comparison with it is false; no verdict may rest on that."""
+    found = Interval(low, nan, high)
+
+    assert verdict(found, 0.1, more_is_better=more_is_better) == CANNOT_TELL
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "margin", "expected"),
     [
-        (-1.99, 1.99, NO_DIFFERENCE),
-        (-2, 1, CANNOT_TELL),
-        (-1, 2, CANNOT_TELL),
-        (0, 3, CANNOT_TELL),
-        (0.01, 3, SLOWER),
-        (-3, 0, CANNOT_TELL),
-        (-3, -0.01, FASTER),
-        (0, 0, NO_DIFFERENCE),
-        (2, 2, SLOWER),
-        (-2, -2, FASTER),
+        (-1, 1, 1, CANNOT_TELL),
+        (-0.99, 0.99, 1, NO_DIFFERENCE),
+        (-1, 0.5, 1, CANNOT_TELL),
+        (-0.5, 1, 1, CANNOT_TELL),
+        (0, 1, 1, CANNOT_TELL),
+        (-1, 0, 1, CANNOT_TELL),
+        (0.001, 1, 1, SLOWER),
+        (-1, -0.001, 1, FASTER),
+        (0.1, 0.9, 1, NO_DIFFERENCE),
+        (-0.9, -0.1, 1, NO_DIFFERENCE),
+        (0, 0, 0, NO_DIFFERENCE),
+        (0, 0, nan, NO_DIFFERENCE),
+        (0, 0.1, 0, CANNOT_TELL),
+        (-0.1, 0, 0, CANNOT_TELL),
+        (0.1, 0.1, 0, SLOWER),
+        (-0.1, -0.1, 0, FASTER),
+        (-inf, inf, inf, CANNOT_TELL),
     ],
 )
-def test_an_end_on_the_margin_or_on_zero_decides_nothing(
-    low: float, high: float, expected: str
+def test_ends_that_touch_decide_nothing(
+    low: float, high: float, margin: float, expected: str
 ) -> None:
-    """With a margin of 2 on either side, which is itself a difference."""
-    assert verdict(Interval(low, (low + high) / 2, high), 2) == expected
+    """Neither those at zero nor those at the margin."""
+    assert verdict(Interval(low, 0.0, high), margin) == expected
 
 
-@pytest.mark.parametrize("least", range(3, 41))
-def test_the_search_finds_the_first_clear_number(least: int) -> None:
-    """Wherever it is between the ends, both included."""
-    assert verdicts._first(lambda blocks: blocks >= least, 3, 40) == least
+# How long it still takes.
 
 
-def test_two_blocks_are_enough_for_a_guess() -> None:
-    """They have a spread; what one block needs cannot be guessed."""
-    needed = blocks_needed([0.02, 0.021], 0.01, 0.05)
-
-    assert needed is not None
-    assert 2 < needed < 10
-    assert blocks_needed([0.02], 0.01, 0.05) is None
+def test_the_words_of_verdicts() -> None:
+    """Reports, pages and programs read them."""
+    assert (FASTER, SLOWER) == ("faster", "slower")
+    assert NO_DIFFERENCE == "no difference that matters"
+    assert CANNOT_TELL == "cannot tell yet"
 
 
-def test_a_guess_is_never_below_the_blocks_there_are() -> None:
-    """What is clear already needs no block more."""
-    assert blocks_needed([0.02, 0.021] * 20, 0.01, 0.05) == 40
+@pytest.mark.parametrize(
+    ("values", "margin", "expected"),
+    [
+        ([0.0, 0.02, 0.04], 0.01, 14),
+        ([-0.01, 0.0, 0.01], 0.02, 6),
+        ([1.0, 2.0], 0.1, 6),
+    ],
+)
+def test_the_blocks_that_are_needed(
+    values: list[float], margin: float, expected: int
+) -> None:
+    """The least number whose interval is clear, and it stays so from there on."""
+    mid, spread = fmean(values), stdev(values)
+    clear = [
+        verdict(around(mid, spread, n, 0.05), margin) != CANNOT_TELL
+        for n in range(1, 200)
+    ]
+
+    assert blocks_needed(values, margin, 0.05) == clear.index(True) + 1 == expected
+    assert all(clear[expected:])
 
 
-def test_the_fewest_blocks_that_have_an_interval() -> None:
-    """Two, if one accepts to be wrong often enough; never one."""
-    assert math.isfinite(reach(2, 0.5))
-    assert math.isinf(reach(2, LAST_INFINITE))
-    assert math.isfinite(reach(2, LAST_INFINITE + 1e-9))
-    assert math.isinf(reach(1, 0.99))
+def test_what_is_clear_already_needs_no_more() -> None:
+    """As many as there are, were they fewer that it takes."""
+    values = [1.0, 1.1] * 20
 
-    found = interval([1.0, 3.0], 0.5)
-
-    assert found.mid == 2
-    assert found.high == pytest.approx(2 + math.sqrt(2) * reach(2, 0.5))
-    assert found.low == pytest.approx(2 - math.sqrt(2) * reach(2, 0.5))
+    assert blocks_needed(values, 0.1, 0.05) == 40
 
 
-def test_few_values_without_spread_say_nothing_either() -> None:
-    """Three equal values are as few as any three."""
-    assert interval([6.0] * 3, 0.05) == Interval(-math.inf, 6.0, math.inf)
+def test_nobody_waits_for_ten_thousand_blocks() -> None:
+    """Just as many can be said, and one more cannot."""
+    spread = 1 / reach(MOST_BLOCKS, 0.05)
+    below, above = (
+        [1.0 - f * spread * math.sqrt(0.5), 1.0 + f * spread * math.sqrt(0.5)]
+        for f in (0.9999, 1.0001)
+    )
+
+    assert MOST_BLOCKS == 10_000
+    assert blocks_needed(below, 0.0, 0.05) in range(9_900, 10_001)
+    assert blocks_needed(above, 0.0, 0.05) is None
 
 
-def test_an_interval_in_another_unit_has_all_three_in_it() -> None:
-    """Seconds to milliseconds."""
-    assert Interval(-1.0, 2.0, 4.0).scaled(1000) == Interval(-1000, 2000, 4000)
+def test_nothing_is_guessed_from_values_without_spread() -> None:
+    """One value has none; equal ones were rounded."""
+    assert blocks_needed([1.0], 0.1, 0.05) is None
+    assert blocks_needed([1.0, 1.0, 1.0], 0.1, 0.05) is None
+
+
+# From samples.
+
+
+def sent(number: int, arm: str, **other: object) -> list[Row]:
+    """Return an arm's requests of a block, with something else in all of them."""
+    block = Block(number, ["a", "b", "c"], 1)
+    return [replace(row, **other) for row in rows(block, arm)]
+
+
+def run(blocks: int, **other: object) -> list[Row]:
+    """Return the requests of two arms."""
+    return [row for n in range(blocks) for arm in "ab" for row in sent(n, arm, **other)]
+
+
+def test_latencies_that_are_all_alike_decide_nothing() -> None:
+    """1 ms each time may be 0.6 ms here and 1.4 ms there."""
+    found = compare(run(20, latency_seconds=0.001), "a", ["b"], DECISION)[0]
+
+    assert {found.measures[name].verdict for name in ("p50", "p95", "mean")} == {
+        CANNOT_TELL
+    }
+    assert found.measures["p50"].absolute == Interval(-inf, 0.0, inf)
+    assert found.measures["p50"].blocks_needed is None
+    assert found.counts["sql_statements"].verdict == NO_DIFFERENCE
+
+
+def test_a_part_that_no_arm_has_is_no_difference() -> None:
+    """And one that is alike to the last digit in all blocks was not measured."""
+    parts = compare(run(8), "a", ["b"], DECISION)[0].parts
+
+    assert parts["password_hash"].verdict == NO_DIFFERENCE
+    assert parts["cache"].verdict == CANNOT_TELL
+    assert parts["cache"].absolute == Interval(-inf, 0.0, inf)
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+def test_few_blocks_decide_nothing(blocks: int) -> None:
+    """However large the difference."""
+    found = compare(run(blocks), "a", ["b"], DECISION)[0]
+    figures = [*found.measures.values(), *found.parts.values(), *found.counts.values()]
+
+    assert found.blocks == blocks
+    assert len(figures) == len(MEASURES) + len(PARTS) + len(COUNTS)
+    assert {one.verdict for one in figures} == {CANNOT_TELL}
+
+
+def test_failures_of_one_method_are_not_hidden_by_another() -> None:
+    """One request in a hundred failed in all, but every tenth of those by GET."""
+    block = Block(0, ["a", "b", "c"], 1)
+    good = [row for n in range(8) for row in sent(n, "b", method="POST")] * 12
+    bad = [row for n in range(8) for row in rows(replace(block, number=n), "b")]
+    failed = [
+        replace(row, success=i % 10 != 0, code="200") for i, row in enumerate(bad)
+    ]
+    base = [
+        r for n in range(8) for m in ("GET", "POST") for r in sent(n, "a", method=m)
+    ]
+
+    found = compare([*base, *failed, *good], "a", ["b"], DECISION)
+
+    assert {one.method: one.sound for one in found} == {"GET": False, "POST": True}
+
+
+@pytest.mark.parametrize(
+    ("requests", "failed", "expected"),
+    [(0, 0, False), (100, 1, True), (100, 2, False), (199, 2, False), (200, 2, True)],
+)
+def test_one_failure_in_a_hundred_is_sound(
+    requests: int, failed: int, *, expected: bool
+) -> None:
+    """No request at all is not."""
+    assert Tally(requests, failed).is_sound is expected
+
+
+def test_an_arm_or_a_base_that_is_missing_decides_nothing() -> None:
+    """There is no block of both."""
+    only = [row for row in run(8) if row.arm == "b"]
+
+    for base, arm in (("a", "b"), ("b", "a")):
+        found = compare(only, base, [arm], DECISION)[0]
+        assert (found.blocks, found.sound, found.measures) == (0, False, {})
+        assert found.parts == found.counts == {}
+
+
+def test_blocks_count_that_both_have() -> None:
+    """Paired by their number."""
+    some = [
+        row
+        for row in run(10)
+        if not (
+            (row.arm == "a" and row.block < 2) or (row.arm == "b" and row.block == 9)
+        )
+    ]
+    found = compare(some, "a", ["b"], DECISION)[0]
+    arms = by_arm(some, "GET")
+
+    assert found.blocks == 7
+    values = [arms["b"][n]["mean"] - arms["a"][n]["mean"] for n in range(2, 9)]
+    assert found.measures["mean"].absolute == interval(values, ALPHA)
+    assert found.measures["mean"].base == fmean(
+        arms["a"][n]["mean"] for n in range(2, 9)
+    )
+
+
+def test_intervals_of_arms_and_parts_hold_together() -> None:
+    """Each arm has its share of the 5 %, and each part its share of that."""
+    found = compare(run(8), "a", ["b", "c", "d"], DECISION)[0]
+    values = {
+        name: [there[name] - here[name] for here, there in zip(*both, strict=True)]
+        for both in [[by_arm(run(8), "GET")[arm].values() for arm in "ab"]]
+        for name in ("p50", "sql")
+    }
+
+    assert found.measures["p50"].absolute == interval(values["p50"], 0.05 / 3)
+    share = 0.05 / 3 / len(PARTS)
+    assert found.parts["sql"].absolute == interval(values["sql"], share)
+
+
+def test_a_turn_that_took_no_time_has_no_figures() -> None:
+    """Its throughput would be infinite."""
+    few = sent(0, "a", measured={})
+
+    assert figures(few, 0.0) is None
+    assert figures(few, 0.1) is not None

@@ -7,8 +7,8 @@ mean over all blocks.  With several arms, each comparison has its share of the 5
 
 The rules on failures: a request that failed is in no figure; a block in which an arm
 has too few good ones counts for no arm that needs it; an arm, or a base, of whose
-requests more than one in a hundred failed gets no verdict, because those that went
-well are then not what was asked about.
+requests of a method more than one in a hundred failed gets no verdict on it, because
+those that went well are then not what was asked about.
 """
 
 from collections import Counter
@@ -50,7 +50,7 @@ class Tally:
     @property
     def is_sound(self) -> bool:
         """Whether so few failed that the others can be judged."""
-        return self.failed <= MOST_FAILED * self.requests
+        return self.requests > 0 and self.failed <= MOST_FAILED * self.requests
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,11 @@ def compare(
     rows: Sequence[Row], base: str, arms: Sequence[str], decision: Decision
 ) -> list[Comparison]:
     """Compare every arm with the base, for each method of the load."""
-    counted = tallies(rows)
     empty = Tally(0, 0)
     compared = []
     for method in methods(rows):
         found = by_arm(rows, method)
+        counted = tallies(row for row in rows if row.method == method)
         for arm in arms:
             sound = all(counted.get(name, empty).is_sound for name in (base, arm))
             pair = Pair(found.get(base, {}), found.get(arm, {}), len(arms), sound)
@@ -186,7 +186,9 @@ class Pair:
         base, arm = self._of(self.base, name), self._of(self.arm, name)
         values = [there - here for here, there in zip(base, arm, strict=True)]
         unit = fmean(base) if whole is None else whole
-        absolute = interval(values, alpha)
+        # A part that neither has is zero, not rounded to it.
+        counted = name in COUNTS or not any(base + arm)
+        absolute = interval(values, alpha, counted=counted)
         margin = smallest * unit
         judged = verdict(absolute, margin, more_is_better=name in MORE_IS_BETTER)
         return Difference(

@@ -81,8 +81,11 @@ def cost(overhead: Path) -> str:
             f"{name} {mid:.3f} [{low:.3f}, {high:.3f}]"
             for name, arms in workloads.items()
             for low, mid, high in [arms["keylag"]["cpu_ratio"]]
+            if low is not None and high is not None
         ]
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
+        found = []
+    if not found:
         return "not measured on this machine; `make bench` does it"
     return f"processor time by that of bare Keystone, make bench: {', '.join(found)}"
 

@@ -69,11 +69,11 @@ MORE_IS_BETTER: Final = ("throughput",)
 def figures(rows: Sequence[Row], seconds: float) -> dict[str, float] | None:
     """Return an arm's measures, parts and counts; None if too few went well.
 
-    `seconds` is for how long it was asked.
+    `seconds` is for how long it was asked; in no time nothing can be measured.
 
     The parts add up to the mean; without Keystone's own measurement there are none.
     """
-    if len(rows) < FEWEST_REQUESTS:
+    if len(rows) < FEWEST_REQUESTS or seconds <= 0:
         return None
     latencies = [row.latency_seconds for row in rows]
     found = {name: measure(latencies, seconds) for name, measure in MEASURES.items()}

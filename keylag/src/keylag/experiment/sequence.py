@@ -65,7 +65,15 @@ def around(mid: float, deviation: float, blocks: int, alpha: float) -> Interval:
     return Interval(mid - half, mid, mid + half)
 
 
-def interval(values: Sequence[float], alpha: float) -> Interval:
-    """Return where the mean of the values lies; at least one is needed."""
+def interval(
+    values: Sequence[float], alpha: float, *, counted: bool = False
+) -> Interval:
+    """Return where the mean of the values lies; at least one is needed.
+
+    Times that are all alike were rounded to that, so their spread is not known.
+    Values that were counted may well be alike.
+    """
     deviation = stdev(values) if len(values) >= FEWEST else math.inf
+    if not (deviation or counted):
+        deviation = math.inf
     return around(fmean(values), deviation, len(values), alpha)

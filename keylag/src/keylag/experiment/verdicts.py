@@ -19,14 +19,17 @@ def verdict(found: Interval, margin: float, *, more_is_better: bool = False) -> 
     """Judge a difference; inside `margin`, on both sides of zero, none matters.
 
     The interval as a whole decides: never its middle alone.  A figure that is always
-    zero, of which no difference could be small, has none.
+    zero, of which no difference could be small, has none.  What is no number decides
+    nothing.
     """
     none = found.low == found.high == 0
     if none or (-margin < found.low and found.high < margin):
         return NO_DIFFERENCE
-    if found.low <= 0 <= found.high:
-        return CANNOT_TELL
-    return FASTER if (found.low > 0) == more_is_better else SLOWER
+    if found.low > 0:
+        return FASTER if more_is_better else SLOWER
+    if found.high < 0:
+        return SLOWER if more_is_better else FASTER
+    return CANNOT_TELL
 
 
 def blocks_needed(values: Sequence[float], margin: float, alpha: float) -> int | None:
@@ -37,6 +40,8 @@ def blocks_needed(values: Sequence[float], margin: float, alpha: float) -> int |
     if len(values) < FEWEST:
         return None
     mid, deviation = fmean(values), stdev(values)
+    if not deviation:
+        return None
 
     def clear(blocks: int) -> bool:
         return verdict(around(mid, deviation, blocks, alpha), margin) != CANNOT_TELL

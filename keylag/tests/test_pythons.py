@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -65,6 +66,17 @@ def test_only_what_is_writable_can_be_written(tmp_path: Path) -> None:
     assert "Read-only file system" in refused.stderr
     assert allowed.returncode == 0, allowed.stderr
     assert (tmp_path / "written-inside").exists()
+
+
+@NEEDS_BWRAP
+def test_a_state_folder_elsewhere_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in it runs inside; the sandbox has a /tmp of its own."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        monkeypatch.setenv("KEYLAG_STATE", folder)
+        (Path(folder) / "tool").write_text("a tool")
+        read = sandboxed(f"cat {folder}/tool")
+
+    assert read.stdout == "a tool", read.stderr
 
 
 @NEEDS_BWRAP

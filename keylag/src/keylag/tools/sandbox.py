@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-from keylag.state import CHECKOUT
+from keylag.state import CHECKOUT, state_folder
 
 HOST_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl")
 """How the host finds and trusts a package index."""
@@ -41,12 +41,12 @@ def inside(
 ) -> list[str | Path]:
     """Return the command that runs another one inside a Debian.
 
-    The checkout is where it is outside, read-only but for `writable`.  Without
-    `network` there is only a 127.0.0.1 of its own.
+    The checkout and the state folder are where they are outside, read-only but for
+    `writable`.  Without `network` there is only a 127.0.0.1 of its own.
     """
     mounts = [
         *(("--ro-bind-try", path, path) for path in HOST_NETWORK),
-        ("--ro-bind", CHECKOUT, CHECKOUT),
+        *(("--ro-bind", path, path) for path in (CHECKOUT, state_folder())),
         *(("--bind", path, path) for path in writable),
     ]
     return [

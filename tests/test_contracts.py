@@ -43,6 +43,7 @@ def test_packages_import_no_others(folder: str, own: str) -> None:
         path.name: imported(path) & others for path in (ROOT / folder).rglob("*.py")
     }
 
+    assert "__init__.py" in found
     assert {name: names for name, names in found.items() if names} == {}
 
 

@@ -154,6 +154,7 @@ def test_no_password_in_a_command_line(proxied: Stack) -> None:
     secrets = load_secrets(proxied.data)
     assert config.stat().st_mode & 0o077 == 0
     assert secrets.proxysql in config.read_text()
+    assert str(config) in words
     assert not any(secret in words for secret in vars(secrets).values())
 
 

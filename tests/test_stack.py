@@ -155,4 +155,5 @@ def test_no_password_in_a_command_line(stack: Stack) -> None:
         " ".join(mark.process.cmdline()) for mark in processes.find(stack=stack.folder)
     )
 
+    assert "mariadbd" in words
     assert stack.admin().password not in words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 from threading import Event
 from typing import Any
 
@@ -75,8 +76,19 @@ def test_two_providers_are_closed_at_the_same_time(registered) -> None:
     hanging._hangs.set()
 
 
-def test_what_a_provider_raises_stays_there() -> None:
-    Farewell(Provider(fails=True).shutdown, seconds=10)()
+def test_what_a_provider_raises_stays_there(monkeypatch) -> None:
+    provider, raised = Provider(fails=True), []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    before = set(threading.enumerate())
+    farewell = Farewell(provider.shutdown, seconds=10)
+    (closing,) = set(threading.enumerate()) - before
+
+    farewell()
+    closing.join(10)
+
+    assert provider.closed.is_set()
+    assert not closing.is_alive()
+    assert raised == []
 
 
 def test_the_end_of_a_child_process_closes_nothing(monkeypatch) -> None:

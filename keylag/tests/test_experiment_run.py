@@ -110,7 +110,10 @@ def test_the_parts_of_a_difference_add_up(make_run: MakeRun) -> None:
     under_way = make_run("r", Fake())
     under_way.go()
 
-    for one in of_folder(under_way.folder).comparisons:
+    found = of_folder(under_way.folder).comparisons
+
+    assert [one.arm for one in found] == ["b", "c"]
+    for one in found:
         parts = math.fsum(part.absolute.mid for part in one.parts.values())
         assert parts == pytest.approx(one.measures["mean"].absolute.mid)
 

@@ -105,6 +105,7 @@ def test_labels_are_method_route_and_method_of_authentication(name: str) -> None
         for element in tree(name).iter("HTTPSamplerProxy")
     }
 
+    assert labels
     assert labels <= {
         "POST /v3/auth/tokens password",
         "GET /v3/auth/tokens",

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from keylag import processes
@@ -115,9 +116,15 @@ def test_a_failing_helper_is_named(folder: Path) -> None:
     assert (folder / "log").read_text() == "why\n"
 
 
-def test_unreadable_processes_are_skipped(folder: Path) -> None:
+def test_unreadable_processes_are_skipped(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process that ends while it is looked at is no error."""
-    process = launch(folder, [sys.executable, "-c", ""])
+    lasting = psutil.Process(launch(folder, SLEEP).pid)
+    process = launch(folder, SLEEP)
+    ended = psutil.Process(process.pid)
+    process.kill()
     process.wait()
+    monkeypatch.setattr(psutil, "process_iter", lambda: iter([ended, lasting]))
 
-    assert processes.find(stack=folder) == []
+    assert [mark.process for mark in processes.find(stack=folder)] == [lasting]

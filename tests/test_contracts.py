@@ -1,6 +1,8 @@
 """What the packages agree on without importing each other."""
 
 import ast
+import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,18 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module.split(".")[0])
     return names
+
+
+def test_files_of_tests_have_names_of_their_own() -> None:
+    """Pytest runs no test where two files that it imports have the same name."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    folders = settings["tool"]["pytest"]["ini_options"]["testpaths"]
+    names = Counter(
+        path.name for folder in folders for path in (ROOT / folder).glob("test_*.py")
+    )
+
+    assert names.total() > len(folders)
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 @pytest.mark.parametrize(("folder", "own"), PACKAGES.items())

@@ -1,0 +1,119 @@
+"""Say what each part of Keylag costs in Python and in C; part of `make bench`.
+
+The overhead of whole calls is measured by overhead.py; this says where it comes from,
+so that C stays only where it saves something.
+"""
+
+import json
+import subprocess
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from keylag.commands.common import explained, out_folder_option
+from keylag.launch import StackError
+from keylag.tools.base import tail
+from keylag_bench.servers import Servers, open_servers
+from keylag_bench.sink import open_sink
+from keylag_bench.tables import ARMS, CACHES, COMMON
+
+PROGRAM = Path(__file__).parent / "inside" / "part_costs.py"
+CALLS = tuple(product(("GET", "POST"), ("memcache_pool", "off")))
+"""Each call with each cache."""
+NS_PER_US = 1000
+TIMEOUT_SECONDS = 300
+
+
+def measure(servers: Servers, call: str, cache: str) -> dict[str, Any]:
+    """Return what a call takes, what each part costs and how often the call runs it.
+
+    Raises StackError, with the end of its log, if Keystone does not work.
+    """
+    arm = ARMS["keylag_python"]
+    options = {**COMMON, **CACHES[cache], **arm.environment}
+    environment = {
+        **servers.environment(arm.name, options),
+        "KEYLAG_BENCH_PASSWORD": servers.password,
+    }
+    log = servers.log("parts")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as errors:
+        ended = subprocess.run(
+            [servers.python, PROGRAM, call],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+    if ended.returncode != 0:
+        message = f"Keystone ended with {ended.returncode}. {log} ends:\n{tail(log)}"
+        raise StackError(message)
+    found: dict[str, Any] = json.loads(ended.stdout)
+    return found
+
+
+def saved_us(part: dict[str, float]) -> float:
+    """Return the microseconds that C saves a request."""
+    return part["runs"] * (part["python"] - part["c"]) / NS_PER_US
+
+
+def table(title: str, found: dict[str, Any]) -> Table:
+    """Return a table with a row for each part, what saves most first."""
+    shown = Table(title=title, title_justify="left", box=None)
+    columns = (
+        "part",
+        "runs",
+        "ns in Python",
+        "ns in C",
+        "us saved by C",
+        "of the call",
+    )
+    for number, column in enumerate(columns):
+        shown.add_column(column, justify="right" if number else "left", no_wrap=True)
+    parts, call_us = found["parts"], found["call_us"]
+    saved = {name: saved_us(part) for name, part in parts.items()}
+    for name in sorted(parts, key=lambda name: -saved[name]):
+        figures = [f"{parts[name][column]:.0f}" for column in ("runs", "python", "c")]
+        shown.add_row(name, *figures, *_saving(saved[name], call_us))
+    shown.add_row("all", "", "", "", *_saving(sum(saved.values()), call_us))
+    return shown
+
+
+def _saving(saved: float, call_us: float) -> tuple[str, str]:
+    return f"{saved:.1f}", f"{saved / call_us:.2%}"
+
+
+@click.command("parts", context_settings={"help_option_names": ["-h", "--help"]})
+@out_folder_option("bench", "Where parts.json is left.")
+def command(out: Path) -> None:
+    """Say what each part of Keylag costs in Python and in C.
+
+    Counts how often a validation and a log-in run each part, with a warm cache and
+    without one, times each part by itself in Python and in C, and prints what C
+    saves, also as a share of the call with Keylag in Python. Two minutes.
+
+    \b
+    Example:
+      .venv/bin/python bench/parts.py
+    """  # noqa: D301 - click reads a backspace
+    console = Console()
+    out.mkdir(parents=True, exist_ok=True)
+    with explained(), open_sink() as sink, open_servers(sink.port, console) as servers:
+        found = {
+            f"{call}, cache {cache}": measure(servers, call, cache)
+            for call, cache in CALLS
+        }
+    path = out / "parts.json"
+    path.write_text(json.dumps(found, indent=2), encoding="utf-8")
+    for title, measured in found.items():
+        console.print(table(title, measured))
+    console.print(f"\n{path}", highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import asdict, dataclass, field, fields, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from keylag_exporters.slow_log.comment import Tag
@@ -15,6 +16,22 @@ if TYPE_CHECKING:
 
 # Upper bounds in seconds: from one index look-up to a lock wait that times out.
 BUCKETS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0)
+
+MAX_SECONDS = 30 * 86400
+MAX_ROWS = 10**15
+"""What no statement can reach. Servers have logged negative numbers as 2**64 less them,
+which is 18446744073709.55 in seconds, and 2**32 milliseconds, which is 50 days."""
+
+# column of an event: where it is, how to read it, the most that is plausible
+LIMITS: dict[str, tuple[int, type[float], float]] = {
+    "query_time": (1, float, MAX_SECONDS),
+    "lock_time": (2, float, MAX_SECONDS),
+    "rows_sent": (3, int, MAX_ROWS),
+    "rows_examined": (4, int, MAX_ROWS),
+}
+
+_NO_ROWS = b"administrator"
+"""How the commands begin of which pt-query-digest counts no rows."""
 
 Key: TypeAlias = tuple[str, Tag]
 Group: TypeAlias = tuple[str, Tag]
@@ -120,10 +137,20 @@ class StatementClass:
         """The histogram that this class is part of."""
         return self.table_class, self.tag
 
-    def flush(self) -> Totals:
-        """Sum the pending events and return what they add."""
-        more = Totals.of(self.pending)
+    def flush(self, implausible: dict[str, int]) -> Totals:
+        """Sum the pending events and return what they add.
+
+        An event with an implausible number is left out and counted by its column.
+        """
+        rows = self.pending.copy()
         self.pending.clear()
+        for name, limit in LIMITS.items():
+            plausible = _plausible(rows, *limit)
+            implausible[name] += len(rows) - len(plausible)
+            rows = plausible
+        more = Totals.of(rows) if rows else Totals()
+        if self.fingerprint.startswith(_NO_ROWS):
+            more.rows_sent = more.rows_examined = 0
         self.totals.add(more)
         return more
 
@@ -143,3 +170,12 @@ class StatementClass:
         made.id = saved["id"]
         made.totals = Totals(**saved["totals"])
         return made
+
+
+def _plausible(rows: Rows, column: int, kind: type[float], most: float) -> Rows:
+    """Return the events whose number in a column is plausible."""
+    values = list(map(kind, map(itemgetter(column), rows)))
+    if not values or (min(values) >= 0 and max(values) <= most):
+        return rows
+    pairs = zip(rows, values, strict=True)
+    return [row for row, value in pairs if 0 <= value <= most]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from keylag_exporters.slow_log import comment, events
 from keylag_exporters.slow_log.classes import (
     BUCKETS,
+    LIMITS,
     Group,
     Key,
     StatementClass,
@@ -52,6 +53,7 @@ class Digest:
         self.groups: defaultdict[Group, Totals] = defaultdict(Totals)
         self.skipped = 0
         self.forgotten = 0
+        self.implausible = dict.fromkeys(LIMITS, 0)
         self._max_classes = max_classes
         self._tags = comment.Tags()
         self._cache: dict[bytes, Append] = {}
@@ -88,7 +90,7 @@ class Digest:
         """Sum the classes that have so many events waiting."""
         for one in self.classes.values():
             if len(one.pending) >= least:
-                more = one.flush()
+                more = one.flush(self.implausible)
                 self.total.add(more)
                 self.groups[one.group].add(more)
         self._fresh = 0
@@ -140,7 +142,7 @@ class Digest:
 
     def _look_again(self, fields: Fields) -> None:
         """Count an event that only looked like one of the usual form."""
-        for row in events.unusual(events.text_of(Row(*fields))):
+        for row in events.one_by_one(events.text_of(Row(*fields))):
             self._count_one(row)
 
     def _class_of(self, statement: bytes) -> StatementClass:
@@ -177,6 +179,7 @@ class Digest:
             "total": self.total.as_dict(),
             "skipped": self.skipped,
             "forgotten": self.forgotten,
+            "implausible": self.implausible,
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -193,6 +196,7 @@ class Digest:
             self.groups[name, comment.Tag(*tag)] = Totals(**totals)
         self.total = Totals(**saved["total"])
         self.skipped, self.forgotten = saved["skipped"], saved["forgotten"]
+        self.implausible |= saved.get("implausible", {})  # new in format 1
         self._cache.clear()
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from keylag_exporters.slow_log.server_start import without_server_start
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -37,35 +39,31 @@ Rows = list[tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]]
 _EVENT = re.compile(
     rb"#?+(?: Time: [^\n]*+\n#)?+ User@Host: [^\n]*+\n"
     rb"(?:# Thread_id: [^\n]*+\n|(# (?!Query_time)[^\n]*+\n))?+"
-    rb"# Query_time: ([0-9]{1,12}+(?:\.[0-9]{1,12}+)?+)"
-    rb"  Lock_time: ([0-9]{1,12}+(?:\.[0-9]{1,12}+)?+) ++"
+    rb"# Query_time: ([0-9]{1,20}+(?:\.[0-9]{1,12}+)?+)"
+    rb"  Lock_time: ([0-9]{1,20}+(?:\.[0-9]{1,12}+)?+) ++"
     rb"Rows_sent: ([0-9]{1,20}+)  Rows_examined: ([0-9]{1,20}+)"
     rb"(?:\n(?:# Rows_affected: [^\n]*+\n)?+(?!#)"
-    rb"|([^\n]*+\n(?:#[^\n]*+\n)*+))"
+    rb"|([^\n]*+\n(?:#(?! User@Host| Query_time)[^\n]*+\n)*+))"
     rb"(?:use [^;\n]*+;\n)?+SET timestamp=[0-9]++;\n"
     rb"([^;]*+(?:;(?!\n#)[^;]*+)*+);\n#"
 )
 _HEADER = b"\n# Query_time: "
 
-# what mysqld writes at its start: program and version, ports, column heads
-_SERVER_START = re.compile(
-    rb"^(?:[Tt][Cc][Pp]\s[Pp]ort:\s+\d+"
-    rb"|[/A-Z].*mysqld,\sVersion.*(?:started\swith:|embedded\slibrary)"
-    rb"|[/A-Z].*mariadbd,\sVersion.*(?:started\swith:|embedded\slibrary)"
-    rb"|Time\s+Id\s+Command).*\n",
-    re.MULTILINE,
-)
 _ABOUT = re.compile(
     rb"(?:#|use |SET (?:last_insert_id|insert_id|timestamp))[^\n]*(?:\n|\Z)"
 )
 _ABOUT_BEGINNINGS = (b"#", b"use ", b"SET last_insert_id", b"SET insert_id", b"SET t")
-_END = re.compile(rb";\n#?\Z")
+_NEXT_EVENT = re.compile(rb" (?:User@Host|Time): ")
 _ADMINISTRATOR = re.compile(rb"^# (administrator command:[^\n]*)", re.MULTILINE)
-_USE = re.compile(rb"^(use [^;\n]+)", re.MULTILINE)
-_FIELD = re.compile(rb"(\w+):\s+(\S+)")
-_TIME = re.compile(rb"\d{1,12}(?:\.\d{1,12})?")
-_COUNT = re.compile(rb"\d{1,20}")
+_ABOUT_ITSELF = re.compile(rb"^SET [^\n]*;\n((?:use |SET )[^\n]*)\Z", re.MULTILINE)
+_FIELDS = re.compile(rb"^# +[A-Z][A-Za-z_]++: \S[^\n]*", re.MULTILINE)
+_FIELD = re.compile(rb"\b(\w++):\s++(\S++)")
+_TIME = re.compile(rb"-?[0-9]{1,20}(?![0-9])(?:\.[0-9]{1,12})?")
+_COUNT = re.compile(rb"-?[0-9]{1,20}(?![0-9])")
 _ZERO = (b"0",)
+_NO_STATEMENT = (b"", b"0")
+_NO_QUERY = b"/* No query */"
+"""What pt-query-digest takes for no statement, and what it says in place of one."""
 _LITERAL_TROUBLE = (b"#", b"(", b"*", b"--")
 
 
@@ -98,47 +96,65 @@ def without_literals(block: bytes) -> bytes | None:
 
 
 def one_by_one(block: bytes) -> Iterator[Row | None]:
-    """Yield each event of a block; None for what cannot be understood."""
-    for chunk in block.removesuffix(SEPARATOR).split(SEPARATOR):
-        usual = _EVENT.fullmatch(chunk + SEPARATOR)
-        row = Row(*usual.groups(b"")) if usual else None
-        if row is not None and is_statement(row.statement):
-            yield row
+    """Yield each event of a block; None for what cannot be understood.
+
+    A block is cut at each separator, and so also between an event's header and a
+    statement that begins with a hash. Such a statement ends with its line.
+    """
+    header = b""
+    events = block.removesuffix(SEPARATOR)
+    text = without_server_start(events)
+    text = text if text is events else text.removesuffix(b";\n")
+    for whole in text.split(SEPARATOR):
+        chunk = whole
+        if header and not _NEXT_EVENT.match(chunk):
+            statement, _, chunk = chunk.partition(b";\n")
+            yield _event(header, statement.lstrip())
+        elif header:
+            yield _event(header, _about_itself(header))
+        header = b""
+        if usual := _usual(chunk):
+            yield usual
         elif chunk.strip():
-            yield from unusual(chunk)
+            header, statement = _halves(b"#" + chunk.removeprefix(b"#"))
+            if statement or header.endswith(b"\n"):
+                yield _event(header, statement)
+                header = b""
+    if header:
+        yield _event(header, _about_itself(header))
 
 
 def is_statement(text: bytes) -> bool:
     """Tell whether a text is one statement, without any line about it."""
     return not (
-        text.startswith(_ABOUT_BEGINNINGS)
+        text in _NO_STATEMENT
+        or text.startswith(_ABOUT_BEGINNINGS)
         or _HEADER in text
-        or _SERVER_START.search(text)
+        or without_server_start(text) is not text
     )
-
-
-def unusual(chunk: bytes) -> Iterator[Row | None]:
-    """Yield the events of one chunk, of any server and with lines of any order."""
-    for part in _SERVER_START.sub(b"", chunk).split(SEPARATOR):
-        if part.strip():
-            yield _read(part if part.startswith(b"#") else b"#" + part)
 
 
 def text_of(row: Row) -> bytes:
     """Return an event's text again, for a second look at it."""
     head = b" Query_time: %b  Lock_time: %b  Rows_sent: %b  Rows_examined: %b\n"
     flags = b"# " + row.flags if row.flags else b""
-    return head % row[1:5] + row.before + flags + row.statement
+    about = head % row[1:5] + row.before + flags
+    return about + b"SET timestamp=0;\n" + row.statement + SEPARATOR
 
 
-def _read(text: bytes) -> Row | None:
-    """Read one event line by line; None without a statement or a query time."""
-    text = _END.sub(b"", text)
-    header, statement = _halves(text)
-    fields = dict(_FIELD.findall(header))
-    statement = statement or _of_header(header)
+def _usual(chunk: bytes) -> Row | None:
+    """Return the event of a chunk that is of the usual form."""
+    usual = _EVENT.fullmatch(chunk + SEPARATOR)
+    row = Row(*usual.groups(b"")) if usual else None
+    return row if row and is_statement(row.statement) else None
+
+
+def _event(header: bytes, statement: bytes) -> Row | None:
+    """Read an event's header; None without a statement or a query time."""
+    lines = b"\n".join(_FIELDS.findall(header))
+    fields = dict(_FIELD.findall(lines))
     time = _TIME.match(fields.get(b"Query_time", b""))
-    if not statement or time is None:
+    if statement in _NO_STATEMENT or time is None:
         return None
     lock = _TIME.match(fields.get(b"Lock_time", b"0")) or _ZERO
     sent = _COUNT.match(fields.get(b"Rows_sent", b"0")) or _ZERO
@@ -147,14 +163,18 @@ def _read(text: bytes) -> Row | None:
 
 
 def _halves(text: bytes) -> tuple[bytes, bytes]:
-    """Split an event into the lines about the statement and the statement."""
+    """Split an event into the lines about the statement and the statement.
+
+    A command may be one of those lines.
+    """
     end = 0
     while about := _ABOUT.match(text, end):
         end = about.end()
-    return text[:end], text[end:]
+    command = None if text[end:] else _ADMINISTRATOR.search(text)
+    return text[:end], command[1] if command else text[end:]
 
 
-def _of_header(header: bytes) -> bytes:
-    """Return the statement of an event that is all header: a command or a USE."""
-    found = _ADMINISTRATOR.search(header) or _USE.search(header)
-    return found[1] if found else b""
+def _about_itself(header: bytes) -> bytes:
+    """Return the statement of a header without one: USE and SET look like its lines."""
+    found = _ABOUT_ITSELF.search(header)
+    return found[1] if found else _NO_QUERY

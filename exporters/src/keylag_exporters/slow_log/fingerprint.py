@@ -132,7 +132,8 @@ def _collapse(text: bytes) -> bytes:
 
 def _without_asc(text: bytes) -> bytes:
     """Remove each ASC with the space before it, unless nothing is before that."""
-    pieces, done = [], 0
+    pieces: list[bytes] = []
+    done = 0
     for asc in _ASC.finditer(text):
         if asc.start() - done > 1:
             pieces += (text[done : done + 1], text[done + 1 : asc.start()].rstrip())

@@ -70,10 +70,36 @@ METRICS = (
         "Events that could not be understood.",
     ),
     Declared(
+        "keylag_slow_log_implausible_events_total",
+        "counter",
+        "Events left out because of an impossible number: a time below zero or above "
+        "30 days, or more than 1e15 rows; by what it was first found in.",
+        ("column",),
+    ),
+    Declared(
         "keylag_slow_log_read_bytes_total", "counter", "Bytes read since the start."
     ),
     Declared(
         "keylag_slow_log_behind_bytes", "gauge", "Bytes written but not yet read."
+    ),
+    Declared(
+        "keylag_slow_log_start_info",
+        "gauge",
+        "Always 1: where reading began, at the saved place, at the end or at the start "
+        "of the log.",
+        ("place",),
+    ),
+    Declared(
+        "keylag_slow_log_read_errors_total",
+        "counter",
+        "Times that a file could not be opened or read since the start; it is tried "
+        "again.",
+    ),
+    Declared(
+        "keylag_slow_log_lost_files_total",
+        "counter",
+        "Files given up before their end since the start: removed, compressed, "
+        "overwritten or unreadable for too long.",
     ),
     Declared(
         "keylag_slow_log_file_changes_total",

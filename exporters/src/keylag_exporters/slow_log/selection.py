@@ -23,7 +23,7 @@ class Selection:
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self._start: dict[Key, Totals] = {}
         self._was_rest: set[Key] = set()
 
@@ -33,7 +33,7 @@ class Selection:
         """Return the chosen classes with their sums, and the sums of the rest."""
         self._start = {key: at for key, at in self._start.items() if key in classes}
         best = heapq.nlargest(
-            self._most, classes.values(), key=lambda one: one.totals.query_time_us
+            self.most, classes.values(), key=lambda one: one.totals.query_time_us
         )
         for one in best:
             if one.key not in self._start and self._has_place(one, classes):
@@ -46,7 +46,7 @@ class Selection:
         self, newcomer: StatementClass, classes: Mapping[Key, StatementClass]
     ) -> bool:
         """Tell whether there is a place; make one if somebody takes far less time."""
-        if len(self._start) < self._most:
+        if len(self._start) < self.most:
             return True
         weakest = min(self._start, key=lambda key: classes[key].totals.query_time_us)
         least = classes[weakest].totals.query_time_us

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+from contextlib import contextmanager
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +20,7 @@ from keylag_exporters.slow_log.kind import COUNTERS, METRICS
 from keylag_exporters.slow_log.selection import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from prometheus_client.core import Metric
+    from collections.abc import Iterator, Mapping
 
     from keylag_exporters.slow_log.classes import StatementClass, Totals
 
@@ -27,102 +28,146 @@ LOG = logging.getLogger("keylag_exporters.slow_log")
 
 POLL_SECONDS = 1.0
 SAVE_SECONDS = 5.0
-POLL_BYTES = 32 << 20
+CHUNK_BYTES = 1 << 20
+"""Read at a time: a scrape waits for two of these, however long the log is."""
+
 MAX_FINGERPRINT_LABEL = 500
 
 
 class SlowLog:
-    """Follows one log. A thread reads, `collect` reads what is left and reports."""
+    """Follows one log. A thread reads, `collect` reads one chunk more and reports."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._digest = Digest()
         self._selection = Selection(settings["top"])
-        self._follower = Follower(Path(settings["file"]), self._digest)
         self._state = Path(settings["state"]) if settings["state"] else None
+        self._queue = threading.Lock()
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._missing = ""
+        self._problem = ""
         self._saved_bytes = -1
-        if not self._resumed():
-            self._follower.open(at_end=not settings["from_start"])
+        positions = self._restore()
+        self._follower = Follower(Path(settings["file"]), self._digest)
+        if positions:
+            self._follower.resume(positions)
+        else:  # without a log at the last run, all of it is new
+            at_end = positions is None and not settings["from_start"]
+            self._follower.open(at_end=at_end)
         self._thread = threading.Thread(target=self._run, name="slow-log", daemon=True)
         self._thread.start()
 
-    def collect(self) -> Iterable[Metric]:
-        """Return the counts of everything written so far."""
-        with self._lock:
+    def collect(self) -> Families:
+        """Return the counts of what has been read, up to one chunk more."""
+        with self._turn():
             self._poll()
-            if self._missing:
-                raise UnreachableError(self._missing)
             self._digest.flush()
-            return self._families()
+            families = self._families()
+            if self._problem:
+                raise UnreachableError(self._problem, families)
+            return families
 
     def close(self) -> None:
         """Stop reading and save the position."""
         self._stop.set()
         self._thread.join(timeout=0.5)
-        if self._lock.acquire(timeout=0.3):
+        if not self._thread.is_alive():  # else it is saving, on a slow disk
             self._save()
-            self._follower.close()
+            with self._turn():
+                self._follower.close()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Hold the lock, in turn: a lock alone may favour who releases it."""
+        with self._queue:
+            self._lock.acquire()
+        try:
+            yield
+        finally:
             self._lock.release()
 
-    def _resumed(self) -> bool:
-        """Go on where the last run stopped; False if there was none to go on from."""
-        state = position.load(self._state) if self._state else None
-        try:
-            return state is not None and self._resume(state)
-        except (KeyError, OSError, TypeError, ValueError) as error:
-            LOG.warning("the saved state cannot be used: %r", error)
-            return False
+    def _restore(self) -> list[position.Position] | None:
+        """Go on with the counts of the last run; return its positions, if it has any.
 
-    def _resume(self, state: Mapping[str, Any]) -> bool:
-        """Restore counts and position."""
-        self._digest.restore(state["digest"])
-        self._selection.restore(state["selection"], self._digest.classes)
-        positions = [position.Position(*one) for one in state["positions"]]
-        found = self._follower.resume(positions)
-        if not found:
-            LOG.warning("the log of the last run is gone: starting at the top")
-            self._follower.open(at_end=False)
-        return True
+        A state that cannot be used is set aside, and the start is as without one.
+        """
+        selection = Selection(self._selection.most)
+        digest = Digest()
+        try:
+            state = position.load(self._state) if self._state else None
+            if state is None:
+                return None
+            digest.restore(state["digest"])
+            selection.restore(state["selection"], digest.classes)
+            positions = [position.Position(*one) for one in state["positions"]]
+        except (KeyError, OSError, TypeError, ValueError) as error:
+            aside = position.set_aside(self._state)  # type: ignore[arg-type]
+            LOG.warning(
+                "the saved state cannot be used and is now %s; reading begins as "
+                "without one: %r",
+                aside,
+                error,
+            )
+            return None
+        self._digest, self._selection = digest, selection
+        return positions
 
     def _run(self) -> None:
         """Read and save until told to stop."""
-        ticks = 0
-        while not self._stop.wait(POLL_SECONDS):
-            ticks += 1
-            with self._lock:
-                self._poll()
-                if ticks % (SAVE_SECONDS // POLL_SECONDS) == 0:
-                    self._save()
+        saved, taken = time.monotonic(), 0
+        while not self._stop.wait(0 if taken >= CHUNK_BYTES else POLL_SECONDS):
+            with self._turn():
+                taken = self._poll()
+            if time.monotonic() - saved >= SAVE_SECONDS:
+                self._save()
+                saved = time.monotonic()
 
-    def _poll(self) -> None:
-        """Read what is new; remember when the log cannot be read."""
+    def _poll(self) -> int:
+        """Read one chunk; remember when the log cannot be read. Never raise."""
         try:
-            while self._follower.poll(POLL_BYTES) >= POLL_BYTES:
-                if self._stop.is_set():
-                    break
-            self._missing = ""
-        except (OSError, UnreachableError) as error:
-            self._missing = str(error)
+            taken = self._follower.poll(CHUNK_BYTES)
+        except UnreachableError as error:
+            self._note(str(error))
+        except Exception as error:  # noqa: BLE001 -- reading must go on behind it
+            self._follower.errors += 1
+            self._note(f"cannot count what was read: {error!r}", exc_info=error)
+        else:
+            self._note("")
+            return taken
+        return 0
+
+    def _note(self, problem: str, exc_info: BaseException | None = None) -> None:
+        """Remember a problem; log it once, and its end."""
+        if problem and problem != self._problem:
+            LOG.warning("%s; trying again", problem, exc_info=exc_info)
+        elif self._problem and not problem:
+            LOG.info("the log can be read again")
+        self._problem = problem
 
     def _save(self) -> None:
         """Write position and counts, together: neither is right without the other."""
-        if self._state is None or self._follower.read_bytes == self._saved_bytes:
+        if self._state is None:
             return
-        self._digest.flush()
-        state = {
-            "positions": [[one.offset, one.probe] for one in self._follower.positions],
-            "digest": self._digest.as_dict(),
-            "selection": self._selection.as_dict(),
-        }
         try:
+            with self._turn():
+                read_bytes = self._follower.read_bytes
+                if read_bytes == self._saved_bytes:
+                    return
+                state = self._to_save()
             position.save(self._state, state)
-            self._saved_bytes = self._follower.read_bytes
+            self._saved_bytes = read_bytes
         except OSError as error:
             LOG.warning("cannot save the position: %s", error)
 
-    def _families(self) -> Iterable[Metric]:
+    def _to_save(self) -> dict[str, Any]:
+        """Return what the next start needs to go on."""
+        self._digest.flush()
+        return {
+            "positions": [astuple(one) for one in self._follower.positions],
+            "digest": self._digest.as_dict(),
+            "selection": self._selection.as_dict(),
+        }
+
+    def _families(self) -> Families:
         """Return all families of this moment."""
         families = Families(METRICS)
         chosen, rest = self._selection.choose(self._digest.classes, self._digest.total)
@@ -153,6 +198,11 @@ class SlowLog:
         families.add("keylag_slow_log_skipped_events_total", digest.skipped)
         families.add("keylag_slow_log_read_bytes_total", follower.read_bytes)
         families.add("keylag_slow_log_behind_bytes", follower.behind)
+        families.add("keylag_slow_log_read_errors_total", follower.errors)
+        families.add("keylag_slow_log_lost_files_total", follower.lost)
+        families.add("keylag_slow_log_start_info", 1, follower.place)
+        for column, count in digest.implausible.items():
+            families.add("keylag_slow_log_implausible_events_total", count, column)
         for change, count in follower.changes.items():
             families.add("keylag_slow_log_file_changes_total", count, change)
 

@@ -13,6 +13,7 @@ BLOCK_BYTES = 64 << 10
 """A block and what is made of it stay in the processor's cache."""
 MAX_EVENT_BYTES = 64 << 20
 _WINDOWS = b";\r\n#"
+_HEADER_ENDS = (b"SET timestamp=", b"SET last_insert_id=", b"SET insert_id=", b"use ")
 _OVERLAP = len(_WINDOWS) - 1
 
 
@@ -43,6 +44,7 @@ class Stream:
     def finish(self) -> None:
         """Count what is held as the last event, whole or not."""
         text = b"".join(self._pieces).replace(b";\r\n", b";\n")
+        text = text[:-1] if text.endswith(b";\n\n") else text
         self._pieces, self.held = [], 0
         if text.strip():
             self._feed(text.removesuffix(b";\n") + SEPARATOR)
@@ -52,14 +54,19 @@ class Stream:
     def ends_whole(self) -> bool:
         """Tell whether what is held looks like a complete last event."""
         tail = b"".join(self._pieces[-_OVERLAP:])
-        return tail.endswith((b";\n", b";\r\n"))
+        if not tail.endswith((b";\n", b";\r\n")):
+            return False
+        text = b"".join(self._pieces)
+        return not _is_header(text, len(text) - len(b";\n"))
 
     def _cut(self) -> None:
         """Feed everything up to the last separator."""
         text = b"".join(self._pieces)
-        end = text.rfind(SEPARATOR)
-        if b"\r" in text:
-            end = max(end, text.rfind(_WINDOWS))
+        end = _last_end(text, len(text))
+        if end > 0 and _is_header(text, end):
+            end = _last_end(text, end)
+        if end < 0:
+            return
         end = text.index(b"#", end)
         self._pieces = [text[end:]]
         self.held = len(text) - end
@@ -86,6 +93,21 @@ class Stream:
 def _separates(data: bytes) -> bool:
     """Tell whether an event ends within these bytes."""
     return SEPARATOR in data or (b"\r" in data and _WINDOWS in data)
+
+
+def _last_end(text: bytes, before: int) -> int:
+    """Return where the last separator before an offset is; -1 without one."""
+    end = text.rfind(SEPARATOR, 0, before)
+    return max(end, text.rfind(_WINDOWS, 0, before)) if b"\r" in text else end
+
+
+def _is_header(text: bytes, end: int) -> bool:
+    """Tell whether a text ends with an event's header, before its statement.
+
+    A separator behind it is none: commands begin with a hash. USE, when it is the
+    statement, looks like a header, and so waits for the next event.
+    """
+    return text.startswith(_HEADER_ENDS, text.rfind(b"\n", 0, end) + 1)
 
 
 def _first_end(block: bytes) -> int:

@@ -30,7 +30,8 @@ text the branches found so far are folded."""
 def fold_unions(text: bytes) -> bytes:
     """Replace each repeated branch, with its repetitions, by one and a note."""
     repeats = _Repeats(text)
-    pieces, done = [], 0
+    pieces: list[bytes] = []
+    done = 0
     for select in _SELECT.finditer(text) if repeats.joints else ():
         start = select.start()
         end = repeats.end_of_branch(start) if start >= done else 0

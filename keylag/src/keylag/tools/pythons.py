@@ -27,6 +27,7 @@ OLDER_KEYSTONE = "locks/keystone-2024.2.txt"
 """Of a release that runs on Pythons before 3.11, too."""
 PACKAGE = ("pyproject.toml", "setup.py", "README.md", "src", "native")
 MADE = shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__")
+UV = {"UV_NO_CACHE": "1", "TMPDIR": "/tmp"}  # noqa: S108 - the sandbox's own
 
 
 def _tools() -> Path:
@@ -76,7 +77,7 @@ class Python:
         uv = uv_program(build.cache)
         base = f"/usr/bin/python{self.version}"
         python = build.folder / "bin" / "python"
-        env = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_CACHE": "1"}
+        env = {"UV_PYTHON_DOWNLOADS": "never", **UV}
         lock = CHECKOUT / self.lock
         for command in (
             [uv, "venv", "--relocatable", "--allow-existing", "-p", base, build.folder],
@@ -131,7 +132,7 @@ def compile_collectors(python: Python, scratch: Path) -> None:
     install = (uv_program(_tools()), "pip", "install", "--python", python.program)
     # With the environment's own setuptools, and nothing from anywhere else.
     how = ("-v", "--offline", "--no-deps", "--no-build-isolation", "--reinstall")
-    flags = {"CFLAGS": "-Wall -Wextra -Werror", "UV_NO_CACHE": "1"}
+    flags = {"CFLAGS": "-Wall -Wextra -Werror", **UV}
     try:
         for command in (
             [*install, *how, source],

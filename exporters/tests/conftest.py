@@ -1,12 +1,9 @@
 """Real servers for the tests, each in a folder of its own, on free ports."""
 
 import contextlib
-import socket
-import subprocess
-import time
 
 import pytest
-from exporter_helpers import DATA, Exporter, MariaDB, free_port, program
+from exporter_helpers import DATA, Exporter, MariaDB, Memcached, program
 from prometheus_client.parser import text_string_to_metric_families
 
 from keylag_exporters.settings import complete
@@ -41,24 +38,15 @@ def mariadb(mariadb_server):
 
 @pytest.fixture
 def memcached():
-    """The port and the process of a server."""
-    port = free_port()
-    process = subprocess.Popen(
-        [program("memcached"), "-l", "127.0.0.1", "-p", str(port), "-u", "nobody"]
-    )
-    for _ in range(100):
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            break
-        time.sleep(0.05)
-    yield port, process
-    process.kill()
-    process.wait()
+    server = Memcached()
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture
 def memcached_port(memcached):
-    return memcached[0]
+    return memcached.port
 
 
 @pytest.fixture

@@ -58,13 +58,47 @@ def digest_of(data, size=1 << 20, max_classes=20_000):
     return digest
 
 
-class MariaDB:
+class Server:
     """A private server, to be stopped, frozen and started again by tests."""
+
+    process = None
+
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.thaw()
+            self.process.kill()
+            self.process.wait()
+
+
+class Memcached(Server):
+    """A memcached on a port of its own."""
+
+    def __init__(self):
+        self.port = free_port()
+
+    def start(self):
+        command = [program("memcached"), "-l", "127.0.0.1", "-p", str(self.port)]
+        self.process = subprocess.Popen([*command, "-u", "nobody"])
+        for _ in range(100):
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            time.sleep(0.05)
+        pytest.fail("memcached does not listen")
+
+
+class MariaDB(Server):
+    """A MariaDB with a folder of its own, which logs every statement."""
 
     def __init__(self, folder):
         self.folder = folder
         self.port = free_port()
-        self.process = None
         self.slow_log = folder / "slow.log"
         subprocess.run(
             [
@@ -116,18 +150,6 @@ class MariaDB:
                 cursor.execute(statement)
             return cursor.fetchall()
 
-    def freeze(self):
-        self.process.send_signal(signal.SIGSTOP)
-
-    def thaw(self):
-        self.process.send_signal(signal.SIGCONT)
-
-    def stop(self):
-        if self.process and self.process.poll() is None:
-            self.thaw()
-            self.process.kill()
-            self.process.wait()
-
 
 COMMAND = [sys.executable, "-m", "keylag_exporters"]
 
@@ -135,12 +157,13 @@ COMMAND = [sys.executable, "-m", "keylag_exporters"]
 class Exporter:
     """A running command, and what it says on /metrics."""
 
-    def __init__(self, *words, env=None, scheme="http"):
+    def __init__(self, *words, env=None, scheme="http", cwd=None):
         port = free_port()
         self.url = f"{scheme}://127.0.0.1:{port}/metrics"
         self.process = subprocess.Popen(
             [*COMMAND, *words, f"--listen=127.0.0.1:{port}"],
             env={**os.environ, **(env or {})},
+            cwd=cwd,
             stderr=subprocess.PIPE,
         )
 
@@ -153,7 +176,7 @@ class Exporter:
                     request, timeout=20, context=context
                 ) as got:
                     return got.read().decode()
-            except urllib.error.HTTPError:
+            except (urllib.error.HTTPError, TimeoutError):
                 raise
             except OSError:
                 assert self.process.poll() is None, self.process.stderr.read()

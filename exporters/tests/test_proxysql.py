@@ -22,6 +22,8 @@ TABLES = (
     "commands_counters",
     "query_rules",
 )
+# The account of stats_credentials is in the right schema from the start.
+IN_THE_RIGHT_SCHEMA = "SET GLOBAL init_connect = 'USE stats'"
 
 
 def tables(text):
@@ -50,8 +52,7 @@ def load(mariadb, data):
     mariadb.execute("DROP USER IF EXISTS reader@'127.0.0.1'")
     mariadb.execute("CREATE USER reader@'127.0.0.1' IDENTIFIED BY 'p'")
     mariadb.execute("GRANT SELECT ON stats.* TO reader@'127.0.0.1'")
-    # The account of stats_credentials is in the right schema from the start.
-    mariadb.execute("SET GLOBAL init_connect = 'USE stats'")
+    mariadb.execute(IN_THE_RIGHT_SCHEMA)
 
 
 @pytest.fixture

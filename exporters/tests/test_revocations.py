@@ -1,5 +1,6 @@
 """A real table with the schema of Keystone 30, small and of a million rows."""
 
+import ssl
 import time
 from itertools import product
 from types import SimpleNamespace
@@ -181,6 +182,24 @@ def test_a_million_rows_stay_cheap(mariadb, opened, samples):
     total = live + value(found, "expired_events")
     assert total == pytest.approx(1_000_000, rel=0.01)
     assert seconds < 10
+
+
+@pytest.mark.stack
+def test_certificates_are_loaded_for_the_first_reading_alone(
+    mariadb, opened, monkeypatch
+):
+    """Loading them takes longer than all statements of a reading."""
+    create(mariadb)
+    loaded = []
+    make = ssl.create_default_context
+    monkeypatch.setattr(
+        ssl, "create_default_context", lambda **more: loaded.append(1) or make(**more)
+    )
+    source = opened()
+    for _ in range(3):
+        source.collect()
+
+    assert len(loaded) == 1
 
 
 @pytest.mark.stack

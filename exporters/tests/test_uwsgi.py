@@ -90,3 +90,13 @@ def test_nobody_there_is_said(settings, tmp_path):
 
     with pytest.raises(UnreachableError, match="nobody"):
         source.collect()
+
+
+def test_a_server_that_says_nothing_is_given_up(settings):
+    """A frozen uWSGI's kernel still takes connections."""
+    with socket.create_server(("127.0.0.1", 0)) as frozen:
+        address = "{}:{}".format(*frozen.getsockname())
+        source = KIND.open(settings(KIND, {"address": address, "timeout": 0.1}))
+
+        with pytest.raises(UnreachableError, match="timed out"):
+            source.collect()

@@ -1,0 +1,129 @@
+"""Servers that freeze, die, come back or refuse, and how often they are asked."""
+
+import time
+
+import pytest
+import test_proxysql
+import test_revocations
+from exporter_helpers import LOGS
+
+HURRY = {"X-Prometheus-Scrape-Timeout-Seconds": "2"}
+
+
+@pytest.fixture(params=["revocations", "proxysql", "memcached"])
+def source(request):
+    return request.param
+
+
+@pytest.fixture
+def server(request, source, data):
+    """What the source reads: a real server."""
+    if source == "memcached":
+        yield request.getfixturevalue("memcached")
+        return
+    mariadb = request.getfixturevalue("mariadb")
+    if source == "proxysql":
+        test_proxysql.load(mariadb, data)
+    else:
+        test_revocations.create(mariadb)
+    yield mariadb
+    mariadb.stop()  # and with it goes what is set globally
+
+
+@pytest.fixture
+def exporter(source, server, run, tmp_path):
+    """Return a function: `all` with the source, read in each scrape, and a slow log."""
+
+    def start(interval=0, credential="p"):
+        (tmp_path / "slow.log").write_bytes(LOGS[0].read_bytes())
+        (tmp_path / "password").write_text(credential)
+        where = {
+            "revocations": f'port = {server.port}\npassword-file = "password"',
+            "proxysql": f'port = {server.port}\npassword-file = "password"\n'
+            'user = "reader"',
+            "memcached": f'address = "127.0.0.1:{server.port}"',
+        }
+        config = tmp_path / "exporter.toml"
+        config.write_text(
+            f"[{source}]\n{where[source]}\ninterval = {interval}\ntimeout = 3600\n"
+            '[slow-log]\nfile = "slow.log"\n'
+        )
+        return run("all", f"--config={config}", cwd=tmp_path)
+
+    return start
+
+
+def fared(exporter, source, **more):
+    """Return whether the source and the slow log delivered."""
+    text = exporter.read(**more)
+    return tuple(
+        f'keylag_exporter_source_success{{source="{name}"}} 1.0\n' in text
+        for name in (source, "slow-log")
+    )
+
+
+def works_again(exporter, source):
+    deadline = time.monotonic() + 60
+    while fared(exporter, source, headers=HURRY) != (True, True):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return True
+
+
+@pytest.mark.stack
+def test_a_frozen_server_does_not_keep_prometheus_waiting(source, server, exporter):
+    """Its source may take an hour, so only the header ends the scrape."""
+    running = exporter()
+    assert fared(running, source) == (True, True)
+    server.freeze()
+
+    assert fared(running, source, headers=HURRY) == (False, True)
+    assert fared(running, source, headers=HURRY) == (False, True)
+    server.thaw()
+    assert works_again(running, source)
+
+
+@pytest.mark.stack
+def test_a_dead_server_is_told_and_found_again(source, server, exporter):
+    running = exporter()
+    assert fared(running, source) == (True, True)
+    server.stop()
+
+    assert fared(running, source) == (False, True)
+    server.start()
+    if source == "proxysql":
+        server.execute(test_proxysql.IN_THE_RIGHT_SCHEMA)
+    assert works_again(running, source)
+
+
+@pytest.mark.stack
+@pytest.mark.parametrize("source", ["revocations", "proxysql"], indirect=True)
+def test_a_refused_account_is_told_and_let_in_later(source, server, exporter):
+    user = {"revocations": "keylag", "proxysql": "reader"}[source]
+    running = exporter(credential="new")
+    up = f'keylag_exporter_source_up{{source="{source}"}}'
+
+    assert fared(running, source) == (False, True)
+    assert running.value(up) == 0
+    server.execute(f"ALTER USER {user}@'127.0.0.1' IDENTIFIED BY 'new'")
+    assert works_again(running, source)
+
+
+@pytest.mark.stack
+@pytest.mark.parametrize("source", ["revocations", "proxysql"], indirect=True)
+def test_scrapes_within_an_interval_ask_the_database_nothing(source, server, exporter):
+    running = exporter(interval=3600)
+    assert fared(running, source) == (True, True)
+    with server.connect() as connection, connection.cursor() as cursor:
+
+        def asked():
+            cursor.execute(
+                "SHOW GLOBAL STATUS WHERE Variable_name IN ('Connections', 'Questions')"
+            )
+            return [int(value) for _, value in cursor.fetchall()]
+
+        connections, questions = asked()
+        for _ in range(5):
+            fared(running, source)
+
+        assert asked() == [connections, questions + 1]

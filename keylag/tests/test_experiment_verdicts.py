@@ -1,18 +1,11 @@
 """What is claimed of a difference, and what is not: exact figures and hostile ones."""
 
 import math
-from dataclasses import replace
 from math import inf, nan
 from statistics import fmean, stdev
 
 import pytest
-from fake_experiment import rows
 
-from keylag.experiment.analysis import ALPHA, Tally, by_arm, compare
-from keylag.experiment.measures import MEASURES, PARTS, figures
-from keylag.experiment.plan import Decision
-from keylag.experiment.samples import Row
-from keylag.experiment.schedule import Block
 from keylag.experiment.sequence import MIXTURE, Interval, around, interval, reach
 from keylag.experiment.verdicts import (
     CANNOT_TELL,
@@ -23,10 +16,6 @@ from keylag.experiment.verdicts import (
     blocks_needed,
     verdict,
 )
-from keylag.server_timing import COUNTS
-
-DECISION = Decision(method="GET")
-
 
 # Where a mean lies.
 
@@ -89,6 +78,12 @@ def test_a_block_without_spread_of_too_few_has_no_interval() -> None:
     """Zero deviations infinitely far are not a number."""
     assert around(1.0, 0.0, 3, 0.05) == Interval(-inf, 1.0, inf)
     assert interval([1.0, 1.0], 0.05, counted=True) == Interval(-inf, 1.0, inf)
+
+
+def test_two_values_have_a_spread() -> None:
+    """Which is enough where two blocks say something."""
+    assert interval([1.0, 2.0], 0.5) == around(1.5, stdev([1.0, 2.0]), 2, 0.5)
+    assert interval([1.0, 2.0], 0.5).high < inf
 
 
 def test_one_value_has_no_interval() -> None:
@@ -205,129 +200,3 @@ def test_nothing_is_guessed_from_values_without_spread() -> None:
     """One value has none; equal ones were rounded."""
     assert blocks_needed([1.0], 0.1, 0.05) is None
     assert blocks_needed([1.0, 1.0, 1.0], 0.1, 0.05) is None
-
-
-# From samples.
-
-
-def sent(number: int, arm: str, **other: object) -> list[Row]:
-    """Return an arm's requests of a block, with something else in all of them."""
-    block = Block(number, ["a", "b", "c"], 1)
-    return [replace(row, **other) for row in rows(block, arm)]
-
-
-def run(blocks: int, **other: object) -> list[Row]:
-    """Return the requests of two arms."""
-    return [row for n in range(blocks) for arm in "ab" for row in sent(n, arm, **other)]
-
-
-def test_latencies_that_are_all_alike_decide_nothing() -> None:
-    """1 ms each time may be 0.6 ms here and 1.4 ms there."""
-    found = compare(run(20, latency_seconds=0.001), "a", ["b"], DECISION)[0]
-
-    assert {found.measures[name].verdict for name in ("p50", "p95", "mean")} == {
-        CANNOT_TELL
-    }
-    assert found.measures["p50"].absolute == Interval(-inf, 0.0, inf)
-    assert found.measures["p50"].blocks_needed is None
-    assert found.counts["sql_statements"].verdict == NO_DIFFERENCE
-
-
-def test_a_part_that_no_arm_has_is_no_difference() -> None:
-    """And one that is alike to the last digit in all blocks was not measured."""
-    parts = compare(run(8), "a", ["b"], DECISION)[0].parts
-
-    assert parts["password_hash"].verdict == NO_DIFFERENCE
-    assert parts["cache"].verdict == CANNOT_TELL
-    assert parts["cache"].absolute == Interval(-inf, 0.0, inf)
-
-
-@pytest.mark.parametrize("blocks", [1, 2, 3])
-def test_few_blocks_decide_nothing(blocks: int) -> None:
-    """However large the difference."""
-    found = compare(run(blocks), "a", ["b"], DECISION)[0]
-    figures = [*found.measures.values(), *found.parts.values(), *found.counts.values()]
-
-    assert found.blocks == blocks
-    assert len(figures) == len(MEASURES) + len(PARTS) + len(COUNTS)
-    assert {one.verdict for one in figures} == {CANNOT_TELL}
-
-
-def test_failures_of_one_method_are_not_hidden_by_another() -> None:
-    """One request in a hundred failed in all, but every tenth of those by GET."""
-    block = Block(0, ["a", "b", "c"], 1)
-    good = [row for n in range(8) for row in sent(n, "b", method="POST")] * 12
-    bad = [row for n in range(8) for row in rows(replace(block, number=n), "b")]
-    failed = [
-        replace(row, success=i % 10 != 0, code="200") for i, row in enumerate(bad)
-    ]
-    base = [
-        r for n in range(8) for m in ("GET", "POST") for r in sent(n, "a", method=m)
-    ]
-
-    found = compare([*base, *failed, *good], "a", ["b"], DECISION)
-
-    assert {one.method: one.sound for one in found} == {"GET": False, "POST": True}
-
-
-@pytest.mark.parametrize(
-    ("requests", "failed", "expected"),
-    [(0, 0, False), (100, 1, True), (100, 2, False), (199, 2, False), (200, 2, True)],
-)
-def test_one_failure_in_a_hundred_is_sound(
-    requests: int, failed: int, *, expected: bool
-) -> None:
-    """No request at all is not."""
-    assert Tally(requests, failed).is_sound is expected
-
-
-def test_an_arm_or_a_base_that_is_missing_decides_nothing() -> None:
-    """There is no block of both."""
-    only = [row for row in run(8) if row.arm == "b"]
-
-    for base, arm in (("a", "b"), ("b", "a")):
-        found = compare(only, base, [arm], DECISION)[0]
-        assert (found.blocks, found.sound, found.measures) == (0, False, {})
-        assert found.parts == found.counts == {}
-
-
-def test_blocks_count_that_both_have() -> None:
-    """Paired by their number."""
-    some = [
-        row
-        for row in run(10)
-        if not (
-            (row.arm == "a" and row.block < 2) or (row.arm == "b" and row.block == 9)
-        )
-    ]
-    found = compare(some, "a", ["b"], DECISION)[0]
-    arms = by_arm(some, "GET")
-
-    assert found.blocks == 7
-    values = [arms["b"][n]["mean"] - arms["a"][n]["mean"] for n in range(2, 9)]
-    assert found.measures["mean"].absolute == interval(values, ALPHA)
-    assert found.measures["mean"].base == fmean(
-        arms["a"][n]["mean"] for n in range(2, 9)
-    )
-
-
-def test_intervals_of_arms_and_parts_hold_together() -> None:
-    """Each arm has its share of the 5 %, and each part its share of that."""
-    found = compare(run(8), "a", ["b", "c", "d"], DECISION)[0]
-    values = {
-        name: [there[name] - here[name] for here, there in zip(*both, strict=True)]
-        for both in [[by_arm(run(8), "GET")[arm].values() for arm in "ab"]]
-        for name in ("p50", "sql")
-    }
-
-    assert found.measures["p50"].absolute == interval(values["p50"], 0.05 / 3)
-    share = 0.05 / 3 / len(PARTS)
-    assert found.parts["sql"].absolute == interval(values["sql"], share)
-
-
-def test_a_turn_that_took_no_time_has_no_figures() -> None:
-    """Its throughput would be infinite."""
-    few = sent(0, "a", measured={})
-
-    assert figures(few, 0.0) is None
-    assert figures(few, 0.1) is not None

@@ -1,0 +1,282 @@
+"""From samples to comparisons: what is claimed of an arm, and what is not."""
+
+from dataclasses import replace
+from math import inf
+from statistics import fmean
+
+import pytest
+from fake_experiment import rows
+
+from keylag.experiment.analysis import (
+    ALPHA,
+    Comparison,
+    Difference,
+    Tally,
+    by_arm,
+    compare,
+    tallies,
+)
+from keylag.experiment.measures import MEASURES, PARTS, figures
+from keylag.experiment.plan import Decision
+from keylag.experiment.samples import Row
+from keylag.experiment.schedule import Block
+from keylag.experiment.sequence import Interval, interval
+from keylag.experiment.verdicts import (
+    CANNOT_TELL,
+    FASTER,
+    NO_DIFFERENCE,
+    SLOWER,
+    blocks_needed,
+)
+from keylag.server_timing import COUNTS
+
+DECISION = Decision(method="GET")
+
+
+def sent(number: int, arm: str, **other: object) -> list[Row]:
+    """Return an arm's requests of a block, with something else in all of them."""
+    block = Block(number, ["a", "b", "c"], 1)
+    return [replace(row, **other) for row in rows(block, arm)]
+
+
+def run(blocks: int, **other: object) -> list[Row]:
+    """Return the requests of two arms."""
+    return [row for n in range(blocks) for arm in "ab" for row in sent(n, arm, **other)]
+
+
+def test_latencies_that_are_all_alike_decide_nothing() -> None:
+    """1 ms each time may be 0.6 ms here and 1.4 ms there."""
+    found = compare(run(20, latency_seconds=0.001), "a", ["b"], DECISION)[0]
+
+    assert {found.measures[name].verdict for name in ("p50", "p95", "mean")} == {
+        CANNOT_TELL
+    }
+    assert found.measures["p50"].absolute == Interval(-inf, 0.0, inf)
+    assert found.measures["p50"].blocks_needed is None
+    assert found.counts["sql_statements"].verdict == NO_DIFFERENCE
+
+
+def test_a_part_that_no_arm_has_is_no_difference() -> None:
+    """And one that is alike to the last digit in all blocks was not measured."""
+    parts = compare(run(8), "a", ["b"], DECISION)[0].parts
+
+    assert parts["password_hash"].verdict == NO_DIFFERENCE
+    assert parts["cache"].verdict == CANNOT_TELL
+    assert parts["cache"].absolute == Interval(-inf, 0.0, inf)
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+def test_few_blocks_decide_nothing(blocks: int) -> None:
+    """However large the difference."""
+    found = compare(run(blocks), "a", ["b"], DECISION)[0]
+    figures = [*found.measures.values(), *found.parts.values(), *found.counts.values()]
+
+    assert found.blocks == blocks
+    assert len(figures) == len(MEASURES) + len(PARTS) + len(COUNTS)
+    assert {one.verdict for one in figures} == {CANNOT_TELL}
+
+
+def test_failures_of_one_method_are_not_hidden_by_another() -> None:
+    """One request in a hundred failed in all, but every tenth of those by GET."""
+    block = Block(0, ["a", "b", "c"], 1)
+    good = [row for n in range(8) for row in sent(n, "b", method="POST")] * 12
+    bad = [row for n in range(8) for row in rows(replace(block, number=n), "b")]
+    failed = [
+        replace(row, success=i % 10 != 0, code="200") for i, row in enumerate(bad)
+    ]
+    base = [
+        r for n in range(8) for m in ("GET", "POST") for r in sent(n, "a", method=m)
+    ]
+
+    found = compare([*base, *failed, *good], "a", ["b"], DECISION)
+
+    assert {one.method: one.sound for one in found} == {"GET": False, "POST": True}
+
+
+@pytest.mark.parametrize(
+    ("requests", "failed", "expected"),
+    [(0, 0, False), (100, 1, True), (100, 2, False), (199, 2, False), (200, 2, True)],
+)
+def test_one_failure_in_a_hundred_is_sound(
+    requests: int, failed: int, *, expected: bool
+) -> None:
+    """No request at all is not."""
+    assert Tally(requests, failed).is_sound is expected
+
+
+def test_an_arm_or_a_base_that_is_missing_decides_nothing() -> None:
+    """There is no block of both."""
+    only = [row for row in run(8) if row.arm == "b"]
+
+    for base, arm in (("a", "b"), ("b", "a")):
+        found = compare(only, base, [arm], DECISION)[0]
+        assert (found.blocks, found.sound, found.measures) == (0, False, {})
+        assert found.parts == found.counts == {}
+
+
+def test_blocks_count_that_both_have() -> None:
+    """Paired by their number."""
+    some = [
+        row
+        for row in run(10)
+        if not (
+            (row.arm == "a" and row.block < 2) or (row.arm == "b" and row.block == 9)
+        )
+    ]
+    found = compare(some, "a", ["b"], DECISION)[0]
+    arms = by_arm(some, "GET")
+
+    assert found.blocks == 7
+    values = [arms["b"][n]["mean"] - arms["a"][n]["mean"] for n in range(2, 9)]
+    assert found.measures["mean"].absolute == interval(values, ALPHA)
+    assert found.measures["mean"].base == fmean(
+        arms["a"][n]["mean"] for n in range(2, 9)
+    )
+
+
+def test_intervals_of_arms_and_parts_hold_together() -> None:
+    """Each arm has its share of the 5 %, and each part its share of that."""
+    found = compare(run(8), "a", ["b", "c", "d"], DECISION)[0]
+    values = {
+        name: [there[name] - here[name] for here, there in zip(*both, strict=True)]
+        for both in [[by_arm(run(8), "GET")[arm].values() for arm in "ab"]]
+        for name in ("p50", "sql")
+    }
+
+    assert found.measures["p50"].absolute == interval(values["p50"], 0.05 / 3)
+    share = 0.05 / 3 / len(PARTS)
+    assert found.parts["sql"].absolute == interval(values["sql"], share)
+
+
+def test_a_turn_that_took_no_time_has_no_figures() -> None:
+    """Its throughput would be infinite."""
+    few = sent(0, "a", measured={})
+
+    assert figures(few, 0.0) is None
+    assert figures(few, 0.1) is not None
+
+
+def alone(**other: object) -> Comparison:
+    """Return what eight blocks say of b, with something else in b's requests."""
+    base = [row for n in range(8) for row in sent(n, "a")]
+    arm = [row for n in range(8) for row in sent(n, "b", **other)]
+    [found] = compare([*base, *arm], "a", ["b"], DECISION)
+    return found
+
+
+def test_a_difference_is_by_the_base() -> None:
+    """Of a measure by the base's own, of a part by the base's mean."""
+    found = alone()
+    arms = by_arm(run(8), "GET")
+    base, arm = (
+        {
+            name: fmean(one[name] for one in arms[which].values())
+            for name in ("p95", "sql", "mean")
+        }
+        for which in "ab"
+    )
+    for whole, one in (("p95", found.measures["p95"]), ("mean", found.parts["sql"])):
+        assert (one.base, one.arm) == (base[one.name], arm[one.name])
+        assert one.absolute.mid == pytest.approx(arm[one.name] - base[one.name])
+        assert one.relative == one.absolute.scaled(1 / base[whole])
+    assert (found.arm, found.method, found.blocks, found.sound) == ("b", "GET", 8, True)
+
+
+def test_the_names_of_figures_are_theirs() -> None:
+    """In a table that is sorted by them."""
+    found = alone()
+
+    for kind in (found.measures, found.parts, found.counts):
+        assert [one.name for one in kind.values()] == list(kind)
+
+
+def test_more_requests_per_second_are_faster() -> None:
+    """And longer latencies slower; b has ten milliseconds less."""
+    faster = alone().measures
+    slower = compare(run(8), "b", ["a"], DECISION)[0].measures
+
+    assert {one.verdict for one in faster.values()} == {FASTER}
+    assert {one.verdict for one in slower.values()} == {SLOWER}
+    assert faster["throughput"].absolute.low > 0 > faster["p50"].absolute.high
+
+
+def test_a_part_matters_by_the_base_s_mean() -> None:
+    """All of a cache's 5 ms are more than the smallest share of 100 ms; 1 ms is not."""
+
+    def cached(seconds: float) -> Difference:
+        other = [
+            replace(row, measured=row.measured | {"cache": seconds + row.block / 1e6})
+            for n in range(20)
+            for row in sent(n, "b")
+        ]
+        base = [row for n in range(20) for row in sent(n, "a")]
+        [found] = compare([*base, *other], "a", ["b"], DECISION)
+        return found.parts["cache"]
+
+    assert cached(0.0).verdict == FASTER
+    assert cached(0.004).verdict == NO_DIFFERENCE
+
+
+def test_a_part_without_a_base_has_no_share() -> None:
+    """Counts that the base never makes have no relative difference."""
+    none = {"sql_statements": 0.0}
+    base = [
+        replace(row, measured=row.measured | none)
+        for n in range(8)
+        for row in sent(n, "a")
+    ]
+    arm = [row for n in range(8) for row in sent(n, "b")]
+    [found] = compare([*base, *arm], "a", ["b"], DECISION)
+
+    assert found.counts["sql_statements"].relative is None
+    assert found.counts["sql_statements"].verdict == SLOWER
+    assert found.counts["cache_calls"].relative == Interval(0.0, 0.0, 0.0)
+
+
+def test_an_arm_of_failures_is_not_judged() -> None:
+    """Nor is it guessed how many blocks it takes; its figures are there."""
+    failed = [
+        replace(row, success=row.start_seconds != 1001.0, code="503")
+        for n in range(8)
+        for row in sent(n, "b")
+    ]
+    base = [row for n in range(8) for row in sent(n, "a")]
+    [found] = compare([*base, *failed], "a", ["b"], DECISION)
+
+    assert not found.sound
+    assert {one.verdict for one in found.measures.values()} == {CANNOT_TELL}
+    assert {one.blocks_needed for one in found.measures.values()} == {None}
+    assert found.measures["p50"].absolute.high < 0
+    assert by_arm(failed, "GET")["b"].keys() == set(range(8))
+
+
+def test_the_blocks_that_a_verdict_still_takes() -> None:
+    """By the margin that the plan gives, as a share of the base."""
+    [found] = compare(run(4), "a", ["b"], DECISION)
+    arms = by_arm(run(4), "GET")
+    values = [
+        there["p95"] - here["p95"]
+        for here, there in zip(arms["a"].values(), arms["b"].values(), strict=True)
+    ]
+    needed = blocks_needed(values, 0.02 * found.measures["p95"].base, ALPHA)
+
+    assert found.measures["p95"].blocks_needed == needed
+    assert needed is not None
+
+
+def test_requests_are_counted_by_what_became_of_them() -> None:
+    """Those of the warm-up are not; failures are by their code."""
+    some = [*sent(0, "a"), *sent(1, "a", success=False, code="503")]
+    found = tallies([*some, *sent(0, "b", success=False, code="401")])
+
+    assert found == {"a": Tally(20, 10, {"503": 10}), "b": Tally(10, 10, {"401": 10})}
+
+
+def test_figures_are_of_good_requests_of_one_method() -> None:
+    """Whatever else is in the file."""
+    good = sent(0, "a")
+    other = sent(0, "a", method="POST", latency_seconds=9.0)
+    failed = sent(0, "a", success=False, latency_seconds=9.0)
+    found = by_arm([*good, *other, *failed], "GET")["a"][0]
+
+    assert found["mean"] == by_arm(good, "GET")["a"][0]["mean"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import types
-
 import pytest
 from dogpile.cache import make_region
 from dogpile.cache.api import NO_VALUE, CacheBackend
@@ -145,7 +143,7 @@ def test_the_null_backend_asks_nobody() -> None:
 
 
 def test_the_request_local_layer_counts_by_its_answer(running) -> None:
-    proxy = types.SimpleNamespace()
+    proxy = type("Proxy", (), {})()
     cache_layers.give_layer(proxy, "tokens", cache_layers.REQUEST_LOCAL)
     look_up = cache_layers.watch_local(lambda _, key: key)
 

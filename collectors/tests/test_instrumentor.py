@@ -9,7 +9,7 @@ import types
 import pytest
 from opentelemetry import metrics
 
-from keylag_otel import KeystoneInstrumentor, package, process, telemetry
+from keylag_otel import KeystoneInstrumentor, package, patches, process, telemetry
 from keylag_otel.seam import Seam
 from keylag_otel.wrappers import timed
 
@@ -22,6 +22,9 @@ def host(monkeypatch) -> types.ModuleType:
     seams = tuple(Seam("keylag_host", name, (timed("sql"),)) for name in ("call", "no"))
     # There is one instrumentor in a process, and another test may be using it.
     monkeypatch.setattr(KeystoneInstrumentor, "_instance", None)
+    monkeypatch.setattr(KeystoneInstrumentor, "_watching", [])
+    monkeypatch.setattr(patches, "_targets", [])
+    monkeypatch.setattr(patches, "_decorated", {})
     monkeypatch.setattr(KeystoneInstrumentor, "seams", seams)
     monkeypatch.setitem(sys.modules, "keylag_host", module)
     state = {name: getattr(telemetry._Process, name) for name in ("early", "number")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from dataclasses import replace
 
 import pytest
 
@@ -47,6 +48,10 @@ def library(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
     return module
 
 
+def kind_of(path: str) -> str:
+    return "property" if path == "Thing.roles" else "function"
+
+
 @pytest.mark.parametrize(
     ("path", "use", "answer"),
     [
@@ -60,7 +65,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
 def test_each_kind_of_place_can_be_watched_and_put_back(
     library, running: Clock, path, use, answer
 ) -> None:
-    (binding,) = bind_all([Seam("keylag_host", path, COUNT)])
+    (binding,) = bind_all([Seam("keylag_host", path, COUNT, kind=kind_of(path))])
 
     assert use(library) == answer
     assert running.counts[1] == 1
@@ -94,7 +99,8 @@ def test_a_missing_place_is_said_and_skipped(library, caplog) -> None:
     ],
 )
 def test_a_place_that_takes_what_is_expected_is_watched(library, path, expects) -> None:
-    (binding,) = bind_all([Seam("keylag_host", path, COUNT, expects=expects)])
+    seam = Seam("keylag_host", path, COUNT, expects=expects, kind=kind_of(path))
+    (binding,) = bind_all([seam])
 
     assert (binding.state, binding.reason) == ("bound", "")
     binding.unbind()
@@ -113,9 +119,8 @@ def test_a_place_that_takes_something_else_is_said_and_left_alone(
     library, caplog, path, expects, lacking
 ) -> None:
     before = dict(vars(library.Thing)), library.function
-    (binding,) = bind_all(
-        [Seam("keylag_host", path, COUNT, optional=True, expects=expects)]
-    )
+    seam = Seam("keylag_host", path, COUNT, expects=expects, kind=kind_of(path))
+    (binding,) = bind_all([replace(seam, optional=True)])
 
     assert binding.state == "changed"
     assert binding.reason == f"it no longer takes {lacking}"

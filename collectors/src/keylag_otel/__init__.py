@@ -17,8 +17,9 @@ import logging
 from collections.abc import Collection
 from typing import Any
 
-from keylag_otel import process
+from keylag_otel import patches, process
 from keylag_otel.auth_token.seams import SEAMS as AUTH_TOKEN_SEAMS
+from keylag_otel.guard import attempt
 from keylag_otel.instrumentor import SeamInstrumentor
 from keylag_otel.package import (
     TRIED,
@@ -55,13 +56,15 @@ class KeystoneInstrumentor(SeamInstrumentor):
         return _instruments
 
     def _instrument(self, **kwargs: Any) -> None:
-        _say_if_untried()
+        attempt("find out Keystone's version", _say_if_untried)
         super()._instrument(**kwargs)
-        process.watch()
+        attempt("patch what it had patched before", patches.redo)
+        attempt("take the time of garbage collection", process.watch)
 
     def _uninstrument(self, **kwargs: Any) -> None:
+        attempt("leave garbage collection alone", process.unwatch)
+        attempt("put back what it has patched", patches.undo)
         super()._uninstrument(**kwargs)
-        process.unwatch()
 
 
 class AuthTokenInstrumentor(SeamInstrumentor):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from keylag_otel.clock import COUNTS, Clock, asked, got, looked_up, watch
+from keylag_otel.patches import is_patched, patch, replace
 from keylag_otel.tally import tally
 from keylag_otel.wrappers import Call
 
@@ -16,6 +17,7 @@ BACKEND = "backend"
 REQUEST_LOCAL = "request_local"
 _CALLS = COUNTS.index("cache_calls")
 _UNKNOWN = "unknown"
+_LAYER = "_keylag_layer"  # what the native half reads
 
 #: What a region asks of its backend, and what that does; each is a round trip.
 BACKEND_CALLS = {
@@ -49,7 +51,7 @@ class Layer:
 
 def give_layer(instance: Any, region: str, layer: str) -> None:
     """Tell a backend or proxy which region it serves."""
-    instance._keylag_layer = Layer(region, layer)  # noqa: SLF001
+    patch(instance, lambda each: replace(each, _LAYER, Layer(region, layer)))
 
 
 def is_null(backend: Any) -> bool:
@@ -59,16 +61,19 @@ def is_null(backend: Any) -> bool:
 
 def watch_class(backend: type) -> None:
     """Watch every call of a backend's class, once."""
-    if "_keylag_layer" in vars(backend):
-        return
-    give_layer(backend, _UNKNOWN, BACKEND)
+    if not is_patched(backend):
+        patch(backend, _watch_calls)
+
+
+def _watch_calls(backend: type) -> None:
+    replace(backend, _LAYER, Layer(_UNKNOWN, BACKEND))
     notes = {"get": got(_no_value()), "set": note_set, "delete": note_deleted}
     for name, operation in BACKEND_CALLS.items():
         call = getattr(backend, name, None)
         if call is not None:
             # It takes no time of its own: the region's call around it is cache already.
             watched = asked(call, _CALLS, notes[operation], note_error)
-            setattr(backend, name, watched)
+            replace(backend, name, watched)
 
 
 def watch_local(look_up: Call) -> Call:

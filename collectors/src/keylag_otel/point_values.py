@@ -29,8 +29,8 @@ def without_values(notify: Call) -> Call:
     """Pass each point on without the values that it carries."""
 
     @wraps(notify)
-    def watched(point: Any) -> Any:
-        return notify(_cleaned(point))
+    def watched(info: Any) -> Any:
+        return notify(_cleaned(info))
 
     return watched
 

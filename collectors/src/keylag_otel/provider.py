@@ -16,12 +16,15 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
+from inspect import signature
 from typing import Any, Callable, cast
 
 from opentelemetry.metrics import MeterProvider
 
 from keylag_otel import environment
 from keylag_otel.farewell import Farewell
+from keylag_otel.ledger import LIMIT
+from keylag_otel.model import CELLS
 from keylag_otel.seldom import say_seldom
 
 LOG = logging.getLogger("keylag_otel")
@@ -118,13 +121,26 @@ def build(completed: Complete | None = None) -> MeterProvider | None:
         for exporter in exporters:
             exporter.export = _completing(exporter.export, completed)
     say_seldom(*map(type, exporters), sdk["PeriodicExportingMetricReader"])
-    readers = [sdk["PeriodicExportingMetricReader"](e) for e in exporters]
+    reader = sdk["PeriodicExportingMetricReader"]
+    readers = [reader(exporter, **_limits(sdk)) for exporter in exporters]
     resource = sdk["Resource"].create({"service.instance.id": instance_id()})
     # The SDK's own shutdown at exit may wait 30 seconds for an endpoint.
     provider = sdk["MeterProvider"](readers, resource=resource, shutdown_on_exit=False)
     seconds = environment.last_export_seconds()
     Farewell(partial(provider.shutdown, timeout_millis=seconds * 1000), seconds)
     return cast("MeterProvider", provider)
+
+
+def _limits(sdk: dict[str, Any]) -> dict[str, Any]:
+    """Return the argument that lets a reader have all series of a ledger.
+
+    A ledger has a limit of its own.  The SDK's, since 1.45, is 2000 for a metric:
+    less than the phases of two hundred routes.
+    """
+    name = "cardinality_limits"
+    if name not in signature(sdk["PeriodicExportingMetricReader"]).parameters:
+        return {}
+    return {name: {sdk["ObservableCounter"]: (LIMIT + 1) * len(CELLS)}}
 
 
 def _completing(export: Callable[..., Any], completed: Complete) -> Callable[..., Any]:
@@ -139,6 +155,7 @@ def _sdk() -> dict[str, Any] | None:
     try:
         from opentelemetry.sdk.metrics import (  # noqa: PLC0415 - the SDK is optional
             MeterProvider,
+            ObservableCounter,
         )
         from opentelemetry.sdk.metrics.export import (  # noqa: PLC0415
             PeriodicExportingMetricReader,
@@ -146,7 +163,7 @@ def _sdk() -> dict[str, Any] | None:
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
     except ImportError:
         return None
-    used = (MeterProvider, PeriodicExportingMetricReader, Resource)
+    used = (MeterProvider, ObservableCounter, PeriodicExportingMetricReader, Resource)
     return {each.__name__: each for each in used}
 
 

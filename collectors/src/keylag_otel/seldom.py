@@ -13,6 +13,9 @@ from typing import Callable
 #: How long a message that was said is not said again.
 SECONDS = 600
 
+#: The loggers that were quietened.
+_quiet: list[logging.Logger] = []
+
 
 class Seldom(logging.Filter):
     """Lets each place that logs speak once in a while, with how often it wanted to."""
@@ -50,3 +53,11 @@ def say_seldom(*classes: type) -> None:
         logger = logging.getLogger(name)
         if not any(isinstance(present, Seldom) for present in logger.filters):
             logger.addFilter(Seldom())
+            _quiet.append(logger)
+
+
+def hear_all() -> None:
+    """Let the loggers that were quietened speak as they want to."""
+    while _quiet:
+        logger = _quiet.pop()
+        logger.filters[:] = [f for f in logger.filters if not isinstance(f, Seldom)]

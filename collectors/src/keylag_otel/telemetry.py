@@ -20,6 +20,7 @@ from keylag_otel import environment, gauges, instruments, process, provider
 from keylag_otel.auth_token import recording
 from keylag_otel.clock import COUNTS, process_number
 from keylag_otel.durations import Durations
+from keylag_otel.farewell import Farewell
 from keylag_otel.ledger import LEDGER
 from keylag_otel.metering import (
     histogram,
@@ -27,6 +28,7 @@ from keylag_otel.metering import (
     observe_ledger,
     observe_readings,
 )
+from keylag_otel.seldom import hear_all
 from keylag_otel.traces import tracing
 from keylag_otel.version import __version__
 
@@ -52,6 +54,15 @@ def use(given: MeterProvider | None) -> None:
     _Process.provider = given
     _Process.early = (metrics.get_meter_provider(), os.getpid())
     _Process.number = None
+
+
+def stop() -> None:
+    """End this process's own exports, as if it had not been instrumented."""
+    Farewell.close_all()
+    hear_all()
+    tracing.Process.tracing = None
+    tracing.use(None)
+    use(None)
 
 
 def start_once_per_process() -> None:

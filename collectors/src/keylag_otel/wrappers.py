@@ -52,9 +52,13 @@ def noted_failure(note: NoteFailure) -> Maker:
 
 
 def fault(call: Any) -> None:
-    """Count an exception of our own, raised while watching `call`."""
-    LEDGER.fault(getattr(call, "__qualname__", "unknown"))
-    LOG.debug("keylag failed while watching %r", call)
+    """Count an exception of our own, raised while watching `call`; never raises."""
+    try:
+        name = getattr(call, "__qualname__", None)
+        LEDGER.fault(name if isinstance(name, str) else "unknown")
+        LOG.debug("keylag failed while watching %s", name)
+    except Exception:
+        LOG.debug("keylag could not count its own failure", exc_info=True)
 
 
 tell_faults(fault)

@@ -9,8 +9,9 @@ import sys
 from contextlib import suppress
 
 from keylag_otel import KeystoneInstrumentor, telemetry
+from keylag_otel.guard import attempt
 
-KeystoneInstrumentor().instrument()
+attempt("watch this Keystone", KeystoneInstrumentor().instrument)
 
 # Keystone reads the process's arguments while it is imported, and these are
 # the WSGI server's, which it does not know.

@@ -63,13 +63,15 @@ class _Sent:
 
     def __init__(self, method: str, url: str) -> None:
         self._method = method
-        self._attributes: dict[str, Any] = {instruments.CALL: kind_of(method, url)}
+        self._url = url
+        self._attributes: dict[str, Any] = {}
         self._span: Span = INVALID_SPAN
         self._began = now()
 
     def traced(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments, with the trace in the headers if there is one."""
         try:
+            self._attributes[instruments.CALL] = kind_of(self._method, self._url)
             self._span, kwargs = spans.start_call(self._method, kwargs)
         except Exception:
             fault(called)

@@ -6,7 +6,7 @@ is in front of it, and the sending of a streamed answer, is not seen.
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import lru_cache, partial, wraps
 from typing import Any
 
 from keylag_otel.auth_token.calls import called
@@ -23,13 +23,11 @@ from keylag_otel.auth_token.notes import (
 )
 from keylag_otel.auth_token.recording import SERVED, recorded
 from keylag_otel.auth_token.spans import opened, traced
-from keylag_otel.request import Measured
+from keylag_otel.request import Measuring
 from keylag_otel.seam import Seam
 from keylag_otel.wrappers import Call, Maker, noted, noted_failure, timed
 
 _PACKAGE = "keystonemiddleware.auth_token"
-#: Where a middleware keeps the application that it is, measured.
-_MEASURED = "_keylag_measured"
 
 
 def measured_service(call: Any) -> Call:
@@ -37,15 +35,14 @@ def measured_service(call: Any) -> Call:
 
     Keystone's own middleware, which asks nobody, is left alone.
     """
+    measuring = lru_cache(maxsize=1)(partial(Measuring, ledger=SERVED))
 
-    @wraps(call.func)
+    @wraps(getattr(call, "func", call))
     def watched(self: Any, environ: Any, start_response: Any) -> Any:
-        known = vars(self)
-        if _MEASURED not in known:
-            serve = call.__get__(self, type(self))
-            asks = "_identity_server" in known
-            known[_MEASURED] = Measured(serve, ledger=SERVED) if asks else serve
-        return known[_MEASURED](environ, start_response)
+        serve = call.__get__(self, type(self))
+        if not hasattr(self, "_identity_server"):
+            return serve(environ, start_response)
+        return measuring().serve(serve, environ, start_response)
 
     return watched
 
@@ -60,12 +57,19 @@ def _token_cache(operation: str, watched: Maker) -> Seam:
 
 
 SEAMS = (
-    Seam(_PACKAGE, "BaseAuthProtocol.__call__", (measured_service,)),
-    Seam(_PACKAGE, "AuthProtocol.__init__", (remembered,)),
+    # An attribute that makes the method which is called: webob's `wsgify`.
+    Seam(
+        _PACKAGE,
+        "BaseAuthProtocol.__call__",
+        (measured_service,),
+        kind="descriptor",
+    ),
+    Seam(_PACKAGE, "AuthProtocol.__init__", (remembered,), expects=("self",)),
     Seam(
         _PACKAGE,
         "AuthProtocol.process_request",
         (opened, timed("other", "auth_token"), traced),
+        expects=("self", "request"),
     ),
     Seam(_PACKAGE, "AuthProtocol.fetch_token", (noted_failure(note_not_accepted),)),
     _token_cache("get", timed("cache", after=note_lookup, failed=note_cache_error)),
@@ -85,8 +89,14 @@ SEAMS = (
         f"{_PACKAGE}._identity",
         "IdentityServer.www_authenticate_uri",
         (timed("keystone"),),
+        kind="property",
     ),
-    Seam("requests.sessions", "Session.request", (called,)),
+    Seam(
+        "requests.sessions",
+        "Session.request",
+        (called,),
+        expects=("self", "method", "url"),
+    ),
     Seam("keystoneauth1.session", "_Retries.__next__", (noted(note_reconnect),)),
     Seam("memcache", "_Host.mark_dead", (noted(note_dead),), optional=True),
 )

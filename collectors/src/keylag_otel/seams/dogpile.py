@@ -17,6 +17,7 @@ from keylag_otel.cache_layers import (
     watch_local,
 )
 from keylag_otel.clock import Clock, computed, memoized, received
+from keylag_otel.patches import remember_decorated, remember_decorator
 from keylag_otel.seam import Seam
 from keylag_otel.tally import tally
 from keylag_otel.wrappers import (
@@ -70,24 +71,39 @@ def watch_memoized(cache_on_arguments: Call) -> Call:
 
     @wraps(cache_on_arguments)
     def watched(self: Any, *args: Any, **kwargs: Any) -> Call:
-        decorator = cache_on_arguments(self, *args, **kwargs)
+        decorator: Call = cache_on_arguments(self, *args, **kwargs)
+        if not callable(decorator):
+            return decorator
 
         def memoize(function: Call) -> Call:
-            name = f"{function.__module__}:{function.__name__}"
-            # A region is named when it is configured, after its functions.
-            note = memoized(
-                self,
-                lambda: (
-                    tally("memoized_calls", self.name, name, "hit"),
-                    tally("memoized_calls", self.name, name, "miss"),
-                ),
-            )
-            return timed("cache", after=note, failed=note_not_computed)(
-                decorator(function)
-            )
+            decorated: Call = decorator(function)
+            try:
+                return _memoized(self, function, decorated)
+            except Exception:
+                fault(cache_on_arguments)
+                return decorated
 
+        remember_decorator(memoize, decorator)
         return memoize
 
+    return watched
+
+
+def _memoized(region: Any, function: Call, decorated: Call) -> Call:
+    """Return the watched twin of what dogpile made of a function."""
+    if not callable(decorated):
+        return decorated
+    name = f"{function.__module__}:{function.__name__}"
+    # A region is named when it is configured, after its functions.
+    note = memoized(
+        region,
+        lambda: (
+            tally("memoized_calls", region.name, name, "hit"),
+            tally("memoized_calls", region.name, name, "miss"),
+        ),
+    )
+    watched = timed("cache", after=note, failed=note_not_computed)(decorated)
+    remember_decorated(function, watched, decorated)
     return watched
 
 
@@ -126,7 +142,12 @@ SEAMS = (
         (timed("cache"), noted(note_invalidated)),
     ),
     # The decorator's own work, keys and expiration times, is outside the above.
-    Seam("dogpile.cache.region", "CacheRegion.cache_on_arguments", (watch_memoized,)),
+    Seam(
+        "dogpile.cache.region",
+        "CacheRegion.cache_on_arguments",
+        (watch_memoized,),
+        expects=("self",),
+    ),
     # Entered on a miss, around the call that computes the value.
     Seam(
         "dogpile.cache.region",
@@ -134,8 +155,10 @@ SEAMS = (
         (timed_context("other", computed()),),
         optional=True,
     ),
-    Seam("dogpile.cache.region", "CacheRegion.configure", (watch_backend,)),
-    Seam("dogpile.cache.region", "CacheRegion.wrap", (watch_proxy,)),
+    *(
+        Seam("dogpile.cache.region", f"CacheRegion.{name}", (maker,), expects=("self",))
+        for name, maker in (("configure", watch_backend), ("wrap", watch_proxy))
+    ),
     # Keystone's request-local layer, between a region and its backend.
     Seam(
         "keystone.common.cache._context_cache",

@@ -104,6 +104,7 @@ SEAMS = (
         "keystone.models.token_model",
         "TokenModel.roles",
         (timed(operation="roles"),),
+        kind="property",
     ),
     Seam(
         "keystone.catalog.core",

@@ -10,5 +10,11 @@ from keylag_otel.wrappers import noted_result
 SEAMS = (
     # Called once the header's signature is known to be right.
     Seam("osprofiler.profiler", "init", (noted_result(note_traced),), optional=True),
-    Seam("osprofiler.notifier", "notify", (held_back, without_values), optional=True),
+    Seam(
+        "osprofiler.notifier",
+        "notify",
+        (held_back, without_values),
+        optional=True,
+        expects=("info",),
+    ),
 )

@@ -1,0 +1,166 @@
+"""After `uninstrument` every attribute is what it was, for both instrumentors."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import multiprocessing
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+import pytest
+from attributes import changed, is_ours, objects_left, ours, snapshot
+from keystone_client import Keystone, environ_of, password
+from keystone_site import Site
+from service import authtoken
+from test_cardinality import send
+
+from keylag_otel.auth_token.recording import SERVED
+from keylag_otel.ledger import LEDGER
+from keylag_otel.tally import attributes_of
+
+NAMES = ("KeystoneInstrumentor", "AuthTokenInstrumentor")
+#: In which order to instrument, and in which to uninstrument.
+ORDERS = {
+    "as they came": (NAMES, NAMES),
+    "the other way round": (NAMES, NAMES[::-1]),
+    "Keystone alone": (NAMES[:1], NAMES[:1]),
+    "auth_token alone": (NAMES[1:], NAMES[1:]),
+}
+NOTHING: dict[str, Any] = {"attributes": [], "objects": [], "gc": [], "filters": []}
+
+
+def instrumentors(names: tuple[str, ...]) -> list[Any]:
+    import keylag_otel
+
+    return [getattr(keylag_otel, name)() for name in names]
+
+
+def left() -> dict[str, Any]:
+    """Return what there is of Keylag outside of its own modules."""
+    return {
+        "attributes": ours(),
+        "objects": objects_left(),
+        "gc": [str(call) for call in gc.callbacks if "keylag" in call.__module__],
+        "filters": [
+            name
+            for name in logging.root.manager.loggerDict
+            for each in getattr(logging.getLogger(name), "filters", ())
+            if is_ours(each)
+        ],
+    }
+
+
+def import_hosts() -> None:
+    """Import all that seams are in, without watching it."""
+    from keylag_otel.__main__ import HOSTS
+
+    sys.argv = sys.argv[:1]
+    for seam in (seam for seams in HOSTS.values() for seam in seams):
+        with suppress(ImportError):
+            import_module(seam.module)
+
+
+def compare() -> dict[str, dict[str, Any]]:
+    """Instrument and uninstrument in each order, twice over; compare attributes."""
+    import_hosts()
+    before = snapshot()
+    return {name: compare_once(before, *order) for name, order in ORDERS.items()}
+
+
+def compare_once(
+    before: dict[Any, Any], first: tuple[str, ...], second: tuple[str, ...]
+) -> dict[str, Any]:
+    watched = []
+    for _ in range(2):
+        for each in instrumentors(first):
+            each.instrument()
+            each.instrument()
+        watched.append(sorted(changed(before)))
+        for each in instrumentors(second):
+            each.uninstrument()
+            each.uninstrument()
+    return {"watched": watched, "changed": changed(before), "left": left()}
+
+
+@pytest.fixture(scope="module")
+def compared() -> dict[str, dict[str, Any]]:
+    """What was seen in a process that had all hosts before Keylag."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        return pool.submit(compare).result(120)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_attribute_is_what_it_was(compared, order) -> None:
+    assert compared[order]["changed"] == []
+    assert compared[order]["left"] == NOTHING
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_what_was_taken_off_is_watched_again(compared, order) -> None:
+    once, twice = compared[order]["watched"]
+
+    assert once == twice
+    assert len(once) >= {"Keystone alone": 60, "auth_token alone": 10}.get(order, 70)
+
+
+def use(keystone: Keystone) -> dict[str, Any]:
+    """Serve, having been watched from before the import; then unwatched; again."""
+    from keystonemiddleware.auth_token import AuthProtocol
+
+    del LEDGER.add
+    instrumentors(NAMES)[1].instrument()
+    service = AuthProtocol(None, authtoken("http://127.0.0.1:9/v3"))
+    ask(keystone.application, service)  # what is cached from then on
+    seen = {"watched": ask(keystone.application, service), "ours": sorted(ours())}
+    for each in instrumentors(NAMES):
+        each.uninstrument()
+    seen["left"] = left()
+    seen["unwatched"] = ask(keystone.application, service)
+    for each in instrumentors(NAMES):
+        each.instrument()
+    seen["ours again"] = sorted(ours())
+    seen["watched again"] = ask(keystone.application, service)
+    return seen
+
+
+def ask(application: Any, service: Any) -> dict[str, Any]:
+    """Log in, and ask a service without a token; return what was counted."""
+    LEDGER.reset()
+    SERVED.reset()
+    body = {"auth": password("admin")}
+    issued = send(application, environ_of("POST", "/v3/auth/tokens", body, {}))
+    refused = send(service, environ_of("GET", "/", None, {}))
+    return {
+        "answers": [issued, refused],
+        "rows": [len(LEDGER.rows()), len(SERVED.rows())],
+        "phases": sorted(
+            {found["keystone.phase"] for _, found in LEDGER.phase_seconds()}
+        ),
+        "counted": sorted({attributes_of(n)[0] for n in LEDGER.tallies}),
+    }
+
+
+@pytest.fixture(scope="module")
+def used(processes, prepared, tmp_path_factory) -> dict[str, Any]:
+    return Site(processes, prepared, tmp_path_factory.mktemp("uninstrument")).run(use)
+
+
+def test_a_keystone_that_was_watched_from_its_start_is_left_as_it_is(used) -> None:
+    assert used["left"] == NOTHING
+    assert used["unwatched"] == {
+        "answers": [201, 401],
+        "rows": [0, 0],
+        "phases": [],
+        "counted": [],
+    }
+
+
+def test_it_is_watched_again_where_it_was(used) -> None:
+    assert used["watched"]["rows"] == [1, 1]
+    assert used["watched again"] == used["watched"]
+    assert used["ours again"] == used["ours"]

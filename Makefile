@@ -33,7 +33,7 @@ lint: setup ## Check style, format and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy keylag/src collectors/src exporters/src dashboards/src \
-	  bench/inside bench/keylag_bench bench/overhead.py bench/simulate.py bench/together.py
+	  bench/inside bench/keylag_bench bench/overhead.py bench/parts.py bench/simulate.py bench/together.py
 
 # The suites wait as much as they work, so four run side by side, the longest first.
 test: setup-tests ## Run every check and every test
@@ -70,6 +70,9 @@ bench: ## Measure what Keylag costs, an hour or so (QUICK=1 only tries it)
 	  $(if $(QUICKLY),--megabytes 10 --rounds 1)
 	@$(SCRATCH) && .venv/bin/python exporters/bench/following.py \
 	  $(if $(QUICKLY),--seconds 5)
+	@$(SCRATCH) && .venv/bin/python exporters/bench/scrape.py \
+	  $(if $(QUICKLY),--scrapes 10)
+	@$(SCRATCH) && .venv/bin/python bench/parts.py
 	@$(SCRATCH) && .venv/bin/python bench/overhead.py $(if $(QUICKLY),--quick)
 
 test-matrix: setup-tests ## Run what is too long for test: each release, each server, experiments

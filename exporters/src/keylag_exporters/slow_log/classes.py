@@ -12,7 +12,7 @@ from keylag_exporters.slow_log.fingerprint import MAX_TEXT, class_id
 from keylag_exporters.slow_log.tables import table_class
 
 if TYPE_CHECKING:
-    from keylag_exporters.slow_log.events import Rows
+    from keylag_exporters.slow_log.events import Fields, Rows
 
 # Upper bounds in seconds: from one index look-up to a lock wait that times out.
 BUCKETS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0)
@@ -30,7 +30,7 @@ LIMITS: dict[str, tuple[int, type[float], float]] = {
     "rows_examined": (4, int, MAX_ROWS),
 }
 
-_NO_ROWS = b"administrator"
+_COMMAND = b"administrator"
 """How the commands begin of which pt-query-digest counts no rows."""
 
 Key: TypeAlias = tuple[str, Tag]
@@ -144,13 +144,13 @@ class StatementClass:
         """
         rows = self.pending.copy()
         self.pending.clear()
+        if self.fingerprint.startswith(_COMMAND):
+            rows = list(map(_without_rows, rows))
         for name, limit in LIMITS.items():
             plausible = _plausible(rows, *limit)
             implausible[name] += len(rows) - len(plausible)
             rows = plausible
         more = Totals.of(rows) if rows else Totals()
-        if self.fingerprint.startswith(_NO_ROWS):
-            more.rows_sent = more.rows_examined = 0
         self.totals.add(more)
         return more
 
@@ -170,6 +170,13 @@ class StatementClass:
         made.id = saved["id"]
         made.totals = Totals(**saved["totals"])
         return made
+
+
+def _without_rows(row: Fields) -> Fields:
+    """Return an event with no rows if it is a command, however that was logged."""
+    if not row[6].removeprefix(b"# ").startswith(_COMMAND):
+        return row
+    return (*row[:3], b"0", b"0", *row[5:])
 
 
 def _plausible(rows: Rows, column: int, kind: type[float], most: float) -> Rows:

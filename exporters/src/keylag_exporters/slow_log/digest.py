@@ -17,7 +17,7 @@ from keylag_exporters.slow_log.classes import (
     StatementClass,
     Totals,
 )
-from keylag_exporters.slow_log.events import Row
+from keylag_exporters.slow_log.events import Fields, Row
 from keylag_exporters.slow_log.fingerprint import fingerprint
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ FLUSH_BYTES = 16 << 20
 
 _COMMAND = b"# administrator command: "
 
-Fields = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]
 Append = Callable[[Fields], None]
 
 

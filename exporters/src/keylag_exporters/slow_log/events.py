@@ -31,7 +31,8 @@ class Row(NamedTuple):
     statement: bytes
 
 
-Rows = list[tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]]
+Fields = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]
+Rows = list[Fields]
 
 # Possessive throughout, so that text which does not fit fails at once. The two
 # lines that carry no flag of ours (MariaDB's Thread_id and Rows_affected) are

@@ -1,0 +1,298 @@
+"""The source catches up in chunks, answers meanwhile, and says what it cannot read."""
+
+import json
+import logging
+import threading
+
+import pytest
+from exporter_helpers import EVENT
+from test_follow import Writer
+
+from keylag_exporters.model import UnreachableError
+from keylag_exporters.slow_log import source
+from keylag_exporters.slow_log.source import CHUNK_BYTES, POLL_SECONDS, SlowLog
+
+CHUNKS = 5
+
+
+class Idle(SlowLog):
+    """A source whose thread does nothing: a test calls what the thread would."""
+
+    def _run(self):
+        """Do nothing."""
+
+    def run(self, turns):
+        """Run the thread's loop some times; return how long it would have waited."""
+        waits = []
+
+        class Stop:
+            def set(self):
+                """Do nothing."""
+
+            def wait(self, seconds):
+                waits.append(seconds)
+                return len(waits) > turns
+
+        self._stop = Stop()
+        SlowLog._run(self)
+        return waits
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "slow.log"
+
+
+@pytest.fixture
+def settings(log, tmp_path):
+    return {"file": log, "state": tmp_path / "state", "from_start": True, "top": 10}
+
+
+@pytest.fixture
+def writer(log):
+    log.touch()
+    return Writer(log)
+
+
+def value(families, name):
+    """Return the sum of a metric's samples in a text."""
+    lines = families.expose().decode().splitlines()
+    return sum(float(one.split()[-1]) for one in lines if one.startswith(name))
+
+
+def lines(families, name):
+    return [
+        one for one in families.expose().decode().splitlines() if one.startswith(name)
+    ]
+
+
+def calls(families):
+    return value(families, "keylag_slow_log_calls_total")
+
+
+@pytest.fixture
+def long(writer):
+    """A log of some chunks and a bit."""
+    one = len(EVENT)
+    writer.path.write_bytes(EVENT * (CHUNKS * CHUNK_BYTES // one + 10))
+    return writer.path.stat().st_size
+
+
+def test_a_scrape_reads_one_chunk_of_a_long_log_and_tells_how_much_is_left(
+    long, settings
+):
+    made = Idle(settings)
+    for chunk in range(1, CHUNKS + 1):
+        found = made.collect()
+
+        assert value(found, "keylag_slow_log_read_bytes_total") == chunk * CHUNK_BYTES
+        behind = long - chunk * CHUNK_BYTES
+        assert value(found, "keylag_slow_log_behind_bytes") == behind
+        assert calls(found) == (chunk * CHUNK_BYTES - 1) // len(EVENT)
+    made.close()
+
+
+def test_the_position_is_saved_while_catching_up(long, settings, monkeypatch):
+    monkeypatch.setattr(source, "SAVE_SECONDS", 0)
+    made = Idle(settings)
+    saved = []
+    monkeypatch.setattr(
+        source.position,
+        "save",
+        lambda _, state: saved.append(
+            (state["positions"][0][0], state["digest"]["total"]["count"])
+        ),
+    )
+
+    waits = made.run(CHUNKS + 3)
+
+    assert waits == [POLL_SECONDS, *[0] * CHUNKS, *[POLL_SECONDS] * 3]
+    whole = [chunk * CHUNK_BYTES // len(EVENT) for chunk in range(1, CHUNKS + 1)]
+    assert [offset // len(EVENT) for offset, _ in saved[:CHUNKS]] == [
+        (chunk * CHUNK_BYTES - 1) // len(EVENT) for chunk in range(1, CHUNKS + 1)
+    ]
+    assert [count for _, count in saved[:CHUNKS]] == whole
+    assert len(saved) == CHUNKS + 1
+
+
+def test_nothing_new_is_not_saved_again(writer, settings, tmp_path):
+    made = Idle(settings)
+    writer.write(2)
+    made.collect()
+    made._save()
+    (tmp_path / "state").unlink()
+    made._save()
+    assert not (tmp_path / "state").exists()
+    writer.write(1)
+    made.collect()
+    made._save()
+
+    assert (tmp_path / "state").exists()
+    made.close()
+
+
+def test_a_killed_catch_up_goes_on_where_it_was_saved(long, settings):
+    first = Idle(settings)
+    first.collect()
+    first.collect()
+    first._save()  # and is killed
+    second = Idle(settings)
+    for _ in range(CHUNKS + 2):
+        found = second.collect()
+
+    assert calls(found) == long // len(EVENT)
+    assert value(found, "keylag_slow_log_skipped_events_total") == 0
+    assert lines(found, "keylag_slow_log_start_info") == [
+        'keylag_slow_log_start_info{place="saved"} 1.0'
+    ]
+
+
+def test_a_scrape_has_its_turn_while_the_thread_reads(writer, settings):
+    made = Idle(settings)
+    turns, stop = [], threading.Event()
+
+    def read():
+        while not stop.is_set():
+            with made._turn():
+                turns.append(1)
+                for _ in range(1000):
+                    pass
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    waited = []
+    for _ in range(200):
+        before = len(turns)
+        with made._queue:  # from here on the scrape is the next
+            between = len(turns)
+            with made._lock:
+                waited.append(len(turns) - between)
+        assert between >= before
+    stop.set()
+    thread.join()
+
+    assert max(waited) <= 1
+
+
+@pytest.mark.parametrize("place", ["start", "end"])
+def test_it_says_where_reading_began(place, writer, settings):
+    writer.write(3)
+    made = Idle({**settings, "from_start": place == "start"})
+    made.collect()
+    writer.write(1)
+    made.collect()
+    found = made.collect()
+
+    assert calls(found) == (4 if place == "start" else 1)
+    assert lines(found, "keylag_slow_log_start_info") == [
+        f'keylag_slow_log_start_info{{place="{place}"}} 1.0'
+    ]
+    made.close()
+
+
+def test_a_state_that_cannot_be_used_is_set_aside_and_told(
+    writer, settings, tmp_path, caplog
+):
+    (tmp_path / "state").write_text('{"format": 1, "digest": {}}')
+    writer.write(2)
+    made = Idle({**settings, "from_start": False})
+    writer.write(1)
+    made.collect()
+    found = made.collect()
+
+    assert calls(found) == 1
+    assert lines(found, "keylag_slow_log_start_info")[0].startswith(
+        'keylag_slow_log_start_info{place="end"}'
+    )
+    assert (tmp_path / "state.unusable").read_text() == '{"format": 1, "digest": {}}'
+    (message,) = caplog.messages
+    assert message.startswith(
+        f"the saved state cannot be used and is now {tmp_path}/state.unusable; "
+        "reading begins as without one: KeyError"
+    )
+    made.close()
+
+
+def test_without_a_log_at_the_last_run_all_of_it_is_new(log, settings):
+    settings["from_start"] = False
+    first = Idle(settings)
+    with pytest.raises(UnreachableError):
+        first.collect()
+    first.close()
+    Writer(log).write(2)
+    second = Idle(settings)
+    second.collect()
+
+    assert calls(second.collect()) == 2
+    second.close()
+
+
+def test_what_was_counted_is_told_while_the_log_cannot_be_read(
+    writer, log, settings, caplog
+):
+    caplog.set_level(logging.INFO)
+    made = Idle(settings)
+    writer.write(3)
+    made.collect()
+    made.collect()
+    log.rename(log.with_name("slow.log.1"))
+    log.mkdir()
+    for errors in range(1, 4):
+        with pytest.raises(UnreachableError, match="Is a directory") as caught:
+            made.collect()
+        assert calls(caught.value.families) == 3
+        name = "keylag_slow_log_read_errors_total"
+        assert value(caught.value.families, name) == errors
+    log.rmdir()
+    log.touch()
+    writer.write(1)
+    made.collect()
+
+    assert calls(made.collect()) == 4
+    problem = f"cannot read {log}: Is a directory"
+    assert [one for one in caplog.messages if "renamed" not in one] == [
+        f"{problem}; trying again",
+        "the log can be read again",
+    ]
+    made.close()
+
+
+def test_an_error_in_our_own_code_does_not_end_the_reading(
+    writer, settings, monkeypatch, caplog
+):
+    made = Idle(settings)
+    feed = made._digest.feed
+
+    def fail(block):
+        monkeypatch.setattr(made._digest, "feed", feed)
+        message = "no such thing"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(made._digest, "feed", fail)
+    writer.write(5)
+    with pytest.raises(UnreachableError, match="no such thing"):
+        made.collect()
+    writer.write(5)
+    made.collect()
+    found = made.collect()
+
+    assert calls(found) == 6  # the last of the first five was held
+    assert value(found, "keylag_slow_log_read_errors_total") == 1
+    assert caplog.records[0].exc_info is not None
+    made.close()
+
+
+def test_a_state_that_cannot_be_saved_is_tried_again(
+    writer, settings, tmp_path, caplog
+):
+    folder = tmp_path / "gone"
+    made = Idle({**settings, "state": folder / "state"})
+    writer.write(1)
+    made.collect()
+    made._save()
+    assert "cannot save the position" in caplog.text
+    folder.mkdir()
+    made._save()
+
+    assert json.loads((folder / "state").read_text())["positions"]
+    made.close()

@@ -97,6 +97,23 @@ def test_a_source_that_hangs_silences_no_other(
     assert hanging.readings == 1
 
 
+@pytest.mark.parametrize(("timeout", "success"), [(3600, 1), (0, 0)])
+def test_a_reading_under_way_is_bridged_by_the_one_before(
+    timeout, success, samples, go_on
+):
+    """Until its own time-out: then the source is failing."""
+    source = Made(lambda: 7 if source.readings == 1 else go_on.wait())
+    running = Running("a", source, 3600)
+    scraper = SourceCollector([running])
+    scraper.expose()
+    running.timeout = timeout
+    found = samples(scraper.expose(0))
+
+    assert source.readings == 2
+    assert found["keylag_exporter_source_success", (("source", "a"),)] == success
+    assert found.get(("made", ())) == (7 if success else None)
+
+
 def test_a_late_reading_is_delivered_by_the_next_scrape(samples, go_on):
     source = Made(lambda: go_on.wait() and 7)
     running = Running("a", source, 3600, interval=3600)

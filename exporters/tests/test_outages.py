@@ -34,7 +34,7 @@ def server(request, source, data):
 def exporter(source, server, run, tmp_path):
     """Return a function: `all` with the source, read in each scrape, and a slow log."""
 
-    def start(interval=0, credential="p"):
+    def start(interval=0, credential="p", timeout=3600):
         (tmp_path / "slow.log").write_bytes(LOGS[0].read_bytes())
         (tmp_path / "password").write_text(credential)
         where = {
@@ -45,7 +45,7 @@ def exporter(source, server, run, tmp_path):
         }
         config = tmp_path / "exporter.toml"
         config.write_text(
-            f"[{source}]\n{where[source]}\ninterval = {interval}\ntimeout = 3600\n"
+            f"[{source}]\n{where[source]}\ninterval = {interval}\ntimeout = {timeout}\n"
             '[slow-log]\nfile = "slow.log"\n'
         )
         return run("all", f"--config={config}", cwd=tmp_path)
@@ -77,8 +77,18 @@ def test_a_frozen_server_does_not_keep_prometheus_waiting(source, server, export
     assert fared(running, source) == (True, True)
     server.freeze()
 
-    assert fared(running, source, headers=HURRY) == (False, True)
-    assert fared(running, source, headers=HURRY) == (False, True)
+    assert fared(running, source, headers=HURRY) == (True, True)
+    server.thaw()
+    assert works_again(running, source)
+
+
+@pytest.mark.stack
+def test_a_frozen_server_is_told_after_the_time_out(source, server, exporter):
+    running = exporter(timeout=3)
+    assert fared(running, source) == (True, True)
+    server.freeze()
+
+    assert fared(running, source) == (False, True)
     server.thaw()
     assert works_again(running, source)
 

@@ -2,6 +2,8 @@
 
 A source is read by a scrape, at most once per interval; other scrapes get the result of
 the latest reading. A failure is a result too: it is not repeated with every scrape.
+A scrape that Prometheus would not wait for gets the reading before, unless the present
+one has used up its own time-out.
 """
 
 from __future__ import annotations
@@ -76,13 +78,20 @@ class Running:
         default_factory=lambda: {"unreachable": 0, "timeout": 0, "error": 0}
     )
     reading: Reading | None = None
+    before: Reading | None = None
     reason: str = ""
 
     def latest(self) -> Reading:
         """Return the latest reading; start one if it is due."""
         if self.reading is None or self.reading.is_over(self.interval):
+            self.before = self.reading
             self.reading = Reading(self.source, self.name)
         return self.reading
+
+    def result(self, latest: Reading) -> Reading:
+        """Return the reading before the latest while that one may still go on."""
+        overdue = time.monotonic() >= latest.began + self.timeout
+        return self.before if self.before and latest.running and not overdue else latest
 
     def note(self, reason: str, message: str) -> None:
         """Count a failure; log it unless the previous scrape failed in the same way."""
@@ -166,7 +175,7 @@ class SourceCollector:
         own = Families(METRICS)
         for one, reading in [(one, one.latest()) for one in self._sources]:
             reading.wait(min(deadline, reading.began + one.timeout))
-            yield self._report(one, reading, own)
+            yield self._report(one, one.result(reading), own)
         yield own.expose()
 
     def _report(self, one: Running, reading: Reading, own: Families) -> bytes:

@@ -88,13 +88,22 @@ def test_keystones_statements_pass_it_and_are_counted(proxied: Stack) -> None:
     issue(proxied)
     before = metrics(proxied)
     issue(proxied)
-    after = metrics(proxied)
+    after = grown(proxied, before)
 
     assert after['keylag_exporter_source_success{source="proxysql"}'] == 1
     assert after[CALLS] > before[CALLS] > 0
     assert prometheus_has(proxied, f"{CALLS} >= {after[CALLS]}")
     # Its threads hand these over now and then.
     assert prometheus_has(proxied, f"{SELECTS} > 0")
+
+
+def grown(stack: Stack, before: dict[str, float]) -> dict[str, float]:
+    """Return the metrics after the next reading of the proxy's statistics."""
+    deadline = time.monotonic() + PROMETHEUS_SECONDS
+    while (found := metrics(stack))[CALLS] <= before[CALLS]:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    return found
 
 
 def prometheus_has(stack: Stack, query: str) -> bool:

@@ -103,12 +103,11 @@ def host(folder: Any, path: str) -> str:
     return name
 
 
-class Chosen:
-    value: Any = None
+CHOSEN: dict[str, Any] = {}
 
 
 def chosen() -> Any:
-    return Chosen.value
+    return CHOSEN["value"]
 
 
 def used(module: ModuleType, path: str) -> list[Any]:
@@ -118,19 +117,13 @@ def used(module: ModuleType, path: str) -> list[Any]:
     for part in owners:
         owner = getattr(owner, part)
     arguments: list[tuple[Any, ...] | None] = [None, (), ("argument", answer)]
-    return [
-        outcome(owner, name, given, of_instance=of_instance)
-        for given in arguments
-        for of_instance in (False, bool(owners))
-    ]
+    return [outcome(owner, name, given) for given in arguments]
 
 
-def outcome(
-    owner: Any, name: str, given: tuple[Any, ...] | None, *, of_instance: bool
-) -> Any:
+def outcome(owner: Any, name: str, given: tuple[Any, ...] | None) -> Any:
     """Return a value, or the type of what is neither text nor number, or was raised."""
     try:
-        value = getattr(owner() if of_instance else owner, name)
+        value = getattr(owner() if isinstance(owner, type) else owner, name)
         value = value if given is None else value(*given)
         kept = isinstance(value, (str, int, type(None)))
     except Exception as error:  # noqa: BLE001 - that it is the same is what matters
@@ -142,7 +135,7 @@ def outcome(
 def test_a_host_that_has_changed_imports_and_works(tmp_path, monkeypatch, name) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     for kind, strange in STRANGE.items():
-        monkeypatch.setattr(Chosen, "value", strange)
+        monkeypatch.setitem(CHOSEN, "value", strange)
         plain, watched = (host(tmp_path, SEAMS[name].path) for _ in range(2))
         expected = used(import_module(plain), SEAMS[name].path)
         (binding,) = bind_all([replace(SEAMS[name], module=watched)])

@@ -28,6 +28,8 @@ from keylag_otel.seam import Seam
 from keylag_otel.wrappers import Call, Maker, noted, noted_failure, timed
 
 _PACKAGE = "keystonemiddleware.auth_token"
+#: How many arguments a WSGI server gives: the environment and `start_response`.
+_WSGI = 2
 
 
 def measured_service(call: Any) -> Call:
@@ -38,11 +40,11 @@ def measured_service(call: Any) -> Call:
     measuring = lru_cache(maxsize=1)(partial(Measuring, ledger=SERVED))
 
     @wraps(getattr(call, "func", call))
-    def watched(self: Any, environ: Any, start_response: Any) -> Any:
+    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
         serve = call.__get__(self, type(self))
-        if not hasattr(self, "_identity_server"):
-            return serve(environ, start_response)
-        return measuring().serve(serve, environ, start_response)
+        if not (hasattr(self, "_identity_server") and len(args) == _WSGI):
+            return serve(*args, **kwargs)
+        return measuring().serve(serve, *args)
 
     return watched
 

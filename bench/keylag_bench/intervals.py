@@ -162,8 +162,9 @@ def share_of(arm: str, other: str) -> Statistic:
 
     def share(seconds: Totals) -> Any:
         base = _base(seconds)
-        added = np.asarray(seconds[other] - base, dtype=float)
-        known = added > 0
-        return np.where(known, (seconds[arm] - base) / np.where(known, added, 1), inf)
+        added = seconds[other] - base
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.divide(seconds[arm] - base, added)
+        return np.where(added > 0, found, inf)
 
     return share

@@ -159,15 +159,18 @@ def test_the_same_seed_is_the_same_interval() -> None:
     assert first != interval(ratio_of("keylag"), restarts, 2)
 
 
+@pytest.mark.filterwarnings("error")
 def test_share_of_what_another_adds() -> None:
     """0.1 of 2.0 is a twentieth; of nothing, or of less, it is infinite."""
     seconds = {"bare": 1.0, "keylag": 1.1, "otel": 3.0, "other": 1.0, "less": 0.9}
 
     assert share_of("keylag", "otel")(seconds) == pytest.approx(0.05)
-    assert math.isinf(share_of("keylag", "other")(seconds))
-    assert math.isinf(share_of("keylag", "less")(seconds))
+    assert share_of("keylag", "other")(seconds) == math.inf
+    assert share_of("keylag", "less")(seconds) == math.inf
+    assert share_of("bare", "other")(seconds) == math.inf
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_share_of_what_may_be_nothing_has_no_interval() -> None:
     """One restart in which the other adds nothing could have been all of them."""
     restarts = [

@@ -14,10 +14,10 @@ from test_schedule import NAMES, PLAN, measured
 from keylag_bench.intervals import Interval
 from keylag_bench.markdown import as_markdown
 from keylag_bench.report import render
-from keylag_bench.results import Measured, analyse, environment, save
+from keylag_bench.results import Measured, Result, analyse, environment, save
 from keylag_bench.rows import Row, read, written
 from keylag_bench.tables import ARMS
-from keylag_bench.verdicts import doubts, judge, verdicts
+from keylag_bench.verdicts import Verdict, doubts, judge, verdicts
 
 
 def test_known_costs_come_out() -> None:
@@ -95,6 +95,65 @@ def test_a_good_control_leaves_no_doubt() -> None:
     _, rows, counted = measured()
 
     assert doubts(analyse(rows, counted, PLAN)) == []
+
+
+def test_a_share_is_judged_where_opentelemetry_sees_more_than_the_request() -> None:
+    """By the spans of a request: one and a half are not more than that."""
+    _, rows, counted = measured()
+    goals = {}
+    for spans in (0, 1, 1.5, 2):
+        own = [replace(one, spans=spans) for one in counted]
+        goals[spans] = len(verdicts(analyse(rows, own, PLAN))) // len(NAMES)
+
+    assert goals == {0: 1, 1: 1, 1.5: 1, 2: 2}
+
+
+def test_a_verdict_as_json() -> None:
+    """With the interval that it rests on; its infinite ends are null."""
+    found = Verdict("get_cache_off", "CPU <= 1.02", "met", Interval(0.9, 1.0, inf))
+
+    assert found.as_json() == {
+        "workload": "get_cache_off",
+        "goal": "CPU <= 1.02",
+        "outcome": "met",
+        "found": [0.9, 1.0, None],
+    }
+    assert found.as_text() == "get_cache_off: CPU <= 1.02: met (1.000 (no interval))"
+
+
+def a_control(low: float, high: float) -> Result:
+    """Return the result of a control alone, with enough blocks."""
+    base, control = (
+        Measured(found, found, 1.0, 1.0, restarts=6, blocks=72)
+        for found in (Interval(1.0, 1.0, 1.0), Interval(low, 1.0, high))
+    )
+    return {"get_cache_off": {"bare": base, "bare_again": control}}
+
+
+def test_what_is_said_of_a_control() -> None:
+    """In whole sentences, with what to do next."""
+    assert doubts(a_control(0.995, 1.005)) == []
+    assert doubts(a_control(1.0, 1.015)) == []
+    assert doubts(a_control(1.001, 1.015)) == [
+        (
+            "get_cache_off: bare Keystone differs from itself, [1.001, 1.015]. One "
+            "workload in twenty does by chance; otherwise something else was using the "
+            "machine: run it again."
+        )
+    ]
+    assert doubts(a_control(0.98, 1.01)) == [
+        (
+            "get_cache_off: the control's interval is 0.030 wide. Run it on a quieter "
+            "machine, or with more --restarts and --blocks."
+        )
+    ]
+    assert doubts(a_control(1.0, 1.0)) == [
+        (
+            "get_cache_off: all restarts are exactly alike, as no measurements are; no "
+            "verdict holds."
+        )
+    ]
+    assert doubts({}) == []
 
 
 def test_a_bad_control_is_said() -> None:

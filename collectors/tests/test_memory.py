@@ -1,0 +1,133 @@
+"""What a worker keeps in memory after a million watched calls: nothing."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from keystone_client import Keystone, environ_of
+from keystone_site import Site
+from test_cardinality import send
+
+CALLS = 1_000_000
+CALLS_OF_A_REQUEST = 100
+#: An allocator's own noise; four bytes for each call.
+ROOM = 4 * 2**20
+
+#: Where nothing of Keystone's is remembered between requests.
+UNCACHED = {"cache": {"backend": "dogpile.cache.null"}, "DEFAULT": {"log_file": ""}}
+REQUESTS = 2_000
+
+
+def resident() -> int:
+    """Return the bytes of this process that are in memory."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def watched_call(leak: list[Any] | None) -> Callable[[dict[str, str]], str]:
+    """Return a function that is watched in every way, and may leak."""
+    from keylag_otel.tally import tally
+    from keylag_otel.wrappers import noted, noted_failure, noted_result, timed
+
+    def note(clock: Any, args: Any, kwargs: Any) -> None:
+        clock.tally(tally("sql_errors", "project", "deadlock"))
+        if leak is not None:
+            leak.append(bytearray(64))
+
+    def after(clock: Any, args: Any, result: Any) -> None:
+        clock.count(0)
+
+    call: Any = dict.__len__
+    for maker in (timed("sql", "validate"), noted(note), noted_result(after)):
+        call = maker(call)
+    return noted_failure(after)(call)
+
+
+def work(application: Any, calls: int) -> None:
+    """Serve requests that make as many calls, each with a path of its own."""
+    for number in range(calls // CALLS_OF_A_REQUEST):
+        environ = {"REQUEST_METHOD": f"M{number}", "PATH_INFO": f"/{number}"}
+        send(application, environ)
+
+
+def measure(planted: str) -> None:
+    """Print the growth in bytes from a warm-up to the end of all calls."""
+    os.environ["OTEL_METRICS_EXPORTER"] = "none"
+    from keylag_otel.request import Measured
+
+    call = watched_call([] if planted else None)
+
+    def application(environ: dict[str, str], start_response: Any) -> list[bytes]:
+        for _ in range(CALLS_OF_A_REQUEST):
+            call(environ)
+        start_response("200 OK", [])
+        return [b"ok"]
+
+    measured = Measured(application)
+    work(measured, CALLS // 10)
+    before = resident()
+    work(measured, CALLS)
+    print(json.dumps(resident() - before))  # noqa: T201 - read by the test
+
+
+def growth_of(half: str, planted: str = "") -> int:
+    """Return what `measure` prints in a process of its own."""
+    code = f"import test_memory; test_memory.measure({planted!r})"
+    here = os.environ.get("PYTHONPATH", "")
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={
+            **os.environ,
+            "KEYLAG_PURE_PYTHON": str(half == "python"),
+            "PYTHONPATH": f"{Path(__file__).parent}:{here}",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    grown: int = json.loads(run.stdout.splitlines()[-1])
+    return grown
+
+
+@pytest.mark.parametrize("half", ["c", "python"])
+def test_a_million_watched_calls_leave_nothing_in_memory(half) -> None:
+    assert growth_of(half) < ROOM
+
+
+def test_a_leak_of_some_bytes_a_call_would_be_seen() -> None:
+    assert growth_of("c", "a leak") > 10 * ROOM
+
+
+def serve(keystone: Keystone) -> list[int]:
+    """Serve hundreds of refused requests, then thousands; return the memory."""
+    from keylag_otel.ledger import LEDGER
+
+    del LEDGER.add
+    sizes = []
+    for number in (REQUESTS // 4, REQUESTS):
+        for i in range(number):
+            headers = {"X-Auth-Token": f"token-{number}-{i}"}
+            environ = environ_of("GET", f"/v3/users/{number}-{i}", None, headers)
+            assert send(keystone.application, environ) == 401
+        sizes.append(resident())
+    return sizes
+
+
+def test_thousands_of_refused_requests_leave_little_in_a_keystone(
+    processes, prepared, tmp_path
+) -> None:
+    site = Site(processes, prepared, tmp_path)
+
+    before, after = site.run(serve, options=UNCACHED)
+
+    assert after - before < ROOM

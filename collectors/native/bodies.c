@@ -33,7 +33,7 @@ static PyObject *Bodied_call(PyObject *callable, PyObject *const *args, size_t f
                              PyObject *names)
 {
     Watched *self = (Watched *)callable;
-    PyObject *context = PyObject_Vectorcall(self->call, args, flags, names);
+    PyObject *context = call_deeper(self, args, flags, names);
     Clock *clock = context == NULL ? NULL : running();
     if (clock == NULL)
         return context;
@@ -60,40 +60,41 @@ static PyObject *Body_enter(Body *self, PyObject *Py_UNUSED(none))
 }
 
 /* What was raised in the body waits; -1 if another exception is to be raised instead. */
-static int leave(Body *self, Clock *clock)
+static int leave(Body *self, Clock *entered)
 {
-    PyObject *type, *value, *traceback;
     Watched *watched = self->watched;
-    turn(clock, self->outside, NULL);
-    if (watched->before == Py_None)
-        return 0;
-    PyErr_Fetch(&type, &value, &traceback);
-    int failed = tell_before(watched, clock, &PyTuple_GET_ITEM(self->args, 0),
-                             PyTuple_GET_SIZE(self->args), NULL);
-    raise_again(type, value, traceback);
+    PyObject *raised = take_raised();
+    Clock *clock = running();
+    int failed = 0;
+    if (clock == entered) { /* one that was abandoned may be left when that is over */
+        turn(clock, self->outside, NULL);
+        if (watched->before != Py_None)
+            failed = tell_before(watched, clock, &PyTuple_GET_ITEM(self->args, 0),
+                                 PyTuple_GET_SIZE(self->args), NULL);
+    }
+    Py_XDECREF(clock);
+    raise_again(raised);
     return failed;
 }
 
 static PyObject *Body_exit(Body *self, PyObject *const *args, Py_ssize_t count)
 {
-    PyObject *told[4] = {self->context};
-    if (count > 3) {
+    if (count != 3) {
         PyErr_SetString(PyExc_TypeError, "__exit__(type, value, traceback)");
         return NULL;
     }
-    memcpy(told + 1, args, count * sizeof(PyObject *));
-    Clock *entered = self->clock, *clock = running();
+    PyObject *told[] = {self->context, args[0], args[1], args[2]};
+    Clock *entered = self->clock;
     self->clock = NULL;
-    PyObject *left = PyObject_VectorcallMethod(exit_name, told, count + 1, NULL);
-    if (entered != NULL && clock == entered && leave(self, clock) < 0)
+    PyObject *left = PyObject_VectorcallMethod(exit_name, told, 4, NULL);
+    if (entered != NULL && leave(self, entered) < 0)
         Py_CLEAR(left);
-    Py_XDECREF(clock);
     Py_XDECREF(entered);
     return left;
 }
 
 #define EACH_OBJECT(of) of(context) of(args) of(watched) of(clock)
-COLLECTED(Body, EACH_OBJECT)
+COLLECTED(Body, EACH_OBJECT, (void)0)
 
 static PyMethodDef Body_methods[] = {
     {"__enter__", (PyCFunction)Body_enter, METH_NOARGS, NULL},
@@ -106,9 +107,8 @@ static PyTypeObject BodyType = {
     .tp_name = "keylag_otel._watch.Body",
     .tp_basicsize = sizeof(Body),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_dealloc = dealloc,
+    .tp_dealloc = (destructor)Body_dealloc,
     .tp_traverse = (traverseproc)Body_traverse,
-    .tp_clear = (inquiry)Body_clear,
     .tp_methods = Body_methods,
 };
 
@@ -117,8 +117,8 @@ static PyObject *watch_body(PyObject *Py_UNUSED(module), PyObject *args,
 {
     static char *names[] = {"call", "keep", "put", "left", NULL};
     PyObject *call, *left = Py_None;
-    int keep, put;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oii|O", names, &call, &keep, &put,
+    unsigned int keep, put;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OII|O", names, &call, &keep, &put,
                                      &left))
         return NULL;
     return new_watched(Bodied_call, call, keep, put, left, Py_None, Py_None);
@@ -132,9 +132,8 @@ static PyMethodDef functions[] = {
 
 int add_bodies(PyObject *module)
 {
-    enter_name = PyUnicode_InternFromString("__enter__");
-    exit_name = PyUnicode_InternFromString("__exit__");
-    if (enter_name == NULL || exit_name == NULL || PyType_Ready(&BodyType) < 0)
+    if (intern(&enter_name, "__enter__") < 0 || intern(&exit_name, "__exit__") < 0 ||
+        PyType_Ready(&BodyType) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

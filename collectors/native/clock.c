@@ -10,12 +10,15 @@ static PyObject *method_name;
 
 long long read_time(void)
 {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyObject *moment = PyObject_CallNoArgs(reader);
+    PyObject *raised = take_raised();
+    PyObject *moment = call_kept(reader, NULL, 0);
     long long nanoseconds = moment == NULL ? 0 : PyLong_AsLongLong(moment);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        nanoseconds = 0;
+    }
     Py_XDECREF(moment);
-    PyErr_Restore(type, value, traceback);
+    raise_again(raised);
     return nanoseconds;
 }
 
@@ -41,15 +44,24 @@ static PyObject *as_tuple(const Event *event)
     return Py_BuildValue("(LiO)", event->moment, event->cell, or_none(event->what));
 }
 
+static int append_to(PyObject *list, const Event *event)
+{
+    PyObject *tuple = as_tuple(event);
+    int failed = tuple == NULL ? -1 : PyList_Append(list, tuple);
+    Py_XDECREF(tuple);
+    return failed;
+}
+
+/* To make the list may run Python, which may have more events written down. */
 static PyObject *Clock_events(Clock *self, void *Py_UNUSED(closure))
 {
-    PyObject *list = PyList_New(self->written);
+    PyObject *list = PyList_New(0);
     for (int index = 0; list != NULL && index < self->written; index++) {
-        PyObject *event = as_tuple(&self->events[index]);
-        if (event == NULL)
+        Event event = self->events[index];
+        Py_XINCREF(event.what);
+        if (append_to(list, &event) < 0)
             Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, index, event);
+        Py_XDECREF(event.what);
     }
     return list;
 }
@@ -59,14 +71,27 @@ static PyObject *Clock_is_full(Clock *self, void *Py_UNUSED(closure))
     return PyBool_FromLong(self->written >= EVENTS);
 }
 
+int no_tally(long number)
+{
+    PyErr_Format(PyExc_ValueError, "no tally has the number %ld", number);
+    return -1;
+}
+
+int too_large(void)
+{
+    PyErr_SetString(PyExc_OverflowError, "a sum is larger than 64 bits hold");
+    return -1;
+}
+
 int add_in(void *into, long number, long long sum)
 {
     PyObject *sums = into;
     int failed = -1;
     PyObject *after = NULL, *key = PyLong_FromLong(number);
     PyObject *before = key == NULL ? NULL : PyDict_GetItemWithError(sums, key);
-    if (before != NULL)
-        sum += PyLong_AsLongLong(before);
+    long long known = before == NULL ? 0 : PyLong_AsLongLong(before);
+    if (!PyErr_Occurred() && __builtin_add_overflow(known, sum, &sum))
+        too_large();
     if (!PyErr_Occurred() && (after = PyLong_FromLongLong(sum)) != NULL)
         failed = PyDict_SetItem(sums, key, after);
     Py_XDECREF(after);
@@ -74,41 +99,102 @@ int add_in(void *into, long number, long long sum)
     return failed;
 }
 
-int add_beyond(Clock *self, long number, long long sum)
+Slot *slot_beyond(Slots *slots, long number)
 {
-    if (self->beyond == NULL && (self->beyond = PyDict_New()) == NULL)
-        return -1;
-    return add_in(self->beyond, number, sum);
-}
-
-static int set_up(Clock *self, PyObject *method, int at, int counts)
-{
-    if (counts < 0 || counts > MOST) {
-        PyErr_Format(PyExc_ValueError, "at most %d counts", MOST);
-        return -1;
+    if (slots->beyond == NULL)
+        slots->beyond = PyMem_Calloc(1, sizeof(Slots));
+    if (slots->beyond == NULL) {
+        PyErr_NoMemory();
+        return NULL;
     }
-    Py_XSETREF(self->method, Py_NewRef(method));
-    self->counted = counts;
-    self->at = at & (CELLS - 1);
-    self->mark = self->began = now();
-    return 0;
+    return slot_of(slots->beyond, number);
 }
 
-static int Clock_init(Clock *self, PyObject *args, PyObject *kwargs)
+long to_long(PyObject *given)
+{
+    int overflow;
+    long number = PyLong_AsLongAndOverflow(given, &overflow);
+    return overflow == 0 ? number : overflow < 0 ? LONG_MIN : LONG_MAX;
+}
+
+static int to_below(PyObject *given, Py_ssize_t limit, Py_ssize_t *read)
+{
+    Py_ssize_t number = PyNumber_AsSsize_t(given, NULL);
+    if (number == -1 && PyErr_Occurred())
+        return 0;
+    if (number < 0 || number >= limit) {
+        PyErr_Format(PyExc_ValueError, "%zd is not from 0 to %zd", number, limit - 1);
+        return 0;
+    }
+    *read = number;
+    return 1;
+}
+
+int to_size(PyObject *given, void *size)
+{
+    return to_below(given, MOST + 1, size);
+}
+
+int to_index(PyObject *given, void *index)
+{
+    return to_below(given, MOST, index);
+}
+
+int set_only(PyObject *self, PyObject *name, PyObject *value)
+{
+    if (value != NULL)
+        return PyObject_GenericSetAttr(self, name, value);
+    PyErr_Format(PyExc_AttributeError, "%R of a %.100s cannot be deleted", name,
+                 Py_TYPE(self)->tp_name);
+    return -1;
+}
+
+static Clock *new_clock(PyObject *method, unsigned int at, Py_ssize_t counts)
+{
+    Clock *self = (Clock *)PyType_GenericAlloc(&ClockType, 0);
+    if (self == NULL)
+        return NULL;
+    self->method = Py_NewRef(method);
+    self->counted = (int)counts;
+    self->at = at & (CELLS - 1);
+    self->thread = this_thread();
+    self->mark = self->began = now();
+    return self;
+}
+
+/* There is no __init__: what there is is complete, and stays what it is. */
+static PyObject *Clock_new(PyTypeObject *Py_UNUSED(type), PyObject *args,
+                           PyObject *kwargs)
 {
     static char *names[] = {"method", "at", "counts", NULL};
     PyObject *method;
-    int at, counts;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oii", names, &method, &at, &counts))
+    unsigned int at;
+    Py_ssize_t counts;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OIO&", names, &method, &at, to_size,
+                                     &counts))
+        return NULL;
+    return (PyObject *)new_clock(method, at, counts);
+}
+
+static PyObject *Clock_get_at(Clock *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromLong(self->at);
+}
+
+static int Clock_set_at(Clock *self, PyObject *given, void *Py_UNUSED(closure))
+{
+    unsigned long cell = PyLong_AsUnsignedLongMask(given);
+    if (PyErr_Occurred())
         return -1;
-    return set_up(self, method, at, counts);
+    self->at = cell & (CELLS - 1);
+    return 0;
 }
 
 static PyObject *Clock_turn(Clock *self, PyObject *args)
 {
-    int cell;
+    unsigned int cell;
     PyObject *call = NULL;
-    if (!PyArg_ParseTuple(args, "i|O", &cell, &call))
+    if (!PyArg_ParseTuple(args, "I|O", &cell, &call))
         return NULL;
     return PyLong_FromLong(turn(self, cell, call));
 }
@@ -136,7 +222,7 @@ static PyObject *Clock_tally(Clock *self, PyObject *const *args, Py_ssize_t coun
         return NULL;
     }
     long long sum = count == 2 ? PyLong_AsLongLong(args[1]) : 1;
-    long number = PyErr_Occurred() ? -1 : PyLong_AsLong(args[0]);
+    long number = PyErr_Occurred() ? -1 : to_long(args[0]);
     if (PyErr_Occurred() || tally(self, number, sum) < 0)
         return NULL;
     Py_RETURN_NONE;
@@ -144,7 +230,7 @@ static PyObject *Clock_tally(Clock *self, PyObject *const *args, Py_ssize_t coun
 
 static PyObject *Clock_count(Clock *self, PyObject *given)
 {
-    Py_ssize_t index = PyLong_AsSsize_t(given);
+    Py_ssize_t index = PyNumber_AsSsize_t(given, NULL);
     if (PyErr_Occurred())
         return NULL;
     if (index < 0 || index >= self->counted) {
@@ -155,24 +241,36 @@ static PyObject *Clock_count(Clock *self, PyObject *given)
     Py_RETURN_NONE;
 }
 
-int add_tallies_to(const Clock *self, Adding add, void *sums)
+int add_each(const Slots *slots, Adding add, void *sums)
 {
-    PyObject *number, *sum;
-    Py_ssize_t position = 0;
-    for (const Slot *slot = self->slots; slot < self->slots + SLOTS; slot++)
-        if (slot->next != 0 && add(sums, slot->next - 1, slot->sum) < 0)
-            return -1;
-    while (self->beyond != NULL && PyDict_Next(self->beyond, &position, &number, &sum))
-        if (add(sums, PyLong_AsLong(number), PyLong_AsLongLong(sum)) < 0)
-            return -1;
+    for (; slots != NULL; slots = slots->beyond)
+        for (const Slot *slot = slots->slots; slot < slots->slots + SLOTS; slot++)
+            if (slot->next != 0 && add(sums, slot->next - 1, slot->sum) < 0)
+                return -1;
     return 0;
+}
+
+void empty(Slots *slots)
+{
+    Slots *beyond = slots->beyond;
+    memset(slots, 0, sizeof(Slots));
+    while (beyond != NULL) {
+        Slots *freed = beyond;
+        beyond = freed->beyond;
+        PyMem_Free(freed);
+    }
 }
 
 PyObject *list_of(const long long *numbers, Py_ssize_t count)
 {
     PyObject *list = PyList_New(count);
-    for (Py_ssize_t index = 0; list != NULL && index < count; index++)
-        PyList_SET_ITEM(list, index, PyLong_FromLongLong(numbers[index]));
+    for (Py_ssize_t index = 0; list != NULL && index < count; index++) {
+        PyObject *number = PyLong_FromLongLong(numbers[index]);
+        if (number == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, index, number);
+    }
     return list;
 }
 
@@ -189,7 +287,7 @@ long long wall_of(const long long *cells)
 {
     long long wall = 0;
     for (int cell = 0; cell < CELLS; cell++)
-        wall += cells[cell];
+        wall = plus(wall, cells[cell]);
     return wall;
 }
 
@@ -201,7 +299,7 @@ static PyObject *Clock_spent(Clock *self, PyObject *Py_UNUSED(none))
 static PyObject *Clock_tallies(Clock *self, void *Py_UNUSED(closure))
 {
     PyObject *sums = PyDict_New();
-    if (sums != NULL && add_tallies_to(self, add_in, sums) < 0)
+    if (sums != NULL && add_each(&self->tallies, add_in, sums) < 0)
         Py_CLEAR(sums);
     return sums;
 }
@@ -217,7 +315,7 @@ static PyObject *Clock_wall_ns(Clock *self, void *Py_UNUSED(closure))
 }
 
 #define EACH_OBJECT(of) \
-    of(method) of(route) of(auth_method) of(missed) of(layer) of(environ) of(beyond)
+    of(method) of(route) of(auth_method) of(missed) of(layer) of(environ)
 
 static int Clock_traverse(Clock *self, visitproc visit, void *arg)
 {
@@ -229,23 +327,34 @@ static int Clock_traverse(Clock *self, visitproc visit, void *arg)
 
 static int Clock_clear(Clock *self)
 {
-    EACH_OBJECT(CLEAR)
-    while (self->written)
-        Py_XDECREF(self->events[--self->written].what);
-    PyMem_Free(self->events);
+    Event *events = self->events;
+    int written = self->written;
     self->events = NULL;
-    self->room = 0;
+    self->written = self->room = 0;
+    EACH_OBJECT(CLEAR)
+    while (written)
+        Py_XDECREF(events[--written].what);
+    PyMem_Free(events);
     return 0;
+}
+
+static void Clock_dealloc(Clock *self)
+{
+    PyObject_GC_UnTrack(self);
+    Py_TRASHCAN_BEGIN(self, Clock_dealloc)
+    Clock_clear(self);
+    empty(&self->tallies);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+    Py_TRASHCAN_END
 }
 
 static PyMemberDef Clock_members[] = {
 #define MEMBER(name) {#name, T_OBJECT, offsetof(Clock, name), 0, NULL},
     EACH_OBJECT(MEMBER)
-    {"at", T_INT, offsetof(Clock, at), 0, NULL},
     {"writes", T_BOOL, offsetof(Clock, writes), 0, NULL},
     {"kept", T_BOOL, offsetof(Clock, kept), 0, NULL},
     {"began", T_LONGLONG, offsetof(Clock, began), READONLY, NULL},
-    {"mark", T_LONGLONG, offsetof(Clock, mark), 0, NULL},
+    {"mark", T_LONGLONG, offsetof(Clock, mark), READONLY, NULL},
     {NULL},
 };
 
@@ -260,6 +369,7 @@ static PyMethodDef Clock_methods[] = {
 };
 
 static PyGetSetDef Clock_getset[] = {
+    {"at", (getter)Clock_get_at, (setter)Clock_set_at, NULL, NULL},
     {"wall_ns", (getter)Clock_wall_ns, NULL, NULL, NULL},
     {"counts", (getter)Clock_counts, NULL, NULL, NULL},
     {"tallies", (getter)Clock_tallies, NULL, NULL, NULL},
@@ -274,9 +384,9 @@ PyTypeObject ClockType = {
     .tp_doc = "Self times of one request; see keylag_otel.pure.",
     .tp_basicsize = sizeof(Clock),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_new = PyType_GenericNew,
-    .tp_init = (initproc)Clock_init,
-    .tp_dealloc = dealloc,
+    .tp_new = Clock_new,
+    .tp_dealloc = (destructor)Clock_dealloc,
+    .tp_setattro = set_only,
     .tp_traverse = (traverseproc)Clock_traverse,
     .tp_clear = (inquiry)Clock_clear,
     .tp_members = Clock_members,
@@ -285,42 +395,56 @@ PyTypeObject ClockType = {
 };
 
 /* Return the method of a request, or the one that stands for all that are not known:
- * a borrowed reference, or NULL with an exception.
+ * a new reference, or NULL with an exception.
  */
 static PyObject *method_of(PyObject *environ, PyObject *methods, PyObject *other)
 {
     PyObject *given = NULL;
     if (PyDict_Check(environ)) /* as WSGI wants it */
         given = PyDict_GetItemWithError(environ, method_name);
-    PyObject *known = given == NULL ? NULL : PyDict_GetItemWithError(methods, given);
-    return known == NULL && !PyErr_Occurred() ? other : known;
+    if (given == NULL)
+        return PyErr_Occurred() ? NULL : Py_NewRef(other);
+    Py_INCREF(given);
+    PyObject *known = PyDict_GetItemWithError(methods, given);
+    Py_XINCREF(known);
+    Py_DECREF(given);
+    return known == NULL && !PyErr_Occurred() ? Py_NewRef(other) : known;
 }
 
 static PyObject *begun(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *methods, *other, *environ;
-    int at, counts;
-    if (!PyArg_ParseTuple(args, "O!OiiO", &PyDict_Type, &methods, &other, &at, &counts,
-                          &environ))
+    unsigned int at;
+    Py_ssize_t counts;
+    if (!PyArg_ParseTuple(args, "O!OIO&O", &PyDict_Type, &methods, &other, &at, to_size,
+                          &counts, &environ))
         return NULL;
     PyObject *method = method_of(environ, methods, other);
-    Clock *clock = method == NULL ? NULL : (Clock *)PyType_GenericAlloc(&ClockType, 0);
-    if (clock != NULL && set_up(clock, method, at, counts) < 0)
-        Py_CLEAR(clock);
+    if (method == NULL)
+        return NULL;
+    Clock *clock = new_clock(method, at, counts);
+    Py_DECREF(method);
     if (clock != NULL)
         clock->environ = Py_NewRef(environ);
     return (PyObject *)clock;
 }
 
+static PyObject *running_clock(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    Clock *clock = running();
+    return clock == NULL ? Py_NewRef(Py_None) : (PyObject *)clock;
+}
+
 static PyMethodDef functions[] = {
     {"begun", begun, METH_VARARGS, "See keylag_otel.pure."},
+    {"running", running_clock, METH_NOARGS, "See keylag_otel.pure."},
     {NULL},
 };
 
 int add_clock(PyObject *module)
 {
-    method_name = PyUnicode_InternFromString("REQUEST_METHOD");
-    if (method_name == NULL || PyModule_AddType(module, &ClockType) < 0)
+    if (intern(&method_name, "REQUEST_METHOD") < 0 ||
+        PyModule_AddType(module, &ClockType) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

@@ -16,6 +16,15 @@ extern PyObject *on_fault; /* called with what we were at */
 /* Tell of an exception; -1, with it, if it is not ours to forget. */
 SELDOM int unheard(PyObject *what);
 
+/* Forget an exception; -1, with it, if it is not ours to forget. */
+SELDOM int forget(void);
+
+/* Return the exception that is set, and set none; NULL if there is none. */
+PyObject *take_raised(void);
+
+/* Raise again what was taken, unless something else is raised by now. */
+void raise_again(PyObject *raised);
+
 #pragma GCC visibility pop
 
 /* Return -1, with the exception, if there is no answer and it is not ours to forget. */
@@ -27,16 +36,14 @@ static inline int heard(PyObject *answer, PyObject *what)
     return 0;
 }
 
-/* Raise again what was fetched, unless something else is raised by now. */
-static inline void raise_again(PyObject *type, PyObject *value, PyObject *traceback)
+/* Call what may be replaced while it runs. */
+static inline PyObject *call_kept(PyObject *callable, PyObject *const *args,
+                                  Py_ssize_t count)
 {
-    if (!PyErr_Occurred()) {
-        PyErr_Restore(type, value, traceback);
-        return;
-    }
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
+    PyObject *kept = Py_NewRef(callable);
+    PyObject *answer = PyObject_Vectorcall(kept, args, count, NULL);
+    Py_DECREF(kept);
+    return answer;
 }
 
 #endif

@@ -1,22 +1,16 @@
 /* What runs in each request, in C: keylag_otel.pure says what it does.
  * Both have the same names and pass the same tests.
+ *
+ * There is one of all this in a process, for its main interpreter.
  */
 #include "module.h"
 #include "watched.h"
 
-#include <pthread.h>
+#ifdef Py_GIL_DISABLED
+#error "This code counts on the GIL; setup.py leaves it out of Pythons without one."
+#endif
 
-PyObject *active, *reader, *on_fault;
-
-int unheard(PyObject *what)
-{
-    if (!PyErr_ExceptionMatches(PyExc_Exception))
-        return -1;
-    PyErr_Clear();
-    PyObject *told = PyObject_CallOneArg(on_fault, what);
-    Py_XDECREF(told);
-    return told == NULL ? -1 : 0;
-}
+PyObject *active, *reader;
 
 static PyObject *read_with(PyObject *Py_UNUSED(module), PyObject *given)
 {
@@ -50,26 +44,87 @@ static PyMethodDef functions[] = {
     {NULL},
 };
 
+int intern(PyObject **string, const char *text)
+{
+    if (*string == NULL)
+        *string = PyUnicode_InternFromString(text);
+    return *string == NULL ? -1 : 0;
+}
+
+int import_name(PyObject **object, const char *module, const char *name)
+{
+    PyObject *imported = *object != NULL ? NULL : PyImport_ImportModule(module);
+    if (imported != NULL)
+        *object = PyObject_GetAttrString(imported, name);
+    Py_XDECREF(imported);
+    return *object == NULL ? -1 : 0;
+}
+
+static int has_ended; /* Python, once, in this process; our objects went with it */
+
+static void ended(void)
+{
+    has_ended = 1;
+}
+
+static int refuse_others(void)
+{
+    if (PyInterpreterState_Get() != PyInterpreterState_Main())
+        PyErr_SetString(PyExc_ImportError,
+                        "keylag_otel._watch runs in a process's main interpreter "
+                        "only, and this is another one");
+    else if (has_ended)
+        PyErr_SetString(PyExc_ImportError,
+                        "keylag_otel._watch runs in a process's first Python only, "
+                        "and this one was started when that had ended");
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Do what is done once in a process, however often the module is made. */
+static int set_up_once(void)
+{
+    if (active != NULL)
+        return 0;
+    if (pthread_atfork(NULL, NULL, forked) != 0 || Py_AtExit(ended) != 0) {
+        PyErr_SetString(PyExc_ImportError,
+                        "keylag_otel._watch cannot be told of forks and of the end");
+        return -1;
+    }
+    on_fault = Py_NewRef((PyObject *)&PyBool_Type);
+    active = PyContextVar_New("keylag_clock", Py_None);
+    return active == NULL ? -1 : 0;
+}
+
+static int fill(PyObject *module)
+{
+    static int (*const parts[])(PyObject *) = {
+        add_answer, add_bodies, add_clock, add_notes, add_sums, add_totals, add_watched,
+    };
+    if (refuse_others() < 0 || set_up_once() < 0)
+        return -1;
+    for (size_t index = 0; index < sizeof(parts) / sizeof(parts[0]); index++)
+        if (parts[index](module) < 0)
+            return -1;
+    return PyModule_AddObjectRef(module, "active", active);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, (void *)fill},
+#ifdef Py_mod_multiple_interpreters
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "keylag_otel._watch",
     .m_doc = "keylag_otel.pure in C.",
-    .m_size = -1,
     .m_methods = functions,
+    .m_slots = slots,
 };
 
 PyMODINIT_FUNC PyInit__watch(void)
 {
-    PyObject *module = PyModule_Create(&definition);
-    active = PyContextVar_New("keylag_clock", Py_None);
-    on_fault = Py_NewRef((PyObject *)&PyBool_Type);
-    if (module == NULL || active == NULL || pthread_atfork(NULL, NULL, forked) != 0 ||
-        PyModule_AddObjectRef(module, "active", active) < 0 ||
-        add_answer(module) < 0 || add_bodies(module) < 0 || add_clock(module) < 0 ||
-        add_notes(module) < 0 || add_sums(module) < 0 || add_totals(module) < 0 ||
-        add_watched(module) < 0) {
-        Py_XDECREF(module);
-        return NULL;
-    }
-    return module;
+    return PyModuleDef_Init(&definition);
 }

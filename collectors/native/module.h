@@ -1,4 +1,4 @@
-/* What each file adds to the module; -1 with an exception if it cannot. */
+/* The parts of the module; -1 with an exception if one cannot be made. */
 #ifndef KEYLAG_MODULE_H
 #define KEYLAG_MODULE_H
 
@@ -6,6 +6,13 @@
 
 #pragma GCC visibility push(hidden)
 
+/* Have a string once, however often the module is made. */
+int intern(PyObject **string, const char *text);
+
+/* Have what another module has under a name. */
+int import_name(PyObject **object, const char *module, const char *name);
+
+/* What each file adds. */
 int add_answer(PyObject *module);
 int add_bodies(PyObject *module);
 int add_clock(PyObject *module);

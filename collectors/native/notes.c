@@ -2,8 +2,6 @@
 #include "module.h"
 #include "notes.h"
 
-#define KNOWN 64 /* layers whose tallies need not be looked up */
-
 PyObject *layer_name;
 static PyObject *hit_name, *miss_name, *name_name, *received_name, *rowcount_name;
 
@@ -19,64 +17,50 @@ static long number_of(PyObject *layer, PyObject *name)
 /* Add to the tally that is an attribute of a layer. */
 static int tally_of(Clock *clock, PyObject *layer, PyObject *name, long long sum)
 {
-    if (layer == NULL) {
-        PyErr_SetString(PyExc_AttributeError, "no layer is asked");
-        return -1;
-    }
-    long number = number_of(layer, name);
+    PyObject *kept = Py_NewRef(or_none(layer)); /* what is read may run Python */
+    long number = number_of(kept, name);
+    Py_DECREF(kept);
     return number == -1 && PyErr_Occurred() ? -1 : tally(clock, number, sum);
-}
-
-/* The tallies of what was given its layer, by its address; it is kept alive. */
-typedef struct {
-    PyObject *owner;
-    long hit, miss;
-} Known;
-
-static Known known[KNOWN];
-
-SELDOM static Known *get_to_know(Known *entry, PyObject *owner)
-{
-    PyObject *layer = PyObject_GetAttr(owner, layer_name);
-    if (layer == NULL)
-        return NULL;
-    long hit = number_of(layer, hit_name);
-    long miss = PyErr_Occurred() ? -1 : number_of(layer, miss_name);
-    Py_DECREF(layer);
-    if (PyErr_Occurred())
-        return NULL;
-    entry->hit = hit;
-    entry->miss = miss;
-    Py_XSETREF(entry->owner, Py_NewRef(owner));
-    return entry;
 }
 
 static int note_looked_up(Note *self, Clock *clock, PyObject *const *args,
                           Py_ssize_t count, PyObject *result)
 {
     PyObject *owner = count ? args[0] : Py_None;
-    Known *entry = &known[(size_t)owner / 16 % KNOWN];
-    if (entry->owner != owner && get_to_know(entry, owner) == NULL)
+    PyObject *layer = PyObject_GetAttr(owner, layer_name);
+    if (layer == NULL)
         return -1;
-    return tally(clock, result == self->expected ? entry->miss : entry->hit, 1);
+    PyObject *found = result == self->expected ? miss_name : hit_name;
+    int failed = tally_of(clock, layer, found, 1);
+    Py_DECREF(layer);
+    return failed;
+}
+
+/* Before a call there is no result. */
+static int tally_found(Note *self, Clock *clock, PyObject *result)
+{
+    if (result == Py_None || result == self->expected)
+        return tally_of(clock, clock->layer, miss_name, 1);
+    if (tally_of(clock, clock->layer, hit_name, 1) < 0)
+        return -1;
+    if (result == NULL || !PyBytes_CheckExact(result))
+        return 0;
+    return tally_of(clock, clock->layer, received_name, PyBytes_GET_SIZE(result));
 }
 
 /* Several keys at once are several look-ups. */
-static int note_got(Note *self, Clock *clock, PyObject *const *args, Py_ssize_t count,
-                    PyObject *result)
+static int note_got(Note *self, Clock *clock, PyObject *const *Py_UNUSED(args),
+                    Py_ssize_t Py_UNUSED(count), PyObject *result)
 {
-    if (PyList_Check(result)) {
-        for (Py_ssize_t index = 0; index < PyList_GET_SIZE(result); index++)
-            if (note_got(self, clock, args, count, PyList_GET_ITEM(result, index)) < 0)
-                return -1;
-        return 0;
+    if (result == NULL || !PyList_Check(result))
+        return tally_found(self, clock, result);
+    int failed = 0;
+    for (Py_ssize_t index = 0; !failed && index < PyList_GET_SIZE(result); index++) {
+        PyObject *one = Py_NewRef(PyList_GET_ITEM(result, index));
+        failed = tally_found(self, clock, one);
+        Py_DECREF(one);
     }
-    if (result == Py_None || result == self->expected)
-        return tally_of(clock, clock->layer, miss_name, 1);
-    int done = tally_of(clock, clock->layer, hit_name, 1);
-    if (done < 0 || !PyBytes_CheckExact(result))
-        return done;
-    return tally_of(clock, clock->layer, received_name, PyBytes_GET_SIZE(result));
+    return failed;
 }
 
 /* `numbers` is which argument it is. */
@@ -93,25 +77,33 @@ static int note_received(Note *self, Clock *clock, PyObject *const *args,
     return tally_of(clock, clock->layer, received_name, bytes);
 }
 
+static int read_pair(PyObject *pair, long *one, long *other)
+{
+    if (PyTuple_Check(pair))
+        return PyArg_ParseTuple(pair, "ll", one, other) ? 0 : -1;
+    PyErr_SetString(PyExc_TypeError, "two numbers are wanted, in a tuple");
+    return -1;
+}
+
 /* Ask for the numbers of a hit and of a miss, once. */
 SELDOM static int ask_for_numbers(Note *self)
 {
     PyObject *source = Py_NewRef(self->source); /* another thread may be done first */
     PyObject *given = PyObject_CallNoArgs(source);
-    Py_DECREF(source);
-    int known_now = given != NULL && PyArg_ParseTuple(given, "ll", &self->numbers[0],
-                                                      &self->numbers[1]);
+    int failed = given == NULL;
+    if (!failed)
+        failed = read_pair(given, &self->numbers[0], &self->numbers[1]);
+    if (!failed)
+        Py_XSETREF(self->source, Py_NewRef(Py_None));
     Py_XDECREF(given);
-    if (!known_now)
-        return -1;
-    Py_SETREF(self->source, Py_NewRef(Py_None));
-    return 0;
+    Py_DECREF(source);
+    return failed ? -1 : 0;
 }
 
 static int note_memoized(Note *self, Clock *clock, PyObject *const *Py_UNUSED(args),
                          Py_ssize_t Py_UNUSED(count), PyObject *Py_UNUSED(result))
 {
-    int missed = clock->missed == self->expected;
+    int missed = or_none(clock->missed) == self->expected;
     Py_CLEAR(clock->missed);
     if (self->source != Py_None && ask_for_numbers(self) < 0)
         return -1;
@@ -140,7 +132,7 @@ static int note_down(Clock *clock, PyObject *name, PyObject *value)
 static int note_stated(Note *self, Clock *clock, PyObject *const *args,
                        Py_ssize_t count, PyObject *Py_UNUSED(result))
 {
-    clock->counts[self->numbers[0]]++;
+    count_one(clock, self->numbers[0]);
     if (!clock->writes || count < 3)
         return 0;
     PyObject *dialect = PyObject_GetAttr(args[0], name_name);
@@ -175,10 +167,9 @@ static int note_executed(Note *self, Clock *clock, PyObject *const *args,
     if (count < 3)
         return 0;
     PyObject *numbers = numbers_of(self, args[2]);
-    int known_now =
-        numbers != NULL && PyArg_ParseTuple(numbers, "ll", &executions, &returned);
+    int failed = numbers == NULL ? -1 : read_pair(numbers, &executions, &returned);
     Py_XDECREF(numbers);
-    if (!known_now || tally(clock, executions, 1) < 0)
+    if (failed || tally(clock, executions, 1) < 0)
         return -1;
     return tally_rows(clock, returned, args[1]);
 }
@@ -195,17 +186,34 @@ static PyObject *new_note(Telling tell, PyObject *expected, PyObject *source, lo
     return (PyObject *)self;
 }
 
+/* Have it told from Python, as note(clock, args, result). */
+static PyObject *Note_call(Note *self, PyObject *given, PyObject *kwargs)
+{
+    PyObject *args, *result;
+    Clock *clock;
+    if (kwargs != NULL && PyDict_GET_SIZE(kwargs)) {
+        PyErr_SetString(PyExc_TypeError, "note(clock, args, result)");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(given, "O!O!O", &ClockType, &clock, &PyTuple_Type, &args,
+                          &result) ||
+        self->tell(self, clock, &PyTuple_GET_ITEM(args, 0), PyTuple_GET_SIZE(args),
+                   result) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 #define EACH_OBJECT(of) of(expected) of(source)
-COLLECTED(Note, EACH_OBJECT)
+COLLECTED(Note, EACH_OBJECT, (void)0)
 
 PyTypeObject NoteType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "keylag_otel._watch.Note",
     .tp_basicsize = sizeof(Note),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_dealloc = dealloc,
+    .tp_dealloc = (destructor)Note_dealloc,
     .tp_traverse = (traverseproc)Note_traverse,
-    .tp_clear = (inquiry)Note_clear,
+    .tp_call = (ternaryfunc)Note_call,
 };
 
 static PyObject *looked_up(PyObject *Py_UNUSED(module), PyObject *no_value)
@@ -220,10 +228,10 @@ static PyObject *got(PyObject *Py_UNUSED(module), PyObject *no_value)
 
 static PyObject *received(PyObject *Py_UNUSED(module), PyObject *given)
 {
-    long index = PyLong_AsLong(given);
+    Py_ssize_t index = PyNumber_AsSsize_t(given, NULL);
     if (index < 0) {
         if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ValueError, "which argument it is");
+            PyErr_SetString(PyExc_ValueError, "no argument has that index");
         return NULL;
     }
     return new_note(note_received, Py_None, Py_None, index);
@@ -244,14 +252,10 @@ static PyObject *computed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)
 
 static PyObject *stated(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    long counted;
+    Py_ssize_t counted;
     PyObject *system, *text;
-    if (!PyArg_ParseTuple(args, "lOO", &counted, &system, &text))
+    if (!PyArg_ParseTuple(args, "O&OO", to_index, &counted, &system, &text))
         return NULL;
-    if (counted < 0 || counted >= MOST) {
-        PyErr_SetString(PyExc_ValueError, "stated(counted, system, text)");
-        return NULL;
-    }
     PyObject *names = PyTuple_Pack(2, system, text);
     PyObject *note = names == NULL ? NULL : new_note(note_stated, Py_None, names, counted);
     Py_XDECREF(names);
@@ -279,15 +283,10 @@ static PyMethodDef functions[] = {
 
 int add_notes(PyObject *module)
 {
-    layer_name = PyUnicode_InternFromString("_keylag_layer");
-    hit_name = PyUnicode_InternFromString("hit");
-    miss_name = PyUnicode_InternFromString("miss");
-    name_name = PyUnicode_InternFromString("name");
-    received_name = PyUnicode_InternFromString("received");
-    rowcount_name = PyUnicode_InternFromString("rowcount");
-    if (layer_name == NULL || hit_name == NULL || miss_name == NULL ||
-        name_name == NULL || received_name == NULL || rowcount_name == NULL ||
-        PyType_Ready(&NoteType) < 0)
+    if (intern(&layer_name, "_keylag_layer") < 0 || intern(&hit_name, "hit") < 0 ||
+        intern(&miss_name, "miss") < 0 || intern(&name_name, "name") < 0 ||
+        intern(&received_name, "received") < 0 ||
+        intern(&rowcount_name, "rowcount") < 0 || PyType_Ready(&NoteType) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

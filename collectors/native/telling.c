@@ -45,16 +45,14 @@ int call_after(Watched *self, Clock *clock, PyObject *const *args, Py_ssize_t co
 
 void tell_failed(Watched *self, Clock *clock, PyObject *const *args, Py_ssize_t count)
 {
-    PyObject *type, *value, *traceback;
     if (!PyErr_ExceptionMatches(PyExc_Exception))
         return;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *told[] = {(PyObject *)clock, tuple_of(args, count), value};
+    PyObject *raised = take_raised();
+    PyObject *told[] = {(PyObject *)clock, tuple_of(args, count), raised};
     PyObject *answer = NULL;
     if (told[1] != NULL)
         answer = PyObject_Vectorcall(self->failed, told, 3, NULL);
     Py_XDECREF(told[1]);
     heard(answer, self->call);
-    raise_again(type, value, traceback);
+    raise_again(raised);
 }

@@ -4,40 +4,62 @@
 
 #include <structmember.h>
 
-static int read_numbers(PyObject *given, Py_ssize_t count, long long *numbers)
+static int too_many(void)
 {
-    for (Py_ssize_t index = 0; index < count; index++) {
-        PyObject *number = PySequence_GetItem(given, index);
-        numbers[index] = number == NULL ? 0 : PyLong_AsLongLong(number);
-        Py_XDECREF(number);
-        if (PyErr_Occurred())
-            return -1;
-    }
-    return 0;
+    PyErr_Format(PyExc_ValueError, "there are more than %d bounds", MOST);
+    return -1;
 }
 
-static int Totals_init(Totals *self, PyObject *args, PyObject *kwargs)
+static int not_ascending(void)
+{
+    PyErr_SetString(PyExc_ValueError, "the bounds do not ascend");
+    return -1;
+}
+
+/* Read the bounds, whatever gives them; -1 with an exception. */
+static int read_bounds(Totals *self, PyObject *given)
+{
+    PyObject *bounds = PySequence_Tuple(given);
+    if (bounds == NULL)
+        return -1;
+    Py_ssize_t index = 0, count = PyTuple_GET_SIZE(bounds);
+    int failed = count > MOST ? too_many() : 0;
+    for (; index < count && failed == 0; index++) {
+        self->bounds[index] = PyLong_AsLongLong(PyTuple_GET_ITEM(bounds, index));
+        if (PyErr_Occurred())
+            failed = -1;
+        else if (index && self->bounds[index] < self->bounds[index - 1])
+            failed = not_ascending();
+    }
+    self->bounded = index;
+    Py_DECREF(bounds);
+    return failed;
+}
+
+static PyObject *Totals_new(PyTypeObject *Py_UNUSED(type), PyObject *args,
+                            PyObject *kwargs)
 {
     static char *names[] = {"bounds", "counts", NULL};
     PyObject *bounds;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "On", names, &bounds,
-                                     &self->counted))
-        return -1;
-    self->bounded = PySequence_Size(bounds);
-    if (self->bounded >= 0 && self->bounded <= MOST && self->counted <= MOST)
-        return read_numbers(bounds, self->bounded, self->bounds);
-    if (!PyErr_Occurred())
-        PyErr_Format(PyExc_ValueError, "at most %d bounds and counts", MOST);
-    return -1;
+    Py_ssize_t counts;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO&", names, &bounds, to_size,
+                                     &counts))
+        return NULL;
+    Totals *self = (Totals *)PyType_GenericAlloc(&TotalsType, 0);
+    if (self != NULL)
+        self->counted = counts;
+    if (self != NULL && read_bounds(self, bounds) < 0)
+        Py_CLEAR(self);
+    return (PyObject *)self;
 }
 
 void add_clock_to(Totals *self, const Clock *clock)
 {
     for (Py_ssize_t index = 0; index < self->counted; index++)
-        self->counts[index] += clock->counts[index];
+        self->counts[index] = plus(self->counts[index], clock->counts[index]);
     for (int cell = 0; cell < CELLS; cell++)
         if (clock->cells[cell] != 0)
-            self->cells[cell] += clock->cells[cell];
+            self->cells[cell] = plus(self->cells[cell], clock->cells[cell]);
     long long wall = wall_of(clock->cells);
     Py_ssize_t bucket = 0;
     while (bucket < self->bounded && wall > self->bounds[bucket])
@@ -51,7 +73,7 @@ void add_clock_to(Totals *self, const Clock *clock)
 
 static PyObject *Totals_add(Totals *self, PyObject *given)
 {
-    if (!PyObject_TypeCheck(given, &ClockType)) {
+    if (!Py_IS_TYPE(given, &ClockType)) {
         PyErr_SetString(PyExc_TypeError, "add(clock)");
         return NULL;
     }
@@ -119,8 +141,7 @@ PyTypeObject TotalsType = {
     .tp_doc = "Requests added up; see keylag_otel.pure.totals.",
     .tp_basicsize = sizeof(Totals),
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_new = PyType_GenericNew,
-    .tp_init = (initproc)Totals_init,
+    .tp_new = Totals_new,
     .tp_members = Totals_members,
     .tp_methods = Totals_methods,
     .tp_getset = Totals_getset,

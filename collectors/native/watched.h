@@ -9,14 +9,16 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *call, *before, *after, *failed;
-    int keep, put;
+    unsigned int keep, put;
+    PyObject *dict, *weakrefs, *module, *name, *qualname, *doc;
 } Watched;
 
 #pragma GCC visibility push(hidden)
 
 /* Return a watched call that is called in this way. */
-PyObject *new_watched(vectorcallfunc way, PyObject *call, int keep, int put,
-                      PyObject *before, PyObject *after, PyObject *failed);
+PyObject *new_watched(vectorcallfunc way, PyObject *call, unsigned int keep,
+                      unsigned int put, PyObject *before, PyObject *after,
+                      PyObject *failed);
 
 /* Tell a note of Python's; -1 if what it raised is not ours to forget. */
 SELDOM int call_before(Watched *self, Clock *clock, PyObject *const *args,
@@ -32,6 +34,17 @@ SELDOM void tell_failed(Watched *self, Clock *clock, PyObject *const *args,
 SELDOM PyObject *tuple_of(PyObject *const *args, Py_ssize_t count);
 
 #pragma GCC visibility pop
+
+/* Make the call.  What calls itself through nothing but C has an end, too. */
+static inline PyObject *call_deeper(Watched *self, PyObject *const *args, size_t flags,
+                                    PyObject *names)
+{
+    if (Py_EnterRecursiveCall(" while making a watched call") != 0)
+        return NULL;
+    PyObject *result = PyObject_Vectorcall(self->call, args, flags, names);
+    Py_LeaveRecursiveCall();
+    return result;
+}
 
 static inline int tell_before(Watched *self, Clock *clock, PyObject *const *args,
                               Py_ssize_t count, PyObject *names)

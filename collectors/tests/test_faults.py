@@ -82,4 +82,4 @@ def test_a_note_that_fails_changes_nothing_but_a_counter(running) -> None:
 
     after = {a["keylag.seam"]: n for n, a in LEDGER.tallied("faults")}
     assert after[place] == before.get(place, 0) + 1
-    assert request.active.get() is running
+    assert request.current() is running

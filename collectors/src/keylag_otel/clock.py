@@ -8,19 +8,32 @@ the wall time by construction, whatever is raised or abandoned in between.
 
 from __future__ import annotations
 
+import logging
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from keylag_otel import environment
 from keylag_otel.model import cell_of
 
+LOG = logging.getLogger("keylag_otel")
+
+#: Why calls are watched in Python although the part in C was compiled, if that could
+#: not be loaded: it refuses an interpreter that is not the process's main one.
+REFUSED: str | None = None
+
 if TYPE_CHECKING or environment.pure_python():
     from keylag_otel import pure as half
 else:
     try:
-        from keylag_otel import _watch as half
-    except ImportError:
+        half = import_module("keylag_otel._watch")
+    except ModuleNotFoundError:
         from keylag_otel import pure as half
+    except ImportError as error:
+        from keylag_otel import pure as half
+
+        REFUSED = str(error)
+        LOG.warning("keylag watches calls in Python, which costs more: %s", REFUSED)
 
 Answer = half.Answer
 Clock = half.Clock
@@ -50,8 +63,8 @@ COUNTS = ("sql_statements", "cache_calls")
 #: Until Keystone's own code is reached, a request is the web framework's.
 START = cell_of("wsgi", "other")
 
-#: ``active.get``, looked up once.
-current = active.get
+#: Return the clock of the request that this thread works on, or None.
+current = half.running
 
 _OTHER = "_OTHER"
 _METHODS = {

@@ -7,7 +7,7 @@ from functools import partial, wraps
 from typing import Any, Callable
 
 from keylag_otel import environment, telemetry
-from keylag_otel.clock import Answer, Clock, active, start
+from keylag_otel.clock import Answer, Clock, current, start
 from keylag_otel.guard import attempt
 from keylag_otel.ledger import LEDGER, Ledger
 from keylag_otel.patches import patch, replace
@@ -67,7 +67,7 @@ class Measuring:
         start_response: StartResponse,
     ) -> Iterable[bytes]:
         """Serve a request, and book what came out of it."""
-        if active.get() is not None:
+        if current() is not None:
             return application(environ, start_response)
         telemetry.start_once_per_process()
         clock = start(environ)

@@ -7,7 +7,14 @@ same tests.
 
 from keylag_otel.pure.answer import Answer
 from keylag_otel.pure.bodies import watch_body
-from keylag_otel.pure.clock import Clock, active, begun, process_number, read_with
+from keylag_otel.pure.clock import (
+    Clock,
+    active,
+    begun,
+    process_number,
+    read_with,
+    running,
+)
 from keylag_otel.pure.notes import (
     computed,
     executed,
@@ -37,6 +44,7 @@ __all__ = [
     "process_number",
     "read_with",
     "received",
+    "running",
     "stated",
     "tell_faults",
     "watch",

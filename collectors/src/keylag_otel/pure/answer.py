@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Callable
 
-from keylag_otel.pure.clock import Clock, Hooks, active
+from keylag_otel.pure.clock import (
+    Clock,
+    Complete,
+    Hooks,
+    activate,
+    clock_of,
+    deactivate,
+)
 from keylag_otel.pure.sums import Sums
 
 StartResponse = Callable[..., Any]
@@ -13,7 +20,7 @@ Headers = list[tuple[str, str]]
 Application = Callable[["dict[str, Any]", StartResponse], Iterable[bytes]]
 
 
-class Answer:
+class Answer(Complete):
     """A request's answer, from its start to its end.
 
     It is what the application calls as WSGI's `start_response`, and what the server
@@ -37,7 +44,7 @@ class Answer:
         "traced",
     )
 
-    def __init__(
+    def _fill(
         self,
         clock: Clock,
         start_response: StartResponse,
@@ -45,7 +52,7 @@ class Answer:
         route: Callable[[dict[str, Any]], str | None],
         traced: Callable[[Clock, int], None],
     ) -> None:
-        self._clock = clock
+        self._clock = clock_of(clock)
         self._start_response = start_response
         self._ledger = ledger
         self._route = route
@@ -56,26 +63,28 @@ class Answer:
         self._body: Iterable[bytes] = ()
         self._parts: Iterator[bytes] | None = None
 
-    def __call__(self, status: str, headers: Headers, *args: Any, **names: Any) -> Any:
+    def __call__(
+        self, status: str, headers: Headers, /, *args: Any, **names: Any
+    ) -> Any:
         """Pass the start of the answer on, with the breakdown if there is to be one."""
         try:
-            self._status = int(status[:3])
+            self._status = status_of(status)
             if self.timing is not None:
                 self._clock.book()
                 headers = self.timing(self._clock, headers)
         except Exception:
-            Hooks.fault(Answer)
+            Hooks.heard(Answer)
         return self._start_response(status, headers, *args, **names)
 
-    def serve(self, application: Application) -> Iterable[bytes]:
+    def serve(self, application: Application, /) -> Iterable[bytes]:
         """Return what the server gets; what is made already ends the request."""
         made = True
-        active.set(self._clock)
+        activate(self._clock)
         try:
             body = application(self._clock.environ, self)
             made = isinstance(body, (list, tuple))
         finally:
-            active.set(None)
+            deactivate(self._clock)
             if made:
                 self._end()
         if made:
@@ -97,12 +106,12 @@ class Answer:
         return next(self._parts)
 
     def _measured(self, step: Callable[[], Any]) -> Any:
-        self._clock.mark = Hooks.now()  # what passed before was spent elsewhere
-        active.set(self._clock)
+        self._clock.skip()
+        activate(self._clock)
         try:
             return step()
         finally:
-            active.set(None)
+            deactivate(self._clock)
             self._clock.book()
 
     def close(self) -> None:
@@ -124,7 +133,16 @@ class Answer:
             add = self.traced if self._clock.writes else self._ledger.add
             add(self._clock, self._status)
         except Exception:
-            Hooks.fault(Answer)
+            Hooks.heard(Answer)
+
+
+def status_of(line: Any) -> int:
+    """Return the status that "200 OK" begins with; ValueError if there is none."""
+    status = int(line[:3])
+    if not 100 <= status <= 999:  # noqa: PLR2004 - three digits
+        message = "a status is from 100 to 999"
+        raise ValueError(message)
+    return status
 
 
 def _nothing() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any, Callable
 
-from keylag_otel.pure.clock import Clock, Hooks, active
+from keylag_otel.pure.clock import CELL_MASK, Clock, Hooks, running
 
 Call = Callable[..., Any]
 
@@ -19,11 +19,12 @@ def watch_body(
     ``running & keep | put``.  ``left(clock, args, {})`` is then told the positional
     arguments of the call.
     """
+    keep, put = keep & CELL_MASK, put & CELL_MASK
 
     @wraps(call)
     def watched(*args: Any, **kwargs: Any) -> Any:
         context = call(*args, **kwargs)
-        if active.get() is None:
+        if running() is None:
             return context
         return _Body(call, context, keep, put, left, args)
 
@@ -61,7 +62,7 @@ class _Body:
         self._outside = 0
 
     def __enter__(self) -> Any:
-        clock = active.get()
+        clock = running()
         if clock is None:
             return self._context.__enter__()
         self._outside = clock.turn(clock.at & self._keep | self._put, self._call)
@@ -73,13 +74,13 @@ class _Body:
         self._clock = clock
         return entered
 
-    def __exit__(self, *exception: object) -> Any:
+    def __exit__(self, kind: object, error: object, traceback: object, /) -> Any:
         clock, self._clock = self._clock, None
         try:
-            return self._context.__exit__(*exception)
+            return self._context.__exit__(kind, error, traceback)
         finally:
             # A body that was abandoned may be left when its request is over.
-            if clock is not None and clock is active.get():
+            if clock is not None and clock is running():
                 clock.turn(self._outside)
                 self._tell_left(clock)
 
@@ -88,4 +89,4 @@ class _Body:
             if self._left is not None:
                 self._left(clock, self._args, {})
         except Exception:
-            Hooks.fault(self._call)
+            Hooks.heard(self._call)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Callable
 
-from keylag_otel.pure.clock import Clock
+from keylag_otel.pure.clock import COUNT_LIMIT, Clock, below
 
 
-def looked_up(no_value: Any) -> Callable[..., None]:
+def looked_up(no_value: Any, /) -> Callable[..., None]:
     """Return a note that counts a hit or, if it found `no_value`, a miss.
 
     It is for a method of what was given its layer.
@@ -20,7 +21,7 @@ def looked_up(no_value: Any) -> Callable[..., None]:
     return note
 
 
-def got(no_value: Any) -> Callable[..., None]:
+def got(no_value: Any, /) -> Callable[..., None]:
     """Return a note that counts what the layer that is asked has found.
 
     Several values in a list are several look-ups; of serialised ones, the bytes
@@ -28,10 +29,12 @@ def got(no_value: Any) -> Callable[..., None]:
     """
 
     def note(clock: Clock, args: tuple[Any, ...], value: Any) -> None:
-        if isinstance(value, list):
-            for one in value:
-                note(clock, args, one)
-        elif value is None or value is no_value:
+        del args
+        for one in value if isinstance(value, list) else (value,):
+            tally_found(clock, one)
+
+    def tally_found(clock: Clock, value: Any) -> None:
+        if value is None or value is no_value:
             clock.tally(clock.layer.miss)
         else:
             clock.tally(clock.layer.hit)
@@ -41,11 +44,14 @@ def got(no_value: Any) -> Callable[..., None]:
     return note
 
 
-def received(index: int) -> Callable[..., None]:
+def received(index: int, /) -> Callable[..., None]:
     """Return a note that counts bytes which the layer that is asked receives.
 
     They are an argument of the call, or how many they are is.
     """
+    if operator.index(index) < 0:
+        message = "no argument has that index"
+        raise ValueError(message)
 
     def note(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         del kwargs
@@ -58,7 +64,7 @@ def received(index: int) -> Callable[..., None]:
 
 
 def memoized(
-    region: Any, numbers: Callable[[], tuple[int, int]]
+    region: Any, numbers: Callable[[], tuple[int, int]], /
 ) -> Callable[..., None]:
     """Return a note that counts a hit, or a miss if `region` computed a value.
 
@@ -72,7 +78,8 @@ def memoized(
         missed = clock.missed is region
         clock.missed = None
         if not known:
-            known.extend(numbers())
+            hit, miss = numbers()
+            known.extend((hit, miss))
         clock.tally(known[missed])
 
     return note
@@ -92,17 +99,18 @@ def computed() -> Callable[..., None]:
     return note
 
 
-def stated(counted: int, system: str, text: str) -> Callable[..., None]:
+def stated(counted: int, system: str, text: str, /) -> Callable[..., None]:
     """Return a note that a dialect is to execute a statement.
 
     It is for a method that takes a cursor and the statement, and is told before the
     call.  It adds one to ``counts[counted]``; `system` and `text` are what the
     dialect's name and the statement are written down as.
     """
+    counted = below(COUNT_LIMIT, counted)
 
     def note(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         del kwargs
-        clock.count(counted)
+        clock.count_one(counted)
         if clock.writes and len(args) > 2:  # noqa: PLR2004
             clock.note(system, args[0].name)
             clock.note(text, args[2])
@@ -111,7 +119,7 @@ def stated(counted: int, system: str, text: str) -> Callable[..., None]:
 
 
 def executed(
-    known: dict[str, tuple[int, int]], numbers: Callable[[str], tuple[int, int]]
+    known: dict[str, tuple[int, int]], numbers: Callable[[str], tuple[int, int]], /
 ) -> Callable[..., None]:
     """Return a note that counts a statement that was executed, and its rows.
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any, Callable
 
-from keylag_otel.model import CELL_LIMIT
-from keylag_otel.pure.clock import Hooks, active
+from keylag_otel.pure.clock import CELL_MASK, COUNT_LIMIT, Hooks, below, running
 
 Call = Callable[..., Any]
 
 
 def watch(  # noqa: C901, PLR0913, PLR0917 - one shape for all that is watched
     call: Call,
-    keep: int = CELL_LIMIT - 1,
+    keep: int = CELL_MASK,
     put: int = 0,
     before: Callable[..., Any] | None = None,
     after: Callable[..., Any] | None = None,
@@ -26,16 +25,17 @@ def watch(  # noqa: C901, PLR0913, PLR0917 - one shape for all that is watched
     ``failed(clock, args, exception)``; what a note raises is counted, and nothing else.
     Without a request there is no clock, and nothing is done.
     """
+    keep, put = keep & CELL_MASK, put & CELL_MASK
 
     def tell(note: Any, *read: Any) -> None:
         try:
             note(*read)
         except Exception:
-            Hooks.fault(call)
+            Hooks.heard(call)
 
     @wraps(call)
     def watched(*args: Any, **kwargs: Any) -> Any:
-        clock = active.get()
+        clock = running()
         if clock is None:
             return call(*args, **kwargs)
         outside = clock.at
@@ -61,7 +61,7 @@ def watch(  # noqa: C901, PLR0913, PLR0917 - one shape for all that is watched
 
 
 def asked(
-    call: Call, counted: int, after: Callable[..., Any], failed: Callable[..., Any]
+    call: Call, counted: int, after: Callable[..., Any], failed: Callable[..., Any], /
 ) -> Call:
     """Return the watched twin of a call that asks a layer of the cache.
 
@@ -70,19 +70,22 @@ def asked(
     events tell when it ran.  What it calls of its own kind is not watched.  The notes
     are those of `watch`.
     """
+    counted = below(COUNT_LIMIT, counted)
 
     @wraps(call)
-    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
-        clock = active.get()
-        layer = getattr(self, "_keylag_layer", None)
-        if clock is None or layer is None or clock.layer is not None:
-            return call(self, *args, **kwargs)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        clock = running()
+        if clock is None or clock.layer is not None:
+            return call(*args, **kwargs)
+        layer = _layer_of(args)
+        if layer is None:
+            return call(*args, **kwargs)
         clock.layer = layer
-        clock.count(counted)
+        clock.count_one(counted)
         if clock.writes:
             clock.turn(clock.at, call)
         try:
-            return inner(self, *args, **kwargs)
+            return inner(*args, **kwargs)
         finally:
             clock.layer = None
             if clock.writes:
@@ -90,6 +93,14 @@ def asked(
 
     inner = watch(call, after=after, failed=failed)
     return watched
+
+
+def _layer_of(args: tuple[Any, ...]) -> Any:
+    """Return the layer of what is asked; None if it has none."""
+    try:
+        return args[0]._keylag_layer  # noqa: SLF001
+    except Exception:
+        return None
 
 
 def tell_faults(fault: Callable[[Any], Any]) -> None:

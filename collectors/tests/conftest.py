@@ -14,13 +14,19 @@ import servers
 from fake_time import FakeTime
 from keystone_site import Processes, Site, prepare, write_configuration
 
-from keylag_otel import pure, wrappers
+from keylag_otel import environment, pure, wrappers
 from keylag_otel.clock import Clock, active, read_with, start
 
 try:
     from keylag_otel import _watch
-except ImportError:
+except ImportError as error:
     _watch = None
+    if not environment.pure_python():
+        message = (
+            "Keylag's C is not compiled, so half of it would go untested. Run "
+            "`make setup-tests`, or set KEYLAG_PURE_PYTHON=true to leave it out."
+        )
+        raise pytest.UsageError(message) from error
 
 NEEDS_C = pytest.mark.skipif(_watch is None, reason="the C part was not compiled")
 

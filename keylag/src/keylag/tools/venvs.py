@@ -4,9 +4,11 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 
 from keylag.state import CHECKOUT
 from keylag.tools.base import Build, Tool, ToolError
@@ -34,8 +36,17 @@ def uv_program(cache: Path) -> Path:
     return program
 
 
-def fill(build: Build, folder: Path, lock: str, editable: tuple[str, ...] = ()) -> None:
-    """Make a movable environment from a hash-checked lock, our packages on top."""
+def fill(
+    build: Build,
+    folder: Path,
+    lock: str,
+    editable: tuple[str, ...] = (),
+    extra: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Make a movable environment from a hash-checked lock, our packages on top.
+
+    `extra` are more variables for what builds our packages.
+    """
     uv = uv_program(build.cache)
     # Never another interpreter than the one that runs us, never a download of one.
     env = {"UV_PYTHON_DOWNLOADS": "never", "VIRTUAL_ENV": str(folder)}
@@ -55,7 +66,7 @@ def fill(build: Build, folder: Path, lock: str, editable: tuple[str, ...] = ()) 
     ]
     with _one_at_a_time:
         for package in editable:
-            build.run([*ours, "-e", CHECKOUT / package], env=env)
+            build.run([*ours, "-e", CHECKOUT / package], env={**env, **extra})
 
 
 def base() -> str:
@@ -114,8 +125,15 @@ KEYSTONES: Mapping[str, Tool] = {
 
 
 def collectors_tests(name: str, lock: str, purpose: str) -> Tool:
-    """Return an environment of Keystone's libraries that tests collectors."""
-    return _with_collectors(name, lock, purpose, "bin/pytest")
+    """Return an environment of Keystone's libraries that tests collectors.
+
+    It is not made if the collectors' C does not compile, or warns.
+    """
+    strict = {"KEYLAG_REQUIRE_NATIVE": "1"}
+    return replace(
+        _with_collectors(name, lock, purpose, "bin/pytest"),
+        make=lambda build: fill(build, build.folder, lock, ("collectors",), strict),
+    )
 
 
 COLLECTORS_TESTS = collectors_tests(

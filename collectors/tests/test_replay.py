@@ -122,3 +122,15 @@ def test_no_token_is_kept(worker) -> None:
 
     assert "canary-token" not in repr(list(worker.replay._uses.items()))
     assert [type(key) for key in worker.replay._uses] == [int]
+
+
+def test_tokens_that_somebody_makes_up_drive_out_no_others(worker, monkeypatch) -> None:
+    monkeypatch.setattr(replay, "LIMIT", 10)
+    worker.use()
+    for number in range(1000):
+        worker.use(f"made-up-{number}", valid=False)
+    worker.clock.now = 100
+    worker.use()
+
+    assert worker.ages[-1] == 100
+    assert len(worker.replay._uses) == 1

@@ -92,6 +92,16 @@ def test_generated_texts_do_not_fill_the_memory(running, monkeypatch) -> None:
     assert len(statements._known) <= 10
 
 
+def test_a_statement_of_many_values_is_counted_and_not_kept(monkeypatch) -> None:
+    monkeypatch.setattr(statements, "_known", {})
+    listed = ", ".join(["%s"] * 10_000)
+
+    numbers = statements._tallies(f"SELECT * FROM role WHERE role.id IN ({listed})")
+
+    assert numbers == statements._tallies("SELECT * FROM role")
+    assert list(statements._known) == ["SELECT * FROM role"]
+
+
 def test_a_cursor_without_rowcount_is_our_problem_alone(running) -> None:
     execute = statements.watch_statement(lambda *_: "executed")
 

@@ -60,6 +60,8 @@ _ERRORS = {
 #: SQLAlchemy keeps the text of a compiled statement, so the same few hundred
 #: strings come again.  Should somebody generate texts, start over.
 _KNOWN_LIMIT = 2048
+#: Longer ones name many values one by one, hardly ever as many again.
+_LONGEST_KNOWN = 16_384
 _known: dict[str, tuple[int, int]] = {}
 
 
@@ -88,7 +90,8 @@ def _tallies(statement: str) -> tuple[int, int]:
         _known.clear()
     part = table_class(statement)
     found = (tally("sql_statements", part), tally("sql_rows", part))
-    _known[statement] = found
+    if len(statement) <= _LONGEST_KNOWN:
+        _known[statement] = found
     return found
 
 

@@ -54,7 +54,10 @@ class Replay:
         """
         moment = self._clock()
         with self._lock:
-            use = self._use_of(token)
+            # Of a token that nobody has accepted yet nothing is kept, lest those
+            # that somebody makes up drive out all others.
+            is_known = hit or hash(token) in self._uses
+            use = self._use_of(token) if is_known else _Use()
             age = moment - use.real
             misses = list(self._stale(use, moment, cache_seconds))
             if hit:

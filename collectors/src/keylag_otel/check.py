@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import sys
+import sysconfig
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from keylag_otel import provider, runtime
-from keylag_otel.clock import COMPILED
+from keylag_otel.clock import COMPILED, REFUSED
 from keylag_otel.package import TRIED, untried_keystone
 from keylag_otel.seam import Binding, Seam
 
@@ -171,6 +172,13 @@ def _seam_advice(findings: list[Finding]) -> Iterator[str]:
 def _cost_advice() -> Iterator[str]:
     if COMPILED:
         yield "Calls are watched in C."
+    elif REFUSED:
+        yield f"Calls are watched in Python, which costs more than in C: {REFUSED}."
+    elif sysconfig.get_config_var("Py_GIL_DISABLED"):
+        yield (
+            "Calls are watched in Python, which costs more than in C: this Python has "
+            "no GIL, and Keylag's C needs it."
+        )
     else:
         yield (
             "Calls are watched in Python, which costs a request some per cent more "

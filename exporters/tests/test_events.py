@@ -151,6 +151,15 @@ def test_an_event_without_a_statement_has_an_empty_fingerprint():
     assert counts(ABOUT + b"use k;\n" + SET + EVENT) == {"": 1, "select ?": 1}
 
 
+def test_a_header_at_the_end_of_a_log_is_no_event_yet(pt_query_digest, tmp_path):
+    path = tmp_path / "slow.log"
+    path.write_bytes(EVENT * 2 + ABOUT + SET)
+    digest = digest_of(path.read_bytes())
+
+    assert sums_of(digest) == reference(pt_query_digest, path)
+    assert digest.skipped == 1
+
+
 @pytest.mark.parametrize(
     ("column", "value"),
     [

@@ -6,6 +6,7 @@ import gzip
 import logging
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 from exporter_helpers import EVENT
@@ -502,3 +503,66 @@ def test_a_position_fits_its_bytes_and_nothing_else(tmp_path):
         assert not Position(1500, "", place.inode + 1).fits(opened)
         assert not Position(0, place.probe, place.inode + 1).fits(opened)
         assert Position(0, place.probe).fits(opened)
+
+
+@pytest.fixture
+def descriptors():
+    """Return a function: the number of files that this process has open."""
+    return lambda: len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_no_file_stays_open_that_is_not_read(
+    follower, writer, log, old, clock, descriptors
+):
+    writer.write(1)
+    counted(follower)
+    before = descriptors()
+    for _ in range(3):
+        log.rename(old)
+        writer.write(1)
+        counted(follower)
+        clock.now += GRACE_SECONDS
+        counted(follower)
+    assert descriptors() == before
+    follower.close()
+
+    assert descriptors() == before - 1
+    assert follower._tails == []
+
+
+def test_a_restart_that_fails_leaves_no_file_open(
+    stopped, make, writer, log, old, forbidden, descriptors
+):
+    log.rename(old)
+    writer.write(1)
+    forbidden.add(log)
+    made = make()
+    made.resume([Position(2 * SIZE, "", old.stat().st_ino), *stopped])
+    before = descriptors()
+    for _ in range(3):
+        fails(made, f"cannot read {log}: Permission denied")
+
+    assert descriptors() == before
+
+
+def test_a_broken_file_is_closed(follower, writer, monkeypatch, descriptors):
+    writer.write(1)
+    counted(follower)
+    before = descriptors()
+
+    def stale(*_):
+        raise OSError(116, "Stale file handle")
+
+    monkeypatch.setattr(Tail, "read", stale)
+    fails(follower, "Stale file handle")
+
+    assert descriptors() == before - 1
+
+
+def test_what_is_no_file_is_closed(follower, log, descriptors):
+    log.unlink()
+    log.symlink_to("/dev/null")
+    before = descriptors()
+    fails(follower)
+
+    assert descriptors() == before

@@ -112,7 +112,7 @@ def one_by_one(block: bytes) -> Iterator[Row | None]:
             statement, _, chunk = chunk.partition(b";\n")
             yield _event(header, statement.lstrip())
         elif header:
-            yield _event(header, _about_itself(header))
+            yield _event(header, _about_itself(header) or _NO_QUERY)
         header = b""
         if usual := _usual(chunk):
             yield usual
@@ -178,4 +178,4 @@ def _halves(text: bytes) -> tuple[bytes, bytes]:
 def _about_itself(header: bytes) -> bytes:
     """Return the statement of a header without one: USE and SET look like its lines."""
     found = _ABOUT_ITSELF.search(header)
-    return found[1] if found else _NO_QUERY
+    return found[1] if found else b""

@@ -96,7 +96,8 @@ def test_a_statement_of_many_values_is_counted_and_not_kept(monkeypatch) -> None
     monkeypatch.setattr(statements, "_known", {})
     listed = ", ".join(["%s"] * 10_000)
 
-    numbers = statements._tallies(f"SELECT * FROM role WHERE role.id IN ({listed})")
+    text = f"SELECT * FROM role WHERE role.id IN ({listed})"  # noqa: S608 - no query
+    numbers = statements._tallies(text)
 
     assert numbers == statements._tallies("SELECT * FROM role")
     assert list(statements._known) == ["SELECT * FROM role"]

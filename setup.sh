@@ -33,6 +33,8 @@ declare -A more_needs=(
     test -e /usr/lib/python3/dist-packages/ldappool|python3-ldappool
     test -e /usr/lib/python3/dist-packages/MySQLdb|python3-mysqldb
     test -e /usr/lib/apache2/modules/mod_wsgi.so|libapache2-mod-wsgi-py3"
+  [native]="
+    command -v python3-dbg|python3-dbg"
   [pythons]="
     command -v mmdebstrap|mmdebstrap
     command -v bwrap|bubblewrap"

@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from keylag_exporters.slow_log.classes import StatementClass
+from keylag_exporters.slow_log.comment import NO_TAG
 from keylag_exporters.slow_log.fingerprint import class_id, fingerprint
 
 # From the reference tool's manual, and what it does with the rarer forms.
@@ -85,6 +87,13 @@ def oracle(program, path):
 @pytest.mark.parametrize(("statement", "expected"), KNOWN)
 def test_a_statement_has_the_known_fingerprint(statement, expected):
     assert fingerprint(statement) == expected
+
+
+def test_5000_characters_of_a_fingerprint_are_kept():
+    one = StatementClass(b"select " + b"a" * 6000, NO_TAG)
+
+    assert one.fingerprint == b"select " + b"a" * 4993
+    assert one.id == class_id(b"select " + b"a" * 6000)
 
 
 def test_an_id_is_the_md5_in_capitals():

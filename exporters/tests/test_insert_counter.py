@@ -109,6 +109,15 @@ def test_a_host_whose_clock_is_ahead_is_counted_once(table, counted):
 
 
 @pytest.mark.stack
+def test_events_of_an_hour_without_a_reading_count(table, counted):
+    """The database could not be reached meanwhile."""
+    counted(step=-3600)
+    insert(table, [(ago, CHAIN) for ago in (3000, 1200, 60)])
+
+    assert counted() == 3
+
+
+@pytest.mark.stack
 @pytest.mark.parametrize("step", [-3600, 3600])
 def test_a_step_of_the_databases_clock_adds_nothing(table, counted, step):
     insert(table, [(ago, CHAIN) for ago in range(0, 7200, 600)])

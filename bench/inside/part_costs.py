@@ -103,25 +103,6 @@ def _sums(half: Any) -> Callable[[], object]:
     return lambda: sums.add(clock, 200)
 
 
-def _answer(half: Any) -> Callable[[], object]:
-    ledger = SimpleNamespace(add=_plain)
-    environ = {"REQUEST_METHOD": "GET"}
-
-    def application(environ: object, start_response: Callable[..., object]) -> object:
-        del environ
-        start_response("200 OK", [])
-        return []
-
-    def run() -> None:
-        clock = half.begun({"GET": "GET"}, "_OTHER", 0, 2, environ)
-        clock.route = "/v3"
-        half.Answer(clock, _plain, ledger, _plain, _plain).serve(application)
-        half.active.set(running)
-
-    running = half.active.get()
-    return run
-
-
 @dataclass(frozen=True)
 class Part:
     """One part: the function in Python whose calls are counted, and its exercise."""
@@ -134,7 +115,6 @@ class Part:
 
 
 PARTS: Mapping[str, Part] = {
-    "request, start to end": Part("answer.py", "Answer.__init__", _answer),
     "aggregation": Part("sums.py", "Sums.add", _sums),
     "wrapper": Part(
         "watched.py",

@@ -209,6 +209,12 @@ static PyObject *Clock_note(Clock *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *Clock_skip(Clock *self, PyObject *Py_UNUSED(none))
+{
+    self->mark = now();
+    Py_RETURN_NONE;
+}
+
 static PyObject *Clock_book(Clock *self, PyObject *Py_UNUSED(none))
 {
     book(self);
@@ -362,6 +368,7 @@ static PyMethodDef Clock_methods[] = {
     {"turn", (PyCFunction)Clock_turn, METH_VARARGS, NULL},
     {"note", (PyCFunction)Clock_note, METH_VARARGS, NULL},
     {"book", (PyCFunction)Clock_book, METH_NOARGS, NULL},
+    {"skip", (PyCFunction)Clock_skip, METH_NOARGS, NULL},
     {"count", (PyCFunction)Clock_count, METH_O, NULL},
     {"tally", (PyCFunction)(void (*)(void))Clock_tally, METH_FASTCALL, NULL},
     {"spent", (PyCFunction)Clock_spent, METH_NOARGS, NULL},
@@ -435,7 +442,38 @@ static PyObject *running_clock(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(
     return clock == NULL ? Py_NewRef(Py_None) : (PyObject *)clock;
 }
 
+static int set_active(PyObject *clock)
+{
+    PyObject *token = PyContextVar_Set(active, clock);
+    Py_XDECREF(token);
+    return token == NULL ? -1 : 0;
+}
+
+static PyObject *set_thread(PyObject *given, unsigned long thread, PyObject *clock)
+{
+    if (!Py_IS_TYPE(given, &ClockType)) {
+        PyErr_SetString(PyExc_TypeError, "this is not a clock");
+        return NULL;
+    }
+    ((Clock *)given)->thread = thread;
+    if (set_active(clock) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *activate(PyObject *Py_UNUSED(module), PyObject *clock)
+{
+    return set_thread(clock, this_thread(), clock);
+}
+
+static PyObject *deactivate(PyObject *Py_UNUSED(module), PyObject *clock)
+{
+    return set_thread(clock, 0, Py_None);
+}
+
 static PyMethodDef functions[] = {
+    {"activate", activate, METH_O, "See keylag_otel.pure."},
+    {"deactivate", deactivate, METH_O, "See keylag_otel.pure."},
     {"begun", begun, METH_VARARGS, "See keylag_otel.pure."},
     {"running", running_clock, METH_NOARGS, "See keylag_otel.pure."},
     {NULL},

@@ -24,6 +24,15 @@ static PyObject *tell_faults(PyObject *Py_UNUSED(module), PyObject *given)
     Py_RETURN_NONE;
 }
 
+static PyObject *report_fault(PyObject *Py_UNUSED(module), PyObject *what)
+{
+    PyObject *told = call_kept(on_fault, &what, 1);
+    if (told == NULL && forget() < 0)
+        return NULL;
+    Py_XDECREF(told);
+    Py_RETURN_NONE;
+}
+
 /* To ask the system for the number each time would take longer than all else here. */
 static long forks;
 
@@ -41,6 +50,7 @@ static PyMethodDef functions[] = {
     {"read_with", read_with, METH_O, "Read the time, in nanoseconds, by this; or None."},
     {"process_number", process_number, METH_NOARGS, "See keylag_otel.pure.clock."},
     {"tell_faults", tell_faults, METH_O, "Call this with a call that a note failed on."},
+    {"report_fault", report_fault, METH_O, "See keylag_otel.pure."},
     {NULL},
 };
 
@@ -98,7 +108,7 @@ static int set_up_once(void)
 static int fill(PyObject *module)
 {
     static int (*const parts[])(PyObject *) = {
-        add_answer, add_bodies, add_clock, add_notes, add_sums, add_totals, add_watched,
+        add_bodies, add_clock, add_notes, add_sums, add_totals, add_watched,
     };
     if (refuse_others() < 0 || set_up_once() < 0)
         return -1;

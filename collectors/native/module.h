@@ -13,7 +13,6 @@ int intern(PyObject **string, const char *text);
 int import_name(PyObject **object, const char *module, const char *name);
 
 /* What each file adds. */
-int add_answer(PyObject *module);
 int add_bodies(PyObject *module);
 int add_clock(PyObject *module);
 int add_notes(PyObject *module);

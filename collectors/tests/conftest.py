@@ -15,6 +15,7 @@ from fake_time import FakeTime
 from keystone_site import Processes, Site, prepare, write_configuration
 
 from keylag_otel import environment, pure, wrappers
+from keylag_otel.answer import Answer
 from keylag_otel.clock import Clock, active, read_with, start
 
 try:
@@ -34,6 +35,7 @@ NEEDS_C = pytest.mark.skipif(_watch is None, reason="the C part was not compiled
 @pytest.fixture(params=[pure, pytest.param(_watch, marks=NEEDS_C)], ids=["python", "c"])
 def half(request, monkeypatch) -> Any:
     """What runs in each request, in Python and in C, in turn."""
+    monkeypatch.setattr(Answer, "half", request.param)
     monkeypatch.setattr(wrappers, "watch", request.param.watch)
     monkeypatch.setattr(wrappers, "watch_body", request.param.watch_body)
     request.param.tell_faults(wrappers.fault)

@@ -13,6 +13,8 @@ from typing import Any, Callable
 
 from fake_time import FakeTime
 
+from keylag_otel.answer import Answer
+
 #: Values that no caller of Keylag's own passes, for any argument.
 HOSTILE = (None, "text", b"bytes", -1, 10**30, 2**63, 1.5, [], {}, ())
 #: What a hook or a wrapped call does.
@@ -241,7 +243,11 @@ def serve(side: Side, which: int, status: Any, parts: Any, does: str) -> Any:
     """Serve one request from its start to its end, as a WSGI server does."""
     sums = side.half.Sums((10, 20), 2)
     side.keep("sums", sums)
-    answer = side.half.Answer(
+
+    class SideAnswer(Answer):
+        half = side.half
+
+    answer = SideAnswer(
         side.pick("clock", which),
         side.does(RETURNS, "start_response", "write"),
         sums,

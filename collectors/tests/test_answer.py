@@ -1,4 +1,4 @@
-"""A request's way out, in Python and in C."""
+"""A request's way out, with clocks in Python and in C."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from keylag_otel.answer import Answer
 from keylag_otel.wrappers import fault
 
 HEADERS = [("Content-Type", "text/plain")]
@@ -77,7 +78,7 @@ def answer_with(half, clock, ends, started) -> Any:
         return "write"
 
     def make(timing: Any = None) -> Any:
-        answer = half.Answer(clock, start_response, ends, lambda _: ROUTE, ends.trace)
+        answer = Answer(clock, start_response, ends, lambda _: ROUTE, ends.trace)
         answer.timing = timing
         return answer
 
@@ -142,7 +143,7 @@ def test_a_breakdown_that_fails_changes_no_header(
     answer_with(timing)("200 OK", HEADERS)
 
     assert started == [("200 OK", HEADERS)]
-    assert faults == [half.Answer]
+    assert faults == [Answer]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ def test_a_ledger_that_fails_is_our_fault_alone(
 
     answer_with().close()
 
-    assert faults == [half.Answer]
+    assert faults == [Answer]
 
 
 @pytest.mark.parametrize("way", ["close", "serve", "start"])
@@ -309,10 +310,10 @@ def test_a_route_that_was_not_matched_is_looked_for(
 def test_a_route_that_cannot_be_looked_for_is_our_fault_alone(
     half, clock, ends, faults
 ) -> None:
-    answer = half.Answer(clock, print, ends, lambda _: 1 / 0, ends.trace)
+    answer = Answer(clock, print, ends, lambda _: 1 / 0, ends.trace)
 
     assert answer.serve(lambda *_: []) == []
-    assert faults == [half.Answer]
+    assert faults == [Answer]
 
 
 @pytest.mark.parametrize("error", [KeyError, SystemExit])

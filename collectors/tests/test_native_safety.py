@@ -22,6 +22,8 @@ from typing import Any
 import pytest
 from conftest import NEEDS_C
 
+from keylag_otel.answer import Answer
+
 HUGE = 10**30
 LAYER = types.SimpleNamespace(hit=1, miss=2, received=3)
 
@@ -143,14 +145,10 @@ def test_what_a_clock_gives_out_changes_nothing(half, clock) -> None:
 
 
 def test_attributes_cannot_be_deleted(half, clock) -> None:
-    answer = half.Answer(clock, None, half.Sums([], 0), None, None)
-    for thing, names in (
-        (clock, "method route auth_method environ missed layer at writes kept mark"),
-        (answer, "timing traced"),
-    ):
-        for name in names.split():
-            with pytest.raises(AttributeError):
-                delattr(thing, name)
+    names = "method route auth_method environ missed layer at writes kept mark"
+    for name in names.split():
+        with pytest.raises(AttributeError):
+            delattr(clock, name)
 
     sums = half.Sums([], 2)
     sums.recorded = print
@@ -186,7 +184,7 @@ def test_a_reader_may_replace_itself(half, half_time) -> None:
 # What is half-made, made again, or lies.
 
 
-@pytest.mark.parametrize("name", ["Clock", "Totals", "Answer", "Sums"])
+@pytest.mark.parametrize("name", ["Clock", "Totals", "Sums"])
 def test_nothing_half_made_can_be_used(half, name) -> None:
     kind = getattr(half, name)
     try:
@@ -437,7 +435,7 @@ def test_a_list_in_a_list_is_one_value(half, running, faults) -> None:
 
 
 def test_a_breakdown_may_be_replaced_while_it_is_made(half, clock) -> None:
-    answer = half.Answer(clock, lambda *given: given, half.Sums([], 2), None, None)
+    answer = Answer(clock, lambda *given: given, half.Sums([], 2), None, None)
 
     class Timing:
         def __call__(self, *_: Any) -> list[Any]:
@@ -457,7 +455,7 @@ def test_a_body_may_read_its_own_answer(half, clock) -> None:
 
     calls = iter([True])
     body = Body()
-    answer = half.Answer(clock, None, half.Sums([], 2), lambda _: None, None)
+    answer = Answer(clock, None, half.Sums([], 2), lambda _: None, None)
     body.__class__.__iter__ = lambda _: (  # type: ignore[method-assign]
         next(calls, False) and next(answer, None),
         iter(["one", "two"]),
@@ -470,7 +468,7 @@ def test_a_body_may_read_its_own_answer(half, clock) -> None:
 
 def test_an_answer_that_was_not_served_has_no_parts(half, clock) -> None:
     sums = half.Sums([], 2)
-    answer = half.Answer(clock, None, sums, lambda _: None, None)
+    answer = Answer(clock, None, sums, lambda _: None, None)
 
     assert list(answer) == []
     assert answer.close() is None
@@ -481,7 +479,7 @@ def test_an_answer_that_was_not_served_has_no_parts(half, clock) -> None:
 def test_what_is_no_status_is_a_fault(half, clock, faults, status) -> None:
     ended = []
     ledger = types.SimpleNamespace(add=lambda _, status: ended.append(status))
-    answer = half.Answer(clock, lambda *_: None, ledger, lambda _: "/", None)
+    answer = Answer(clock, lambda *_: None, ledger, lambda _: "/", None)
     answer(status, [])
     answer.close()
 
@@ -524,14 +522,14 @@ def test_what_holds_each_other_is_given_back_without_a_recursion(half) -> None:
 
     for link in (
         *(clocks, half.got, half.looked_up),
-        lambda inner: half.Answer(half.Clock("GET", 3, 2), inner, None, None, None),
+        lambda inner: Answer(half.Clock("GET", 3, 2), inner, None, None, None),
     ):
         deep = chain(20_000, link, None)
         del deep
 
 
 def test_a_body_that_is_its_own_answer_has_an_end(half, clock) -> None:
-    answer = half.Answer(clock, None, half.Sums([], 2), lambda _: None, None)
+    answer = Answer(clock, None, half.Sums([], 2), lambda _: None, None)
     answer.serve(lambda _, start: start)
 
     with pytest.raises(RecursionError):
@@ -547,7 +545,7 @@ def test_answers_that_start_each_other_have_an_end(half, clock) -> None:
 
 
 def _answer(half: Any, clock: Any, start: Any) -> Any:
-    return half.Answer(clock, start, None, None, None)
+    return Answer(clock, start, None, None, None)
 
 
 # What notes are given.
@@ -765,7 +763,7 @@ def test_another_thread_may_send_what_a_request_began(half, clock) -> None:
         seen.append(half.running())
         yield b"part"
 
-    answer = half.Answer(clock, None, half.Sums([], 2), lambda _: None, None)
+    answer = Answer(clock, None, half.Sums([], 2), lambda _: None, None)
     answer.serve(lambda *_: parts())
     for step in (lambda: next(answer), answer.close):
         thread = threading.Thread(target=step)
@@ -778,7 +776,7 @@ def test_another_thread_may_send_what_a_request_began(half, clock) -> None:
 
 def test_what_was_inherited_of_a_request_is_over_when_it_is(half, clock) -> None:
     """The thread of a pool keeps the context of the request that it was started in."""
-    answer = half.Answer(clock, None, half.Sums([], 2), lambda _: None, None)
+    answer = Answer(clock, None, half.Sums([], 2), lambda _: None, None)
     contexts = []
 
     def application(*_: Any) -> list[Any]:
@@ -895,10 +893,8 @@ def test_memory_may_run_out_anywhere() -> None:
                 sums.add(clock, 200)
                 clock.events, clock.tallies, clock.counts, sums.tallies
                 sums.by_key()
-                answer = half.Answer(clock, print, sums, str, sums.add)
-                answer.timing = lambda clock, headers: headers
-                list(answer.serve(application))
-                answer.close()
+                half.activate(clock)
+                half.deactivate(clock)
                 half.watch(half.watch(len))
             finally:
                 half.active.set(None)

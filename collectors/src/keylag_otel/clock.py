@@ -35,7 +35,9 @@ else:
         REFUSED = str(error)
         LOG.warning("keylag watches calls in Python, which costs more: %s", REFUSED)
 
-Answer = half.Answer
+#: The module that all of these are from.
+HALF = half
+
 Clock = half.Clock
 Sums = half.Sums
 Totals = half.Totals

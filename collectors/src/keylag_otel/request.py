@@ -7,11 +7,11 @@ from functools import partial, wraps
 from typing import Any, Callable
 
 from keylag_otel import environment, telemetry
-from keylag_otel.clock import Answer, Clock, current, start
+from keylag_otel.answer import Answer, Application, Headers, StartResponse
+from keylag_otel.clock import Clock, current, start
 from keylag_otel.guard import attempt
 from keylag_otel.ledger import LEDGER, Ledger
 from keylag_otel.patches import patch, replace
-from keylag_otel.pure.answer import Application, Headers, StartResponse
 from keylag_otel.server_timing import server_timing, whose
 from keylag_otel.traces import tracing
 from keylag_otel.wrappers import Call, fault

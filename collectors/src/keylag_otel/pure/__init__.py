@@ -5,12 +5,14 @@ compiled, since it costs less.  What is said here holds for both, and both pass 
 same tests.
 """
 
-from keylag_otel.pure.answer import Answer
 from keylag_otel.pure.bodies import watch_body
 from keylag_otel.pure.clock import (
     Clock,
+    Hooks,
+    activate,
     active,
     begun,
+    deactivate,
     process_number,
     read_with,
     running,
@@ -28,15 +30,19 @@ from keylag_otel.pure.sums import Sums
 from keylag_otel.pure.totals import Totals
 from keylag_otel.pure.watched import asked, tell_faults, watch
 
+#: Tell of what was raised while working on something of our own.
+report_fault = Hooks.heard
+
 __all__ = [
-    "Answer",
     "Clock",
     "Sums",
     "Totals",
+    "activate",
     "active",
     "asked",
     "begun",
     "computed",
+    "deactivate",
     "executed",
     "got",
     "looked_up",
@@ -44,6 +50,7 @@ __all__ = [
     "process_number",
     "read_with",
     "received",
+    "report_fault",
     "running",
     "stated",
     "tell_faults",

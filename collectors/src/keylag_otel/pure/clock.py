@@ -264,13 +264,13 @@ def running() -> Clock | None:
 
 def activate(clock: Clock) -> None:
     """Let this thread work on a request from now on."""
-    clock._thread = get_ident()  # noqa: SLF001
+    clock_of(clock)._thread = get_ident()  # noqa: SLF001
     active.set(clock)
 
 
 def deactivate(clock: Clock) -> None:
     """Let no thread work on a request, whatever they have inherited."""
-    clock._thread = 0  # noqa: SLF001
+    clock_of(clock)._thread = 0  # noqa: SLF001
     active.set(None)
 
 

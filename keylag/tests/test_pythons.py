@@ -1,7 +1,6 @@
 """The Pythons that the collectors' tests run on, and the sandbox that they run in."""
 
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -41,20 +40,6 @@ def sandboxed(script: str, *writable: Path) -> subprocess.CompletedProcess[str]:
 def test_the_check_names_the_pythons_that_are_tested() -> None:
     """What `keylag-otel check` calls tested is tested, and nothing is left out."""
     assert tuple(PYTHONS) == TESTED_PYTHONS
-
-
-def test_no_python_is_declared_that_is_older_than_those_tested() -> None:
-    """The declared minimum is the oldest that is tested."""
-    declared = (CHECKOUT / "collectors" / "pyproject.toml").read_text()
-
-    assert f'requires-python = ">={next(iter(PYTHONS))}"' in declared
-
-
-def test_every_python_has_a_lock() -> None:
-    """And the lock holds a Keystone."""
-    locks = [(CHECKOUT / python.lock).read_text() for python in PYTHONS.values()]
-
-    assert all(re.search("^keystone==", lock, re.MULTILINE) for lock in locks)
 
 
 @NEEDS_BWRAP
@@ -120,10 +105,10 @@ def test_a_debian_that_cannot_be_had_is_skipped(
     """It says so, and it is no failure."""
     monkeypatch.setenv("KEYLAG_STATE", str(tmp_path))
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setitem(PYTHONS, "3.9", Python(Debian("bullseye", "3.9")))
+    monkeypatch.setitem(PYTHONS, "3.99", Python(Debian("none", "3.99")))
 
-    assert pythons.main(["3.9"]) == 0
-    assert "3.9     skipped: Debian bullseye cannot be had" in capsys.readouterr().out
+    assert pythons.main(["3.99"]) == 0
+    assert "3.99    skipped: Debian none cannot be had" in capsys.readouterr().out
 
 
 def test_an_outcome_is_a_row_below_the_headings() -> None:

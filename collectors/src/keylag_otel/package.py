@@ -12,7 +12,7 @@ _instruments_auth_token = ("keystonemiddleware >= 0a0",)
 TRIED = range(23, 31)
 
 #: The Pythons that the tests are run on, by `make test-pythons`.
-TESTED_PYTHONS = ("3.9", "3.11", "3.13", "3.14")
+TESTED_PYTHONS = ("3.11", "3.13", "3.14")
 
 
 def untried_keystone() -> str | None:

@@ -9,7 +9,13 @@ MIRROR = "http://deb.debian.org/debian"
 SOURCE = "keylag/src/keylag/tools/debian.py"
 PACKAGES = (
     *("ca-certificates", "gcc", "libc6-dev"),
-    *("memcached", "redis-server", "slapd", "libapache2-mod-wsgi-py3"),
+    *(
+        "mariadb-server-core",
+        "memcached",
+        "redis-server",
+        "slapd",
+        "libapache2-mod-wsgi-py3",
+    ),
     *("python3-ldap", "python3-ldappool", "python3-mysqldb"),
 )
 """What compiles the collectors, and the servers and libraries of their tests."""
@@ -23,7 +29,6 @@ class Debian:
 
     release: str
     python: str
-    mariadb: str = "mariadb-server-core"
 
     @property
     def tool(self) -> Tool:
@@ -44,7 +49,7 @@ class Debian:
     def _make(self, build: Build) -> None:
         archive = build.folder / "root.tar"
         python = (f"python{self.python}", f"python{self.python}-dev", "python3-venv")
-        packages = ",".join([*PACKAGES, *python, self.mariadb])
+        packages = ",".join([*PACKAGES, *python])
         mmdebstrap = (
             *("mmdebstrap", "--variant=essential", f"--include={packages}"),
             # A mirror may lag behind; what it has is signed all the same.

@@ -22,9 +22,7 @@ from keylag.tools.matrix import say
 from keylag.tools.sandbox import inside
 from keylag.tools.venvs import ADVICE, uv_program
 
-NEWEST_KEYSTONE = "locks/collectors.txt"
-OLDER_KEYSTONE = "locks/keystone-2024.2.txt"
-"""Of a release that runs on Pythons before 3.11, too."""
+LOCK = "locks/collectors.txt"
 PACKAGE = ("pyproject.toml", "setup.py", "README.md", "src", "native")
 MADE = shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__")
 UV = {"UV_NO_CACHE": "1", "TMPDIR": "/tmp"}  # noqa: S108 - the sandbox's own
@@ -36,10 +34,9 @@ def _tools() -> Path:
 
 @dataclass(frozen=True)
 class Python:
-    """A Python, the Debian that has it, and the lock of a Keystone that runs on it."""
+    """A Python, and the Debian that has it."""
 
     debian: Debian
-    lock: str = NEWEST_KEYSTONE
 
     @property
     def version(self) -> str:
@@ -52,7 +49,7 @@ class Python:
         return Tool(
             name=f"collectors-tests-python{self.version}",
             purpose=f"Keystone's libraries on Python {self.version}",
-            inputs=(self.lock, SOURCE),
+            inputs=(LOCK, SOURCE),
             # Its interpreter is a link to what only the Debian has.
             program="pyvenv.cfg",
             make=self._fill,
@@ -78,7 +75,7 @@ class Python:
         base = f"/usr/bin/python{self.version}"
         python = build.folder / "bin" / "python"
         env = {"UV_PYTHON_DOWNLOADS": "never", **UV}
-        lock = CHECKOUT / self.lock
+        lock = CHECKOUT / LOCK
         for command in (
             [uv, "venv", "--relocatable", "--allow-existing", "-p", base, build.folder],
             [uv, "pip", "install", "--python", python, "--require-hashes", "-r", lock],
@@ -89,7 +86,6 @@ class Python:
 PYTHONS = {
     python.version: python
     for python in (
-        Python(Debian("bullseye", "3.9", "mariadb-server-core-10.5"), OLDER_KEYSTONE),
         Python(Debian("bookworm", "3.11")),
         Python(Debian("trixie", "3.13")),
         Python(Debian("forky", "3.14")),
@@ -147,11 +143,8 @@ def compile_collectors(python: Python, scratch: Path) -> None:
 def test(python: Python, scratch: Path) -> Outcome:
     """Run the tests that `make test-collectors` runs, and count them."""
     report = scratch / "outcome.xml"
-    wanted = "not matrix"
-    if python.lock != NEWEST_KEYSTONE:
-        wanted += " and not newest"
     pytest = (python.program, "-m", "pytest", "-q", "-p", "no:cacheprovider")
-    command = [*pytest, "-m", wanted, f"--junitxml={report}"]
+    command = [*pytest, "-m", "not matrix", f"--junitxml={report}"]
     env = {
         **os.environ,
         "TMPDIR": str(scratch),

@@ -175,9 +175,9 @@ def test_it_says_which_python_runs_and_whether_it_is_tested(capsys) -> None:
         ),
         (
             Runtime("3.14.1", tested=True, free_threaded=True, gil=True),
-            "GIL is on again",
+            "GIL on",
         ),
-        (Runtime("3.14.1", tested=True, free_threaded=True, gil=False), "may crash"),
+        (Runtime("3.14.1", tested=True, free_threaded=True, gil=False), "GIL off"),
     ],
     ids=["tested", "not tested", "free-threaded with GIL", "free-threaded"],
 )

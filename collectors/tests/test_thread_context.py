@@ -12,7 +12,8 @@ import pytest
 #: Serves a request that starts a thread, and tells what both have seen.
 SERVE = """
 import json, sys, threading
-from keylag_otel.clock import Answer, Sums, active, start, watch, watch_body
+from keylag_otel.answer import Answer
+from keylag_otel.clock import Sums, active, start, watch, watch_body
 from keylag_otel.model import cell_of
 from contextlib import nullcontext
 

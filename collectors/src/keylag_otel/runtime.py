@@ -46,15 +46,9 @@ def advice(python: Runtime) -> Iterator[str]:
             f"on ({', '.join(TESTED_PYTHONS)})."
         )
     if python.free_threaded:
+        gil = "on" if python.gil else "off"
         yield (
-            "This is a free-threaded build of Python, which Keylag does not support: "
-            f"{_WITH_GIL if python.gil else _WITHOUT_GIL} Run Keystone with the "
-            "ordinary build."
+            f"This is a free-threaded build of Python, with the GIL {gil}, which "
+            "Keylag does not support: its C part is not compiled for it, and nothing "
+            "is tested on it. Run Keystone with the ordinary build."
         )
-
-
-_WITH_GIL = "the GIL is on again in this process, so its threads take turns."
-_WITHOUT_GIL = (
-    "without the GIL, threads that end requests at the same moment lose counts "
-    "of each other, and the C part may crash."
-)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from keylag.state import CHECKOUT, state_folder
-from keylag.tools.base import Tool, ToolError, tail
+from keylag.tools.base import Tool, ToolError
 from keylag.tools.matrix import environment, say
 from keylag.tools.venvs import fill
 
@@ -33,6 +33,8 @@ class Project:
     """The folder whose modules may be mutated."""
     modules: tuple[str, ...]
     tests: tuple[str, ...]
+    timed: tuple[str, ...] = ()
+    """Tests among them that a busy machine could fail, which would kill mutants."""
 
 
 PROJECTS: Mapping[str, Project] = {
@@ -41,15 +43,19 @@ PROJECTS: Mapping[str, Project] = {
         modules=(
             "src/keylag_otel/seam.py",
             "src/keylag_otel/instrumentor.py",
+            "src/keylag_otel/guard.py",
+            "src/keylag_otel/patches.py",
             "src/keylag_otel/seams/dogpile.py",
             "src/keylag_otel/seams/keystone.py",
             "src/keylag_otel/seams/sqlalchemy.py",
         ),
         tests=(
             "tests/test_seam.py",
+            "tests/test_seam_edges.py",
+            "tests/test_seam_tables.py",
+            "tests/test_patches.py",
             "tests/test_instrumentor.py",
-            "tests/test_cache_layers.py",
-            "tests/test_statements.py",
+            "tests/test_instrumentors_together.py",
         ),
     ),
     "exporters": Project(
@@ -57,8 +63,19 @@ PROJECTS: Mapping[str, Project] = {
         modules=(
             "src/keylag_exporters/slow_log/follow.py",
             "src/keylag_exporters/slow_log/fingerprint.py",
+            "src/keylag_exporters/slow_log/unions.py",
         ),
-        tests=("tests/test_follow.py", "tests/test_fingerprint.py"),
+        tests=(
+            "tests/test_follow.py",
+            "tests/test_follow_errors.py",
+            "tests/test_slow_log_source.py",
+            "tests/test_fingerprint.py",
+            "tests/test_fingerprint_linear.py",
+        ),
+        timed=(
+            "tests/test_fingerprint_linear.py::test_time_grows_as_the_statement_does",
+            "tests/test_fingerprint.py::test_a_hostile_statement_takes_linear_time",
+        ),
     ),
     "bench": Project(
         source="keylag_bench",
@@ -84,6 +101,8 @@ source_paths={source}
 only_mutate=
     {modules}
 pytest_add_cli_args_test_selection=
+    -m
+    not stack and not slow
     {tests}
 # The words of a log are nobody's interface.
 do_not_mutate_patterns=LOG\.
@@ -164,24 +183,24 @@ def row(module: str, found: Outcomes) -> str:
 
 @dataclass(frozen=True)
 class Workspace:
-    """A copy of the checkout's projects, which mutmut fills with mutants."""
+    """A copy of the checkout, which mutmut fills with mutants."""
 
     folder: Path
     python: Path
 
     def fill(self) -> None:
-        """Copy the projects, with what was compiled into them."""
+        """Copy the checkout, with what was compiled in it."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        ignored = shutil.ignore_patterns("__pycache__", ".*_cache")
-        for name in PROJECTS:
-            shutil.copytree(CHECKOUT / name, self.folder / name, ignore=ignored)
+        shutil.copytree(CHECKOUT, self.folder, ignore=_left_out)
 
     def run(self, name: str, project: Project) -> dict[str, Outcomes]:
         """Try every mutant of a project; return what became of them."""
         configuration = CONFIGURATION.format(
             source=project.source,
             modules="\n    ".join(project.modules),
-            tests="\n    ".join(project.tests),
+            tests="\n    ".join(
+                (*project.tests, *(f"--deselect={test}" for test in project.timed))
+            ),
         )
         (self.folder / name / "setup.cfg").write_text(configuration)
         jobs = len(os.sched_getaffinity(0))
@@ -190,20 +209,31 @@ class Workspace:
 
     def _mutmut(self, name: str, *words: str) -> str:
         log = self.folder / f"{name}-{words[0]}.log"
-        sources = (str(self.folder / one / "src") for one in PROJECTS)
+        path = ":".join(str(self.folder / one / "src") for one in PROJECTS)
         with log.open("w", encoding="utf-8") as file:
             code = subprocess.run(
                 [self.python, "-m", "mutmut", *words],
                 cwd=self.folder / name,
-                env={**os.environ, "PYTHONPATH": ":".join(sources)},
+                env={**os.environ, "PYTHONPATH": path},
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 check=False,
             ).returncode
         if code != 0:
-            message = f"mutmut {words[0]} failed in {name}:\n{tail(log)}"
+            message = (
+                f"mutmut {words[0]} failed, see {log}. The tests have to pass without "
+                f"a mutant: cd {self.folder / name} && PYTHONPATH={path} {self.python} "
+                f"-m pytest {' '.join(PROJECTS[name].tests)}"
+            )
             raise ToolError(message)
         return log.read_text("utf-8")
+
+
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    """Return what is not copied of a folder of the checkout: what was made there."""
+    made = shutil.ignore_patterns(".*", "__pycache__", "out")(folder, names)
+    state = state_folder()
+    return made | ({state.name} if Path(folder) == state.parent else set())
 
 
 def main(words: Sequence[str]) -> int:

@@ -183,7 +183,11 @@ def test_a_target_that_fails_does_not_stop_the_others(caplog) -> None:
     assert "keylag could not patch again what was put back" in caplog.text
 
 
-def test_a_decorator_is_the_hosts_again_wherever_it_was_imported(module) -> None:
+def test_a_decorator_is_the_hosts_again_wherever_it_was_imported(
+    module, monkeypatch
+) -> None:
+    # Python has None here for what must not be imported.
+    monkeypatch.setitem(sys.modules, "keylag_barred", None)
     ours, theirs = Ours(), object()
     module.decorate = module.alias = ours
     module.other = Ours()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from dogpile.cache import make_region
 
+from keylag_otel import patches
 from keylag_otel.clock import Clock
 from keylag_otel.model import CELLS
 from keylag_otel.seams import dogpile, keystone, sqlalchemy
@@ -109,6 +110,20 @@ def test_a_memoized_function_is_timed_and_counted_by_its_name(time, running) -> 
         ("memoized_calls", "roles", name, "miss"): 1,
     }
     assert phases(running) == {"cache": 21}
+
+
+def test_a_memoized_function_can_be_put_back(time, monkeypatch) -> None:
+    monkeypatch.setattr(patches, "_decorated", {})
+    region = Region(time)
+
+    def answer() -> None: ...
+
+    watched = region.cache_on_arguments()(answer)
+
+    ((place, (ours, theirs)),) = patches._decorated.items()
+    assert place == (answer.__module__, answer.__qualname__)
+    assert ours is watched
+    assert theirs.__qualname__ == "Region.decorate.<locals>.decorated"
 
 
 def test_a_memoized_function_that_raises_missed_nothing(time, running) -> None:

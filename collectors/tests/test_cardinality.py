@@ -161,7 +161,7 @@ def test_no_client_makes_new_series(thrown) -> None:
     assert {name: size for name, size in growth.items() if size > ROOM} == {}
 
 
-def test_what_a_client_can_make_is_some_tens_of_rows(thrown) -> None:
-    assert thrown["after"]["rows"] <= 150
+def test_a_client_can_make_less_than_200_rows(thrown) -> None:
+    assert thrown["after"]["rows"] < 200
     assert thrown["after"]["tallies of auth_failures"] <= 60
     assert thrown["after"]["overflow"] == 0

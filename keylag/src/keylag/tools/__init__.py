@@ -32,7 +32,7 @@ EXTRA_TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "bench": (venvs.BENCH,),
     # Only Debian packages: a release that cannot be had is skipped, later.
     "pythons": (),
-    "native": (venvs.COLLECTORS_TESTS,),
+    "native": (),
     "keystone-2026.1": (venvs.KEYSTONES["2026.1"],),
 }
 """What the set-up makes only when asked for it by this name."""

@@ -2,11 +2,14 @@
 
 import importlib.util
 import re
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 from keylag_dashboards.metrics import instruments_by_kind
-from keylag_otel.model import OPERATIONS, PHASES
+from keylag_otel.clock import START
+from keylag_otel.model import CELLS, OPERATIONS, PHASE_BITS, PHASE_MASK, PHASES
+from keylag_otel.seam import Seam
 from keylag_otel.seams import SEAMS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -64,3 +67,28 @@ def test_the_path_of_a_token_is_made_of_seams_phases_and_operations() -> None:
     assert set(seams) <= {seam.path for seam in SEAMS}
     assert set(phases) <= {*PHASES, "·"}
     assert set(operations) <= {*OPERATIONS, "·"}
+
+
+def switched(seam: Seam) -> tuple[str, str]:
+    """Return the phase and the operation that a seam switches to, or `·` for each."""
+    phase = operation = "·"
+    for maker in seam.makers:
+        if isinstance(maker, partial) and "keep" in maker.keywords:
+            keep, put = maker.keywords["keep"], maker.keywords["put"]
+            phase = phase if keep & PHASE_MASK else PHASES[put & PHASE_MASK]
+            if not keep & ~PHASE_MASK:
+                operation = OPERATIONS[put >> PHASE_BITS]
+    return phase, operation
+
+
+def test_the_path_of_a_token_switches_as_its_seams_do() -> None:
+    """Each step of the picture, to the phase and operation of the table of seams."""
+    text = (DOCS / "how-it-works.md").read_text(encoding="utf-8")
+    picture = text.partition("```text\n")[2].partition("```")[0]
+    table = {seam.path: switched(seam) for seam in SEAMS}
+    table["setup_app_middleware"] = CELLS[START]
+
+    steps = {(path, (phase, step)) for path, phase, step in STEP.findall(picture)}
+
+    assert len(steps) > 20
+    assert steps - set(table.items()) == set()

@@ -67,6 +67,7 @@ PROJECTS: Mapping[str, Project] = {
         tests=(
             "tests/test_follow.py",
             "tests/test_follow_errors.py",
+            "tests/test_follow_counts.py",
             "tests/test_slow_log_source.py",
             "tests/test_fingerprint.py",
             "tests/test_fingerprint_linear.py",

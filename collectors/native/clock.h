@@ -9,7 +9,8 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "compat.h"
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
 #include "faults.h"
 
 #define CELLS 256   /* operation << 4 | phase, both below 16 */

@@ -2,7 +2,8 @@
 #ifndef KEYLAG_FAULTS_H
 #define KEYLAG_FAULTS_H
 
-#include "compat.h"
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
 
 /* What is done seldom is kept apart, so that what is done always lies together: a
  * request runs all of Python between two of our calls, and finds each line of this

@@ -2,7 +2,8 @@
 #ifndef KEYLAG_MODULE_H
 #define KEYLAG_MODULE_H
 
-#include "compat.h"
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
 
 #pragma GCC visibility push(hidden)
 

@@ -90,6 +90,7 @@ test-pythons: ## Run the collectors' tests on each Python that Debian has (PYTHO
 	@$(SCRATCH) && .venv/bin/python -m keylag.tools.pythons $(PYTHONS)
 
 test-keystone: setup-tests ## Run Keystone's own tests with and without Keylag (MODULES=..., or all)
+	@./setup.sh --with keystone-own
 	@$(SCRATCH) && .venv/bin/python -m keylag.tools.keystone_own $(MODULES)
 
 mutation: setup-tests ## Score tests by the mutants that they kill (MODULES=...)

@@ -33,6 +33,9 @@ declare -A more_needs=(
     test -e /usr/lib/python3/dist-packages/ldappool|python3-ldappool
     test -e /usr/lib/python3/dist-packages/MySQLdb|python3-mysqldb
     test -e /usr/lib/apache2/modules/mod_wsgi.so|libapache2-mod-wsgi-py3"
+  [keystone-own]="
+    test -e /usr/include/ldap.h|libldap2-dev
+    test -e /usr/include/sasl/sasl.h|libsasl2-dev"
   [native]="
     command -v python3-dbg|python3-dbg"
   [pythons]="

@@ -30,9 +30,10 @@ TOOLS: tuple[Tool, ...] = (
 EXTRA_TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "tests": (venvs.COLLECTORS_TESTS,),
     "bench": (venvs.BENCH,),
-    # Only Debian packages: a release that cannot be had is skipped, later.
-    "pythons": (),
+    # Only Debian packages; their commands make the rest.
+    "keystone-own": (),
     "native": (),
+    "pythons": (),
     "keystone-2026.1": (venvs.KEYSTONES["2026.1"],),
 }
 """What the set-up makes only when asked for it by this name."""

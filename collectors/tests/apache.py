@@ -26,10 +26,13 @@ AS_USER = ("unshare", "--map-user=1000", "--map-group=1000")
 CONFIGURATION = Path(__file__).with_name("apache.conf")
 
 
-def apache(script: Any = OUR_FILE, **options: Any) -> list[Any]:
+def apache(
+    script: Any = OUR_FILE, group: str = "%{GLOBAL}", **options: Any
+) -> list[Any]:
     """Return the command of an Apache that serves a script on $ADDRESS.
 
-    `options` are those of WSGIDaemonProcess, with `_` for `-`.
+    `group` is the application group; each but the global one has a subinterpreter of
+    its own.  `options` are those of WSGIDaemonProcess, with `_` for `-`.
     """
     options = {
         "processes": WORKERS,
@@ -45,6 +48,7 @@ def apache(script: Any = OUR_FILE, **options: Any) -> list[Any]:
         "ADDRESS": "$ADDRESS",
         "MODULES": MODULES,
         "SCRIPT": script,
+        "GROUP": group,
         "OPTIONS": " ".join(words),
     }
     environment = ["env", *(f"{name}={put}" for name, put in variables.items())]

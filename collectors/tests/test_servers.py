@@ -13,6 +13,8 @@ from apache import APACHE, Apache, apache, skip_without_apache
 from endpoints import Sink, healthy
 from wsgi_servers import BIN, WORKERS, Server, gunicorn, serving, until, uwsgi
 
+from keylag_otel import environment
+
 #: Servers and endpoints do not care which release of Keystone is behind them.
 pytestmark = [pytest.mark.newest, pytest.mark.matrix]
 
@@ -190,6 +192,19 @@ def test_a_variable_alone_lets_uwsgi_load_it_before_keystone(tmp_path) -> None:
 
     assert len(sink.workers) == WORKERS, server.tail()
     assert sink.requests == server.sent
+
+
+def test_a_subinterpreter_of_mod_wsgi_is_measured_in_python(tmp_path) -> None:
+    command = apache(group="keystone", processes=1, threads=1)
+
+    with started(command, tmp_path, 1) as (server, sink):
+        server.request_often(20)
+        server.stop()
+
+    assert sink.requests == server.sent
+    if not environment.pure_python():
+        said = server.log.read_text().count("keylag watches calls in Python")
+        assert said == 1, server.tail()
 
 
 OUR_FILE = "from keylag_otel.wsgi import application\n"

@@ -29,18 +29,19 @@ def test_a_warning_of_the_compiler_stops_the_check(tmp_path: Path) -> None:
 
 def test_an_unknown_check_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert native_checks.main(["valgrind"]) == 2
-    assert "There is no valgrind; there are sanitizers" in capsys.readouterr().out
+    assert "There is no valgrind; there are memory" in capsys.readouterr().out
 
 
 def test_a_failed_check_does_not_hide_the_next_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    codes = {"sanitizers": 1, "references": 0, "differential": 0}
+    codes = dict.fromkeys(native_checks.CHECKS, 0) | {"sanitizers": 1}
     monkeypatch.setattr(native_checks, "run", codes.__getitem__)
 
     assert native_checks.main([]) == 1
     shown = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
     assert shown == [
+        ["memory", "passed"],
         ["sanitizers", "FAILED"],
         ["references", "passed"],
         ["differential", "passed"],

@@ -22,6 +22,12 @@ STRICT = ("-Wall", "-Wextra", "-Werror")
 TWINS = "tests/test_native_differential.py"
 REFERENCES = "tests/test_native_references.py"
 SAFETY = "tests/test_native_safety.py"
+UNITS = tuple(
+    f"tests/test_{name}.py"
+    for name in ("answer", "request", "sums", "totals", "trace_tree", "wrappers")
+)
+QUICK = {"HYPOTHESIS_EXAMPLES": "20"}
+"""For checks that are after something else."""
 
 _INTERPRETER = """
 import sysconfig as s
@@ -43,26 +49,36 @@ class Check:
     """A program on the PATH; the interpreter of the collectors' tests without one."""
 
 
+_SANITIZED = (
+    *("-O1", "-g", "-fno-omit-frame-pointer"),
+    *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
+)
+_SANITIZERS = {
+    "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+}
+
 CHECKS: Mapping[str, Check] = {
+    "memory": Check(
+        "AddressSanitizer around each Python object, under the tests of the C part",
+        tests=(*UNITS, REFERENCES, SAFETY, TWINS),
+        flags=_SANITIZED,
+        # Python's own allocator would hide the borders of objects.
+        settings={**_SANITIZERS, "PYTHONMALLOC": "malloc", **QUICK},
+        preloads="libasan.so",
+    ),
     "sanitizers": Check(
         "AddressSanitizer and UndefinedBehaviorSanitizer, under all collectors' tests",
         # A sanitizer keeps what is freed, so resident memory says nothing there.
         tests=("-m", "not matrix", "--ignore=tests/test_memory.py", "tests"),
-        flags=(
-            *("-O1", "-g", "-fno-omit-frame-pointer"),
-            *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
-        ),
-        settings={
-            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
-            "UBSAN_OPTIONS": "print_stacktrace=1",
-            # Python's own allocator would hide the borders of objects.
-            "PYTHONMALLOC": "malloc",
-        },
+        flags=_SANITIZED,
+        settings={**_SANITIZERS, **QUICK},
         preloads="libasan.so",
     ),
     "references": Check(
         "reference counts over repeated runs, in a debug build of Python",
         tests=(REFERENCES, SAFETY, TWINS),
+        settings=QUICK,
         interpreter="python3-dbg",
     ),
     "differential": Check(

@@ -114,7 +114,7 @@ pytest_add_cli_args_test_selection=
 do_not_mutate_patterns=LOG\.
 process_isolation=forkserver
 timeout_constant=5
-timeout_multiplier=2
+timeout_multiplier=5
 use_git_change_detection=false
 
 [tool:pytest]

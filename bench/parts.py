@@ -17,6 +17,7 @@ from rich.table import Table
 from keylag.commands.common import explained, out_folder_option
 from keylag.launch import StackError
 from keylag.tools.base import tail
+from keylag_bench.report import WIDE
 from keylag_bench.servers import Servers, open_servers
 from keylag_bench.sink import open_sink
 from keylag_bench.tables import ARMS, CACHES, COMMON
@@ -102,6 +103,7 @@ def command(out: Path) -> None:
       .venv/bin/python bench/parts.py
     """  # noqa: D301 - click reads a backspace
     console = Console()
+    console.width = max(console.width, WIDE)
     out.mkdir(parents=True, exist_ok=True)
     with explained(), open_sink() as sink, open_servers(sink.port, console) as servers:
         found = {

@@ -33,6 +33,10 @@ ENDINGS = {
 }
 
 
+#: Another program may take the processor between a call's end and its measurement.
+TRIES = 5
+
+
 def broken_calls(keystone: Keystone) -> dict[str, Callable[[], Any]]:
     admin = keystone.admin
     return {
@@ -69,13 +73,19 @@ def _raiser(error: type[BaseException]) -> Callable[..., Any]:
     return fail
 
 
+def cut_short(keystone: Keystone, call: Callable[[], Any]) -> tuple[float, Booked]:
+    """Return how long a call took that has no reply, and what was booked."""
+    moment = time.perf_counter()
+    call()
+    return time.perf_counter() - moment, keystone.finished[-1]
+
+
 def drive_endings(keystone: Keystone) -> dict[str, tuple[float, Booked]]:
     found = {}
     for name, call in broken_calls(keystone).items():
         if name == "cut short":
-            moment = time.perf_counter()
-            call()
-            found[name] = (time.perf_counter() - moment, keystone.finished[-1])
+            tries = [cut_short(keystone, call) for _ in range(TRIES)]
+            found[name] = min(tries, key=lambda one: one[0] - one[1].wall)
         else:
             reply = undisturbed(call)
             found[name] = (reply.waited, reply.booked)

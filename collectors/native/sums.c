@@ -7,7 +7,7 @@
 
 #include <structmember.h>
 
-#define TALLIES 4096 /* keylag_otel.tally.LIMIT; what is above is kept beyond */
+#define TALLIES 4096 /* the limits of all instruments together; the rest is kept beyond */
 
 typedef struct {
     PyObject_HEAD

@@ -4,6 +4,7 @@ import contextlib
 
 import pytest
 from exporter_helpers import DATA, Exporter, MariaDB, Memcached, program
+from followed_log import Clock, Writer
 from prometheus_client.parser import text_string_to_metric_families
 
 from keylag_exporters.settings import complete
@@ -17,6 +18,22 @@ def data():
 @pytest.fixture(scope="session")
 def pt_query_digest():
     return program("pt-query-digest")
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "slow.log"
+
+
+@pytest.fixture
+def writer(log):
+    log.touch()
+    return Writer(log)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 from exporter_helpers import EVENT, MARIADB_START
+from followed_log import MOST, Writer, counted
 
 from keylag_exporters.model import UnreachableError
 from keylag_exporters.slow_log.digest import Digest
@@ -12,63 +13,12 @@ from keylag_exporters.slow_log.follow import GRACE_SECONDS, Follower
 from keylag_exporters.slow_log.selection import Selection
 from keylag_exporters.slow_log.source import SlowLog
 
-MOST = 1 << 30
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
-class Writer:
-    """A server that writes numbered events, so that each is unlike all others."""
-
-    def __init__(self, path):
-        self.path = path
-        self.count = 0
-
-    def events(self, count):
-        start, self.count = self.count, self.count + count
-        return b"".join(
-            EVENT.replace(b"SELECT 1", b"SELECT 'event %d'" % n)
-            for n in range(start, self.count)
-        )
-
-    def write(self, count, path=None):
-        with (path or self.path).open("ab") as file:
-            file.write(self.events(count))
-
-
-@pytest.fixture
-def log(tmp_path):
-    return tmp_path / "slow.log"
-
-
-@pytest.fixture
-def writer(log):
-    log.touch()
-    return Writer(log)
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
 
 @pytest.fixture
 def follower(log, writer, clock):
     made = Follower(log, Digest(), clock)
     made.open(at_end=False)
     return made
-
-
-def counted(follower):
-    for _ in range(3):
-        follower.poll(MOST)
-    follower._digest.flush()
-    return follower._digest.events
 
 
 def test_new_events_are_counted_once(follower, writer):

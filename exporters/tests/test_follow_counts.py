@@ -3,22 +3,11 @@
 import shutil
 
 import pytest
-from test_follow import MOST, Clock, Writer, counted
+from followed_log import MOST, Clock, counted
 
 from keylag_exporters.slow_log.digest import Digest
 from keylag_exporters.slow_log.follow import Follower
 from keylag_exporters.slow_log.position import Position
-
-
-@pytest.fixture
-def log(tmp_path):
-    return tmp_path / "slow.log"
-
-
-@pytest.fixture
-def writer(log):
-    log.touch()
-    return Writer(log)
 
 
 @pytest.fixture

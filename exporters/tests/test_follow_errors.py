@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from exporter_helpers import EVENT
-from test_follow import MOST, Clock, Writer, counted
+from followed_log import MOST, Writer, counted
 
 from keylag_exporters.model import UnreachableError
 from keylag_exporters.slow_log import position, stream
@@ -22,24 +22,8 @@ SIZE = len(EVENT.replace(b"SELECT 1", b"SELECT 'event 0'"))
 
 
 @pytest.fixture
-def log(tmp_path):
-    return tmp_path / "slow.log"
-
-
-@pytest.fixture
 def old(log):
     return log.with_name("slow.log.1")
-
-
-@pytest.fixture
-def writer(log):
-    log.touch()
-    return Writer(log)
-
-
-@pytest.fixture
-def clock():
-    return Clock()
 
 
 @pytest.fixture

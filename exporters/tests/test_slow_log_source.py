@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from exporter_helpers import EVENT
-from test_follow import Writer
+from followed_log import Writer
 
 from keylag_exporters.model import UnreachableError
 from keylag_exporters.slow_log import source
@@ -39,19 +39,8 @@ class Idle(SlowLog):
 
 
 @pytest.fixture
-def log(tmp_path):
-    return tmp_path / "slow.log"
-
-
-@pytest.fixture
 def settings(log, tmp_path):
     return {"file": log, "state": tmp_path / "state", "from_start": True, "top": 10}
-
-
-@pytest.fixture
-def writer(log):
-    log.touch()
-    return Writer(log)
 
 
 def value(families, name):

@@ -1,0 +1,38 @@
+"""A log that a server writes, and a follower that reads it by a clock of its own."""
+
+from exporter_helpers import EVENT
+
+MOST = 1 << 30
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Writer:
+    """A server that writes numbered events, so that each is unlike all others."""
+
+    def __init__(self, path):
+        self.path = path
+        self.count = 0
+
+    def events(self, count):
+        start, self.count = self.count, self.count + count
+        return b"".join(
+            EVENT.replace(b"SELECT 1", b"SELECT 'event %d'" % n)
+            for n in range(start, self.count)
+        )
+
+    def write(self, count, path=None):
+        with (path or self.path).open("ab") as file:
+            file.write(self.events(count))
+
+
+def counted(follower):
+    for _ in range(3):
+        follower.poll(MOST)
+    follower._digest.flush()
+    return follower._digest.events

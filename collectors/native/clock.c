@@ -227,8 +227,10 @@ static PyObject *Clock_tally(Clock *self, PyObject *const *args, Py_ssize_t coun
         PyErr_SetString(PyExc_TypeError, "tally(number, count=1)");
         return NULL;
     }
-    long long sum = count == 2 ? PyLong_AsLongLong(args[1]) : 1;
-    long number = PyErr_Occurred() ? -1 : to_long(args[0]);
+    long number = to_long(args[0]);
+    if (!PyErr_Occurred() && (unsigned long)number >= TALLIES_LIMIT)
+        no_tally(number);
+    long long sum = PyErr_Occurred() || count == 1 ? 1 : PyLong_AsLongLong(args[1]);
     if (PyErr_Occurred() || tally(self, number, sum) < 0)
         return NULL;
     Py_RETURN_NONE;

@@ -50,6 +50,14 @@ def below(limit: int, given: Any) -> int:
     return number
 
 
+def in_64_bits(total: int) -> int:
+    """Return a sum; OverflowError if 64 bits do not hold it."""
+    if not -SUM_LIMIT <= total < SUM_LIMIT:
+        message = "a sum is larger than 64 bits hold"
+        raise OverflowError(message)
+    return total
+
+
 def _flag(given: Any) -> bool:
     if not isinstance(given, bool):
         message = f"{given!r} is neither True nor False"
@@ -187,7 +195,8 @@ class Clock(Complete):
 
     def tally(self, number: int, count: int = 1, /) -> None:
         """Add to a tally."""
-        add({number: index(count)}, self._tallies)
+        checked = below(TALLY_LIMIT, number)
+        add({checked: in_64_bits(index(count))}, self._tallies)
         self._write((None, number))
 
     def note(self, name: str, value: Any, /) -> None:
@@ -241,11 +250,7 @@ def clock_of(given: Any) -> Clock:
 def add(more: dict[int, int], sums: dict[int, int]) -> None:
     """Add what is known under each number."""
     for number, count in more.items():
-        total = sums.get(below(TALLY_LIMIT, number), 0) + count
-        if not -SUM_LIMIT <= total < SUM_LIMIT:
-            message = "a sum is larger than 64 bits hold"
-            raise OverflowError(message)
-        sums[number] = total
+        sums[number] = in_64_bits(sums.get(below(TALLY_LIMIT, number), 0) + count)
 
 
 #: The clock of the request that this thread or greenlet is working on.  A thread

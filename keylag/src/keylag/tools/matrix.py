@@ -50,9 +50,9 @@ def say(text: str) -> None:
 def _run(release: str) -> int:
     say(f"Keystone {release}")
     python = environment(RELEASES[release])
-    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    if release != NEWEST:
-        command += ["-m", "not newest"]
+    # What is too long for each release is marked `matrix`, and runs with one of them.
+    marks = "not matrix" if release == NEWEST else "not matrix and not newest"
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", marks]
     return subprocess.run(command, cwd=CHECKOUT / "collectors", check=False).returncode
 
 

@@ -20,6 +20,11 @@ _PATIENCE_SECONDS = 20
 DEBIAN_LIBRARIES = "/usr/lib/python3/dist-packages"
 
 
+def environment() -> dict[str, str]:
+    """Return ours without the sanitizers, which are for what loads our C only."""
+    return {name: text for name, text in os.environ.items() if name != "LD_PRELOAD"}
+
+
 def program(name: str) -> str:
     """Return where a program is; skip the test, saying why, if it is nowhere."""
     found = shutil.which(name, path=_PATH)
@@ -39,7 +44,9 @@ def running(command: list[str], port: int, folder: Path) -> Iterator[int]:
     """Run a server while the block runs; yield its port once it answers there."""
     log = folder / f"{port}.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, cwd=folder)
+        process = subprocess.Popen(
+            command, stdout=output, stderr=output, cwd=folder, env=environment()
+        )
     try:
         _wait_for(process, port, log)
         yield port
@@ -113,7 +120,7 @@ def slapd(folder: Path) -> Iterator[int]:
     configuration.write_text(_SLAPD_CONFIGURATION.format(folder=folder))
     tree.write_text(_SLAPD_TREE)
     add = [str(folder / "slapadd"), "-f", str(configuration), "-l", str(tree)]
-    subprocess.run(add, check=True, capture_output=True)
+    subprocess.run(add, check=True, capture_output=True, env=environment())
     listen = ["-h", f"ldap://127.0.0.1:{port}", "-d", "none"]
     with running([str(own), "-f", str(configuration), *listen], port, folder) as open_:
         yield open_

@@ -6,11 +6,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from keylag.state import DEPLOY
+from keylag.state import CHECKOUT, DEPLOY
 from keylag.tools.base import Build, Tool, ToolError
 from keylag.tools.venvs import fill
 
 MANIFEST = DEPLOY / "otel-collector" / "builder.yaml"
+REPLACED = DEPLOY / "otel-collector" / "prometheus"
+"""Stands for a Go module of which the Collector needs one function."""
 BUILDER = "go.opentelemetry.io/collector/cmd/builder"
 NEEDED_GO = (1, 25)
 """What the collector's own modules ask for."""
@@ -65,7 +67,7 @@ def _make(build: Build) -> None:
     go = _go(build)
     version = collector_version(MANIFEST.read_text())
     scratch = build.folder / "scratch"
-    scratch.mkdir()
+    shutil.copytree(REPLACED, scratch / REPLACED.name)
     # GOTOOLCHAIN: never fetch another Go. Where modules come from is left to the
     # environment.
     env = {"GOTOOLCHAIN": "local", "GOBIN": str(scratch), "GOWORK": "off"}
@@ -89,7 +91,15 @@ def _path() -> str:
 TOOL = Tool(
     name="otelcol",
     purpose="OpenTelemetry Collector",
-    inputs=("deploy/otel-collector/builder.yaml", "locks/go.txt"),
+    inputs=(
+        "deploy/otel-collector/builder.yaml",
+        "locks/go.txt",
+        *(
+            str(file.relative_to(CHECKOUT))
+            for file in sorted(REPLACED.rglob("*"))
+            if file.is_file()
+        ),
+    ),
     program="bin/otelcol-keylag",
     make=_make,
     advice=(

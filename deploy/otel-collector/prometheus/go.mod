@@ -1,0 +1,9 @@
+// In the place of Prometheus, of whose code the Collector's exporter calls one function.
+module github.com/prometheus/prometheus
+
+go 1.25
+
+require (
+	github.com/prometheus/otlptranslator v1.0.0
+	go.opentelemetry.io/collector/pdata v1.61.0
+)

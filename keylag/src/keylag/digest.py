@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from keylag.errors import KeylagError
 from keylag.tools import find_program
 
 PROGRAM: Final = "pt-query-digest"
@@ -22,7 +23,7 @@ NOTHING: Final = ("", "# No events processed.")
 """What it prints, in either form, where there was nothing to read."""
 
 
-class DigestError(Exception):
+class DigestError(KeylagError):
     """There is no report; the text says why."""
 
 

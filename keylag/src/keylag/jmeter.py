@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from keylag.errors import KeylagError
 from keylag.follow import Follower, Progress
 from keylag.plans import SECRET, Plan
 from keylag.state import DEPLOY, write_private
@@ -32,7 +33,7 @@ STOP_SECONDS: Final = 10.0
 LOG_LINES_SHOWN: Final = 15
 
 
-class JMeterError(Exception):
+class JMeterError(KeylagError):
     """JMeter could not be run; the text says why and what to do."""
 
 

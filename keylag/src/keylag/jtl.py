@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from keylag.errors import KeylagError
 from keylag.server_timing import BadServerTimingError, ServerTiming, parse
 
 COLUMNS: Final = (
@@ -37,7 +38,7 @@ _FIRST_REFUSAL: Final = 400
 _SHOWN: Final = 3
 
 
-class JtlError(Exception):
+class JtlError(KeylagError):
     """The file cannot be read as samples; the text says what is missing."""
 
 

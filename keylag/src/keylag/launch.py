@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
+from keylag.errors import KeylagError
 from keylag.processes import CommandError, start
 from keylag.services.base import Service, Site
 from keylag.tools.base import tail
@@ -16,7 +17,7 @@ START_SECONDS = 60.0
 POLL_SECONDS = 0.05
 
 
-class StackError(Exception):
+class StackError(KeylagError):
     """A stack did not start; the text says which part, why, and what to do."""
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from keylag.errors import KeylagError
 from keylag.state import CHECKOUT
 
 FOLDER: Final = CHECKOUT / "jmeter-plans"
@@ -21,7 +22,7 @@ _PROPERTY: Final = re.compile(r"\$\{__P\((\w+),([^)]*)\)\}")
 _NO_LIMIT: Final = -1
 
 
-class PlanError(Exception):
+class PlanError(KeylagError):
     """A plan or a property does not exist; the text lists those that do."""
 
 

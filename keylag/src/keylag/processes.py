@@ -15,13 +15,15 @@ from pathlib import Path
 
 import psutil
 
+from keylag.errors import KeylagError
+
 STACK_MARK = "KEYLAG_STACK"
 SERVICE_MARK = "KEYLAG_SERVICE"
 GRACE_SECONDS = 15.0
 """How long a process may take to end by itself before it is killed."""
 
 
-class CommandError(Exception):
+class CommandError(KeylagError):
     """A helper program ended with an error; the text names it and its log."""
 
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from keylag.errors import KeylagError
 from keylag.experiment import reading, samples
 from keylag.experiment.plan import Plan
 from keylag.experiment.samples import Row
@@ -21,7 +22,7 @@ RUNNING: Final = "running"
 INTERRUPTED: Final = "interrupted"
 
 
-class FolderError(Exception):
+class FolderError(KeylagError):
     """A folder holds no run, or one that cannot be gone on with."""
 
 

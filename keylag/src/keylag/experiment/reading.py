@@ -14,6 +14,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from keylag import plans, target
+from keylag.errors import KeylagError
 from keylag.experiment.lines import Place, line_of
 from keylag.experiment.plan import FEWEST_BLOCKS, Elsewhere, Plan
 from keylag.experiment.settings import ELSEWHERE, Arm, Properties
@@ -39,7 +40,7 @@ Mistake = tuple[Place, str]
 """Where it stands, and why it is one."""
 
 
-class PlanError(Exception):
+class PlanError(KeylagError):
     """The plan cannot be run; the text has file, line and reason of each mistake."""
 
 

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from keylag.errors import KeylagError
 from keylag.state import CHECKOUT
 
 LOG_LINES_SHOWN = 20
 
 
-class ToolError(Exception):
+class ToolError(KeylagError):
     """A tool is missing or could not be made; the text says what to do."""
 
 

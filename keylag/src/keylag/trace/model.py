@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
+from keylag.errors import KeylagError
 from keylag.phases import Cell
 
 STATEMENT: Final = "db.query.text"
@@ -48,7 +49,7 @@ _UNKNOWN: Final = "other"
 _SECONDS: Final = 1e-9
 
 
-class TraceError(Exception):
+class TraceError(KeylagError):
     """There is no trace to show; the text says why and what to do."""
 
 

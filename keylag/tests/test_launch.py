@@ -9,11 +9,15 @@ import pytest
 from click.testing import CliRunner
 
 from keylag import processes
+from keylag.cloud import users_file
 from keylag.commands import down, status
 from keylag.prepared import Prepared, Store
-from keylag.record import load_secrets
+from keylag.record import Record, load_secrets
 from keylag.services.base import Service, Site, StackOptions, nothing, talks
 from keylag.stack import Stack, StackError
+from keylag.stack_folder import StackDownError, StackFolder
+from keylag.status import stack_status
+from keylag.target import of_stack
 from keylag.tools import Tools
 
 SERVER = (
@@ -236,3 +240,65 @@ def test_down_leaves_deeper_stacks(make_stack: MakeStack, tmp_path: Path) -> Non
     assert plain.output == f"Stopped base ({near.folder}).\n"
     assert left
     assert everything.output == f"Stopped base ({far.folder}).\n"
+
+
+def test_a_stack_is_what_was_started(
+    make_stack: MakeStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that appears on the PATH does not make a running stack incomplete."""
+    folder = make_stack("s", BASE).folder
+    started = Record(services=("memcached", "redis"))
+    folder.mkdir()
+    started.save(folder)
+    (tmp_path / "grafana").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+    assert [one.service for one in stack_status(folder)] == ["memcached", "redis"]
+
+
+def test_up_adds_a_service_that_was_not_started(make_stack: MakeStack) -> None:
+    """Other services than last time are another stack, though all of it answers."""
+    make_stack("s", BASE).up()
+
+    wider = make_stack("s", BASE, TOP)
+    wider.up()
+
+    assert [one.service for one in wider.status() if one.healthy] == ["base", "top"]
+
+
+def test_a_stack_without_keystone_is_down(make_stack: MakeStack) -> None:
+    """The error says how to get one."""
+    with make_stack("s", BASE) as stack, pytest.raises(StackDownError) as caught:
+        stack.require_keystone("give --url")
+
+    assert "Start one with `keylag up`, or give --url." in str(caught.value)
+
+
+def test_a_sick_server_is_named_and_no_hindrance(
+    make_stack: MakeStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A stopped server is what somebody may want to measure."""
+    with make_stack("s", BASE, service("keystone")) as stack:
+        found = {mark.service: mark for mark in processes.find(stack=stack.folder)}
+        stopped = found["base"].process
+        stopped.suspend()
+        try:
+            stack.require_keystone("give --url")
+        finally:
+            stopped.resume()
+
+    (record,) = caplog.records
+    assert f"base (pid {stopped.pid}) does not answer" in record.getMessage()
+
+
+def test_the_programs_are_needed_to_start_a_stack_alone(
+    make_stack: MakeStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A load goes to a running stack, whatever has left the PATH since."""
+    with make_stack("s", service("keystone")) as stack:
+        users_file(stack).touch()
+        monkeypatch.setenv("PATH", "")
+        known = StackFolder(stack.folder, (service("keystone"),))
+        where = of_stack(known)
+
+    assert where.properties["port"] == str(known.port("keystone"))

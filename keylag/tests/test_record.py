@@ -22,7 +22,7 @@ from keylag.services.base import Secrets, StackOptions
 def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     """Ports and options are read as they were written."""
     options = StackOptions(cache="memcache_pool", extras=("proxysql",))
-    record = Record({"keystone": 20001}, options)
+    record = Record({"keystone": 20001}, options, ("mariadb", "keystone"))
 
     record.save(tmp_path)
 

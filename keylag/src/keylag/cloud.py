@@ -20,6 +20,7 @@ from openstack.connection import Connection
 from keylag.record import Admin, load_secrets
 from keylag.services import service as small_service
 from keylag.stack import Stack
+from keylag.stack_folder import StackFolder
 from keylag.state import write_private
 
 KEY = "small cloud 2"
@@ -61,7 +62,7 @@ class User:
     project_domain: str
 
 
-def users_file(stack: Stack) -> Path:
+def users_file(stack: StackFolder) -> Path:
     """Return where a stack keeps the users of its cloud; readable by its owner."""
     return stack.folder / "data" / USERS_FILE
 

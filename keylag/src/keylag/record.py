@@ -19,10 +19,12 @@ PASSWORD_BYTES = 18
 
 @dataclass(frozen=True)
 class Record:
-    """The ports and the options a stack was last started with."""
+    """What a stack was last started with."""
 
     ports: Mapping[str, int] = field(default_factory=dict)
     options: StackOptions = field(default_factory=StackOptions)
+    services: tuple[str, ...] = ()
+    """Their names; empty if it was never started."""
 
     @classmethod
     def load(cls, folder: Path) -> "Record":
@@ -31,16 +33,14 @@ class Record:
             read = json.loads((folder / "stack.json").read_text())
             options = StackOptions(**read["options"])
             # JSON knows no tuples.
-            return cls(read["ports"], replace(options, extras=tuple(options.extras)))
+            options = replace(options, extras=tuple(options.extras))
+            return cls(read["ports"], options, tuple(read.get("services", ())))
         except (OSError, ValueError, KeyError, TypeError):
             return cls()
 
     def save(self, folder: Path) -> None:
         """Write it to a stack folder."""
-        text = json.dumps(
-            {"ports": dict(self.ports), "options": asdict(self.options)}, indent=2
-        )
-        write_private(folder / "stack.json", text)
+        write_private(folder / "stack.json", json.dumps(asdict(self), indent=2))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ with Stack(folder, Tools.load(), StackOptions(cache="memcache_pool")) as stack:
 import shutil
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,17 +25,18 @@ from keylag.record import (
     write_credentials,
 )
 from keylag.services import SERVICES, chosen, find_programs
-from keylag.services.base import HOST, Service, Site, StackOptions
+from keylag.services.base import Service, Site, StackOptions
 from keylag.services.redis import KEY_VARIABLE, PLACE_VARIABLE, traces_url
+from keylag.stack_folder import StackFolder
 from keylag.state import locked, state_folder
-from keylag.status import ProcessStatus, stack_status
+from keylag.status import ProcessStatus
 from keylag.teardown import stop_found, stop_stack
 from keylag.tools import Tools
 
 __all__ = ["Admin", "Prepared", "ProcessStatus", "Stack", "StackError", "StackOptions"]
 
 
-class Stack:
+class Stack(StackFolder):
     """The servers of one folder; `with` starts them and stops them.
 
     Without `options` it is what the folder was last started with; without
@@ -52,14 +54,11 @@ class Stack:
         services: Sequence[Service] | None = None,
         store: Store | None = None,
     ) -> None:
-        self.folder = folder.resolve()
+        super().__init__(folder, services or ())
         self.tools = tools
-        self._given = services
-        self._known = services or SERVICES
         self._prepared = prepared
         self._console = console or Console(quiet=True)
         self._store = store or Store(state_folder() / "prepared")
-        self._record = Record.load(self.folder)
         self._options = options or self._record.options
 
     def __enter__(self) -> Self:
@@ -79,27 +78,9 @@ class Stack:
         """What Keystone runs with, or will when it starts."""
         return self._options
 
-    @property
-    def data(self) -> Path:
-        """The folder of database, keys and passwords."""
-        return self.folder / "data"
-
-    def port(self, name: str) -> int:
-        """Return a port by its name; a service's first port has its own name."""
-        return self._record.ports[name]
-
-    def url(self, name: str) -> str:
-        """Return http://127.0.0.1:port, without a path."""
-        return f"http://{HOST}:{self.port(name)}"
-
     def log(self, service: str) -> Path:
         """Return the log of a service."""
         return self._site().log(service)
-
-    def admin(self) -> Admin:
-        """Return the administrator's credentials."""
-        url = f"{self.url('keystone')}/v3"
-        return Admin(auth_url=url, password=load_secrets(self.data).admin)
 
     def up(self, prepared: Prepared | None = None) -> None:
         """Start the stack and wait until all of it answers.
@@ -113,15 +94,14 @@ class Stack:
         prepared = prepared or self._prepared
         find_programs(self._options.extras)
         with self._locked():
-            same = self._options.extras == self._record.options.extras
-            if not (same and self.is_up() and self._has_data(prepared)):
+            if not (self._is_same() and self.is_up() and self._has_data(prepared)):
                 self._up_afresh(prepared)
             elif self._options != self._record.options:
                 self._restart(("keystone",))
 
     def down(self) -> list[str]:
         """Stop every process of the stack; returns the services that ran."""
-        return stop_stack(self.folder, self._known)
+        return stop_stack(self.folder, self._known or SERVICES)
 
     def restart(self, *names: str, options: StackOptions | None = None) -> None:
         """Restart services, Keystone perhaps with other options.
@@ -133,25 +113,22 @@ class Stack:
             self._options = options or self._options
             self._restart(names)
 
-    def is_up(self) -> bool:
-        """Tell whether every service runs and answers."""
-        return all(status.healthy for status in self.status())
-
-    def status(self) -> list[ProcessStatus]:
-        """Return how each service is, in the order they start."""
-        return stack_status(self.folder, self._given)
-
-    @property
-    def _services(self) -> Sequence[Service]:
-        return self._given or chosen(self._options.extras)
+    def _is_same(self) -> bool:
+        """Tell whether it was last started with the services that are asked for."""
+        names = tuple(service.name for service in self._known)
+        extras = self._record.options.extras
+        return self._options.extras == extras and names in {(), self._record.services}
 
     def _up_afresh(self, prepared: Prepared | None) -> None:
-        stop_found(self.folder, self._known)
-        names = [name for service in self._services for name in service.ports]
-        self._remember(Record(free_ports(names, self._record.ports), self._options))
+        stop_found(self.folder, self._known or SERVICES)
+        services = self._known or chosen(self._options.extras)
+        names = [name for service in services for name in service.ports]
+        ports = free_ports(names, self._record.ports)
+        started = tuple(service.name for service in services)
+        self._remember(Record(ports, self._options, started))
         if not self._has_data(prepared):
             self._provide_data(prepared or BARE)
-        self._start(self._services)
+        self._start(self.services)
         if "keystone" in names:
             write_credentials(self.folder, self.admin(), self._tracing())
 
@@ -165,12 +142,12 @@ class Stack:
         }
 
     def _restart(self, names: Sequence[str]) -> None:
-        self._remember(Record(self._record.ports, self._options))
-        named = [service for service in self._services if service.name in names]
+        self._remember(replace(self._record, options=self._options))
+        named = [service for service in self.services if service.name in names]
         all_names = {*names, *(name for service in named for name in service.renews)}
-        chosen = [service for service in self._services if service.name in all_names]
-        stop_found(self.folder, chosen)
-        self._start(chosen)
+        renewed = [service for service in self.services if service.name in all_names]
+        stop_found(self.folder, renewed)
+        self._start(renewed)
 
     def _has_data(self, prepared: Prepared | None) -> bool:
         name = digest((prepared or BARE).key, self.tools)
@@ -191,11 +168,11 @@ class Stack:
             shutil.rmtree(self.data, ignore_errors=True)
             self.data.mkdir(mode=0o700)
             make_secrets(self.data)
-        self._start([one for one in self._services if not one.watches])
+        self._start([one for one in self.services if not one.watches])
         try:
             prepared.fill(self)
         finally:
-            stop_found(self.folder, self._known)
+            stop_found(self.folder, self.services)
         mark_whole(self.data, name)
         self._store.save(name, self.data)
 
@@ -204,7 +181,7 @@ class Stack:
         try:
             Launch(self._site(), self._console).start(services)
         except BaseException:
-            stop_found(self.folder, self._known)
+            stop_found(self.folder, self.services)
             raise
 
     def _remember(self, record: Record) -> None:

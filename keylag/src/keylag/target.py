@@ -8,8 +8,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from keylag.cloud import users_file
+from keylag.errors import KeylagError
 from keylag.services.keystone import CACHE_BACKENDS
-from keylag.stack import Stack
+from keylag.stack_folder import StackFolder
 
 DEFAULT_PORTS: Final[Mapping[str, int]] = {"http": 80, "https": 443}
 
@@ -23,7 +24,7 @@ FROM_OPENRC: Final[Mapping[str, str]] = {
 """The service user's properties and the usual variables that give them."""
 
 
-class TargetError(Exception):
+class TargetError(KeylagError):
     """It is not known where to send the load; the text says what to give."""
 
 
@@ -37,14 +38,9 @@ class Target:
     """What is known of it, for the report."""
 
 
-def of_stack(stack: Stack, users: Path | None = None) -> Target:
-    """Return a stack; raises TargetError if it is not up."""
-    if not stack.is_up():
-        message = (
-            f"No stack is up in {stack.folder}. Start one with `keylag up`, "
-            "or give --url and --users."
-        )
-        raise TargetError(message)
+def of_stack(stack: StackFolder, users: Path | None = None) -> Target:
+    """Return a stack; raises StackDownError if its Keystone does not run."""
+    stack.require_keystone("give --url and --users")
     admin = stack.admin()
     return Target(
         {
@@ -59,7 +55,7 @@ def of_stack(stack: Stack, users: Path | None = None) -> Target:
     )
 
 
-def _service(stack: Stack) -> dict[str, str]:
+def _service(stack: StackFolder) -> dict[str, str]:
     """Return where the small service is, as far as the stack has one."""
     if "service" not in stack.options.extras:
         return {}

@@ -7,13 +7,9 @@ from typing import Any
 
 import click
 
-from keylag.digest import DigestError
-from keylag.launch import StackError
-from keylag.services import chosen
-from keylag.stack import Stack
+from keylag.errors import KeylagError
+from keylag.stack_folder import StackFolder
 from keylag.state import CHECKOUT, default_stack_folder
-from keylag.tools import ToolError
-from keylag.trace.model import TraceError
 
 Function = Callable[..., Any]
 
@@ -68,17 +64,15 @@ def explained() -> Iterator[None]:
     """Show our own errors as their text, without a traceback."""
     try:
         yield
-    except (DigestError, StackError, ToolError, TraceError) as error:
+    except KeylagError as error:
         raise click.ClickException(str(error)) from error
 
 
-def addresses(stack: Stack) -> list[str]:
+def addresses(stack: StackFolder) -> list[str]:
     """Return lines with the addresses of a running stack and its credentials."""
-    services = chosen(stack.options.extras)
-    started = {port for service in services for port in service.ports}
     lines = [
         f"{name:<12} {stack.url(port)}{path}"
         for name, port, path in PAGES
-        if port in started
+        if port in stack.ports
     ]
     return [*lines, f"{'Credentials':<12} source {stack.folder / 'openrc'}"]

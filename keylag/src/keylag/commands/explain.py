@@ -11,8 +11,7 @@ from rich.console import Console
 from keylag.commands.common import explained, output_option, stack_folder_option
 from keylag.server_timing import BadServerTimingError, parse
 from keylag.services.redis import KEY_VARIABLE
-from keylag.stack import Stack
-from keylag.tools import Tools
+from keylag.stack_folder import StackFolder
 from keylag.trace import analysis, keystone, sources
 from keylag.trace.calls import CALLS
 from keylag.trace.exchange import Exchange
@@ -91,7 +90,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       keylag explain --cloud production --call password
     """  # noqa: D301 - click reads a backspace
     with explained():
-        stack = Stack(folder, Tools.load())
+        stack = StackFolder(folder)
         if trace is None:
             _live(keystone.found(stack, cloud, url), kind, form, page)
             return

@@ -15,10 +15,9 @@ from keylag.breakdown import Run, break_down, named
 from keylag.commands.common import explained, output_option, stack_folder_option
 from keylag.report import render_terminal, write_html
 from keylag.sending import send
-from keylag.stack import Stack
+from keylag.stack_folder import StackFolder
 from keylag.state import CHECKOUT
 from keylag.target import Target
-from keylag.tools import Tools
 
 OURS: Final = (jmeter.JMeterError, jtl.JtlError, plans.PlanError, target.TargetError)
 INTERRUPTED: Final = 130
@@ -99,7 +98,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 def _target(url: str | None, users: Path | None, folder: Path) -> Target:
     if url:
         return target.of_url(url, users)
-    return target.of_stack(Stack(folder, Tools.load()), users)
+    return target.of_stack(StackFolder(folder), users)
 
 
 def properties(settings: tuple[str, ...]) -> dict[str, str]:

@@ -7,8 +7,7 @@ import click
 from keylag.commands.common import explained, stack_folder_option
 from keylag.commands.explain import call_options, show, shown_options
 from keylag.services.redis import KEY_VARIABLE, PLACE_VARIABLE
-from keylag.stack import Stack
-from keylag.tools import Tools
+from keylag.stack_folder import StackFolder
 from keylag.trace import analysis, keystone, sources
 from keylag.trace.calls import CALLS
 from keylag.trace.model import TraceError
@@ -43,7 +42,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       keylag trace password --html out/trace.html
     """  # noqa: D301 - click reads a backspace
     with explained():
-        stack = Stack(folder, Tools.load())
+        stack = StackFolder(folder)
         whom = keystone.found(stack, cloud, url)
         if not (whom.key and whom.place):
             message = f"Set {KEY_VARIABLE} and {PLACE_VARIABLE} to what Keystone has."

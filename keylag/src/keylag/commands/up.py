@@ -50,7 +50,8 @@ def command(
     prints where they are; and Tempo, Jaeger 2 and Grafana where they are on
     the PATH. They run until `keylag down`. If the stack is up
     already, only Keystone is restarted, and only if it is asked to run
-    differently; everything is if it is to have other servers.
+    differently; everything is if it is to have other servers, or one of them
+    does not answer.
 
     \b
     Examples:

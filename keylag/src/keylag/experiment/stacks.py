@@ -83,10 +83,10 @@ class Stacks:
         brought: dict[str, Sent] = {}
         targets: dict[str, Target] = {}
         for arm in block.arms:
-            try:
+            if sick := self._stacks[arm].sick():
+                brought[arm] = Sent([], [str(one) for one in sick])
+            else:
                 targets[arm] = target.of_stack(self._stacks[arm])
-            except target.TargetError as error:
-                brought[arm] = Sent([], [str(error)])
         with ExitStack() as hung:
             for arm in targets:
                 hung.enter_context(self._hung_cache(arm))

@@ -22,7 +22,7 @@ from openstack.config import OpenStackConfig
 from openstack.exceptions import ConfigException
 from osprofiler import profiler
 
-from keylag.stack import Stack
+from keylag.stack_folder import StackFolder
 from keylag.trace.exchange import Exchange, Stopwatch
 from keylag.trace.model import TraceError
 
@@ -45,14 +45,12 @@ class Sent:
     """Empty if it was not signed."""
 
 
-def session_of_stack(stack: Stack) -> Session:
-    """Return a session of a stack's administrator; raises TraceError if it is down."""
-    if not stack.is_up():
-        message = (
-            f"No stack is up in {stack.folder}. Start one with `keylag up`, "
-            "or give --url or --cloud."
-        )
-        raise TraceError(message)
+def session_of_stack(stack: StackFolder) -> Session:
+    """Return a session of a stack's administrator.
+
+    Raises StackDownError if its Keystone does not run.
+    """
+    stack.require_keystone("give --url or --cloud")
     files = [str(stack.folder / "clouds.yaml")]
     return _session(OpenStackConfig(config_files=files, load_envvars=False), "keylag")
 

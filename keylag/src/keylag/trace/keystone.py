@@ -7,11 +7,11 @@ from typing import Final
 
 from keystoneauth1.session import Session
 
-from keylag.record import Record, load_secrets
+from keylag.record import load_secrets
 from keylag.services.base import HOST
 from keylag.services.otel_collector import KEEPERS, traces_file
 from keylag.services.redis import KEY_VARIABLE, PLACE_VARIABLE, traces_url
-from keylag.stack import Stack
+from keylag.stack_folder import StackFolder
 from keylag.trace.calls import Sent, send, session_of_cloud, session_of_stack
 from keylag.trace.model import TraceError
 
@@ -35,7 +35,7 @@ class Keystone:
 
 
 def found(
-    stack: Stack,
+    stack: StackFolder,
     cloud: str | None,
     url: str | None,
     env: Mapping[str, str] | None = None,
@@ -52,7 +52,7 @@ def found(
     return Keystone(session_of_stack(stack), key, traces_url(stack.port("redis")))
 
 
-def places_of(stack: Stack, env: Mapping[str, str] | None = None) -> list[str]:
+def places_of(stack: StackFolder, env: Mapping[str, str] | None = None) -> list[str]:
     """Return where traces may be: what the variable says, then where the stack has any.
 
     Raises TraceError where there is neither.
@@ -69,9 +69,9 @@ def places_of(stack: Stack, env: Mapping[str, str] | None = None) -> list[str]:
     return list(places)
 
 
-def _of_stack(stack: Stack) -> Iterator[str]:
+def _of_stack(stack: StackFolder) -> Iterator[str]:
     """Give where a stack keeps traces: OSProfiler's, then OpenTelemetry's."""
-    ports = Record.load(stack.folder).ports
+    ports = stack.ports
     if "redis" in ports:
         yield traces_url(ports["redis"])
     for name in KEEPERS:

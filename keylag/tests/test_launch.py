@@ -1,5 +1,6 @@
 """A stack of stand-in servers: order, failure, restart and what is kept."""
 
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 from keylag import processes
 from keylag.cloud import users_file
 from keylag.commands import down, status
+from keylag.ports import PortTakenError
 from keylag.prepared import Prepared, Store
 from keylag.record import Record, load_secrets
 from keylag.services.base import Service, Site, StackOptions, nothing, talks
@@ -302,3 +304,20 @@ def test_the_programs_are_needed_to_start_a_stack_alone(
         where = of_stack(known)
 
     assert where.properties["port"] == str(known.port("keystone"))
+
+
+def test_a_taken_port_stops_the_stack(make_stack: MakeStack) -> None:
+    """It stays down until somebody moves it."""
+    with make_stack("s", BASE) as stack:
+        port = stack.port("base")
+
+    with socket.create_server(("127.0.0.1", port)):
+        with pytest.raises(PortTakenError):
+            stack.up()
+        left = processes.find(stack=stack.folder)
+        stack.up(new_ports=True)
+        moved = stack.port("base")
+
+    assert left == []
+    assert moved != port
+    assert make_stack("s", BASE).port("base") == moved

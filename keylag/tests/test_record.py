@@ -1,17 +1,14 @@
 """What a stack folder remembers."""
 
 import json
-import socket
 import stat
 from pathlib import Path
 
 import pytest
 
 from keylag.record import (
-    PORT_RANGE,
     Admin,
     Record,
-    free_ports,
     load_secrets,
     make_secrets,
     write_credentials,
@@ -35,27 +32,6 @@ def test_a_damaged_record_is_an_empty_one(tmp_path: Path, text: str) -> None:
     (tmp_path / "stack.json").write_text(text)
 
     assert Record() == Record.load(tmp_path)
-
-
-def test_ports_stay_what_they_were() -> None:
-    """A stack that starts again has the addresses it had."""
-    first = free_ports(["a", "b"], {})
-
-    assert first == free_ports(["a", "b"], first)
-    assert len(set(first.values())) == 2
-    assert all(port in PORT_RANGE for port in first.values())
-
-
-def test_a_port_in_use_is_not_chosen() -> None:
-    """Another stack's port is passed over, even if it was ours before."""
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        taken = other.getsockname()[1]
-
-        chosen = free_ports(["a"], {"a": taken})
-
-    assert chosen["a"] != taken
 
 
 def test_passwords_differ_and_are_private(tmp_path: Path) -> None:

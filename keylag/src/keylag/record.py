@@ -2,18 +2,14 @@
 
 import json
 import secrets as random_text
-import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from random import SystemRandom
 
-from keylag.services.base import HOST, Secrets, StackOptions
+from keylag.services.base import Secrets, StackOptions
 from keylag.services.keystone import REGION
 from keylag.state import write_private
 
-PORT_RANGE = range(20000, 32000)
-"""Below the ports that Linux gives to outgoing connections, which come and go."""
 PASSWORD_BYTES = 18
 
 
@@ -55,31 +51,6 @@ class Admin:
     user_domain_id: str = "default"
     project_domain_id: str = "default"
     region_name: str = REGION
-
-
-def free_ports(
-    names: Iterable[str], before: Mapping[str, int], choose: SystemRandom | None = None
-) -> dict[str, int]:
-    """Return a free port for each name: the one it had before, if that is free."""
-    choose = choose or SystemRandom()
-    ports: dict[str, int] = {}
-    for name in names:
-        port = before.get(name, choose.choice(PORT_RANGE))
-        while port in ports.values() or not _is_free(port):
-            port = choose.choice(PORT_RANGE)
-        ports[name] = port
-    return ports
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        # A port that a server has just left is free, though TCP remembers it.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-        return True
 
 
 def load_secrets(data: Path) -> Secrets:

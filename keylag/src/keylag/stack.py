@@ -5,7 +5,7 @@ with Stack(folder, Tools.load(), StackOptions(cache="memcache_pool")) as stack:
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +15,11 @@ from typing import Self
 from rich.console import Console
 
 from keylag.launch import Launch, StackError
+from keylag.ports import keep_ports
 from keylag.prepared import BARE, Prepared, Store, digest, holds, mark_whole
 from keylag.record import (
     Admin,
     Record,
-    free_ports,
     load_secrets,
     make_secrets,
     write_credentials,
@@ -82,20 +82,25 @@ class Stack(StackFolder):
         """Return the log of a service."""
         return self._site().log(service)
 
-    def up(self, prepared: Prepared | None = None) -> None:
+    def up(self, prepared: Prepared | None = None, *, new_ports: bool = False) -> None:
         """Start the stack and wait until all of it answers.
 
         The data is what `prepared` says, here or at construction; without it, what
         the folder has.  What is
         up already stays up, but for Keystone if it is to have other options.
+        With `new_ports` all of it starts afresh, on other ports.
+
         Raises StackError if a service does not start; then, as after Ctrl-C, the
-        whole stack is stopped.  Raises ToolError if an extra service has no program.
+        whole stack is stopped.  Raises PortTakenError if another process has a port
+        of the stack, and ToolError if an extra service has no program.
         """
         prepared = prepared or self._prepared
         find_programs(self._options.extras)
         with self._locked():
-            if not (self._is_same() and self.is_up() and self._has_data(prepared)):
-                self._up_afresh(prepared)
+            if new_ports:
+                self._up_afresh(prepared, {})
+            elif not (self._is_same() and self.is_up() and self._has_data(prepared)):
+                self._up_afresh(prepared, self.ports)
             elif self._options != self._record.options:
                 self._restart(("keystone",))
 
@@ -119,11 +124,11 @@ class Stack(StackFolder):
         extras = self._record.options.extras
         return self._options.extras == extras and names in {(), self._record.services}
 
-    def _up_afresh(self, prepared: Prepared | None) -> None:
+    def _up_afresh(self, prepared: Prepared | None, before: Mapping[str, int]) -> None:
         stop_found(self.folder, self._known or SERVICES)
         services = self._known or chosen(self._options.extras)
         names = [name for service in services for name in service.ports]
-        ports = free_ports(names, self._record.ports)
+        ports = keep_ports(names, before)
         started = tuple(service.name for service in services)
         self._remember(Record(ports, self._options, started))
         if not self._has_data(prepared):

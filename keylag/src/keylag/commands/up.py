@@ -39,19 +39,29 @@ NO_EXTRAS = "none"
     "between Keystone and the database; service is a small service that asks Keystone "
     "about tokens.  [default: as last time; at first none]",
 )
+@click.option(
+    "--new-ports",
+    is_flag=True,
+    help="Move the stack to other ports; source its openrc again afterwards.",
+)
 @stack_folder_option
 def command(
-    cache: str | None, processes: int | None, extras: tuple[str, ...], folder: Path
+    cache: str | None,
+    processes: int | None,
+    extras: tuple[str, ...],
+    folder: Path,
+    *,
+    new_ports: bool,
 ) -> None:
     """Start a Keystone of your own, with everything around it.
 
     Starts MariaDB, memcached, Redis, the OpenTelemetry Collector, Prometheus
     and Keystone with a small cloud in it, on free ports of 127.0.0.1, and
-    prints where they are; and Tempo, Jaeger 2 and Grafana where they are on
-    the PATH. They run until `keylag down`. If the stack is up
-    already, only Keystone is restarted, and only if it is asked to run
-    differently; everything is if it is to have other servers, or one of them
-    does not answer.
+    prints where they are; the ports stay the same from then on. Tempo, Jaeger 2 and
+    Grafana are started where they are on the PATH. They run until `keylag down`.
+    If the stack is up already, only Keystone is restarted, and only if it is asked
+    to run differently; everything is if it is to have other servers, or one of
+    them does not answer.
 
     \b
     Examples:
@@ -69,8 +79,8 @@ def command(
     with explained():
         stack = Stack(folder, Tools.load(), options, prepared=CLOUD, console=console)
         if stack.is_up():
-            console.print(_already_up(before, options))
-        stack.up()
+            console.print(_already_up(before, options, new_ports=new_ports))
+        stack.up(new_ports=new_ports)
     for line in addresses(stack):
         console.print(line, highlight=False, soft_wrap=True)
 
@@ -90,7 +100,9 @@ def wanted(
     )
 
 
-def _already_up(before: StackOptions, now: StackOptions) -> str:
+def _already_up(before: StackOptions, now: StackOptions, *, new_ports: bool) -> str:
+    if new_ports:
+        return "The stack is already up; restarting it on other ports."
     if now.extras != before.extras:
         return "The stack is already up; restarting it with other servers."
     return f"The stack is already up{'; restarting Keystone' if now != before else ''}."

@@ -22,6 +22,7 @@ from keylag.experiment.arms import (
 from keylag.experiment.plan import Plan
 from keylag.experiment.run import Sent
 from keylag.experiment.schedule import Block
+from keylag.ports import PortTakenError
 from keylag.stack import Stack, StackError
 from keylag.target import Target
 
@@ -30,8 +31,8 @@ def _up(stack: Stack) -> None:
     """Start a stack; once more if it fails, as on a machine that was asleep."""
     try:
         stack.up()
-    except StackError:
-        stack.up()
+    except (PortTakenError, StackError):
+        stack.up(new_ports=True)
 
 
 class Stacks:
@@ -73,7 +74,8 @@ class Stacks:
             try:
                 stack.restart("keystone", options=options)
             except StackError:
-                stack.up()  # all of it afresh; its data is still there
+                # All of it afresh; its data is still there.
+                stack.up(new_ports=True)
 
         with ThreadPoolExecutor(len(self._stacks)) as pool:
             list(pool.map(one, self._stacks))

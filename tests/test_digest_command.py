@@ -14,7 +14,7 @@ import psutil
 import pytest
 from click.testing import CliRunner, Result
 
-from keylag.commands import digest
+from keylag.cli import main
 from keylag.commands.digest import Moment
 from keylag.digest import PROGRAM
 from keylag.state import CHECKOUT
@@ -31,7 +31,7 @@ reference = pytest.mark.skipif(
 def digested(tmp_path: Path, *words: str) -> tuple[Result, Path]:
     """Return what the command said, and where its report is, or would be."""
     out = tmp_path / "there" / "report"
-    return CliRunner().invoke(digest.command, [*words, f"--out={out}"]), out
+    return CliRunner().invoke(main, ["digest", *words, f"--out={out}"]), out
 
 
 def events(report: Path) -> int:
@@ -154,7 +154,7 @@ def test_ctrl_c_ends_it_and_what_it_started(tmp_path: Path) -> None:
     said, _ = running.communicate(timeout=60)
 
     assert b"Traceback" not in said
-    assert running.returncode == 1
+    assert running.returncode == 130
     assert psutil.wait_procs(started, timeout=30)[1] == []
     assert not out.exists()
 

@@ -1,8 +1,11 @@
-"""The `keylag` command: a list of its sub-commands and nothing else."""
+"""The `keylag` command: a list of its sub-commands, and how each of them ends."""
 
 from importlib import import_module
+from typing import Any
 
 import click
+
+from keylag.door import reported
 
 COMMANDS = (
     *("setup", "up", "status", "load", "trace", "explain", "digest", "experiment"),
@@ -13,6 +16,11 @@ COMMANDS = (
 
 class Commands(click.Group):
     """Imports the one that is asked for: the others' libraries take a second."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the sub-command; see keylag.door for how it ends."""
+        with reported(debug=ctx.params["debug"]):
+            return super().invoke(ctx)
 
     def list_commands(self, _: click.Context) -> list[str]:
         """Return the names, as help lists them."""
@@ -26,8 +34,21 @@ class Commands(click.Group):
         return command
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-def main() -> None:
+@click.command(
+    "keylag",
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C. "
+    "docs/reference/exit-codes.md says what 1 means for each command.",
+)
+@click.option(
+    "--debug",
+    is_flag=True,
+    envvar="KEYLAG_DEBUG",
+    help="Show where an error comes from.  [$KEYLAG_DEBUG]",
+)
+@click.version_option(package_name="keylag")
+def main(*, debug: bool) -> None:
     """Where did the time of this Keystone token call go?
 
     Start with `keylag demo`: it starts a Keystone of its own, sends it real

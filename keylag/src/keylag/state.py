@@ -55,6 +55,17 @@ def moved_in(target: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def write_output(path: Path, text: str) -> None:
+    """Write a file for a reader, and its folder; an OSError names the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        # A full disk is noticed where the name is not known any more.
+        error.filename = error.filename or str(path)
+        raise
+
+
 def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner may read, whole or not at all."""
     scratch = path.with_name(f".{path.name}.new")

@@ -9,9 +9,9 @@ from typing import Final
 import click
 
 from keylag import digest
-from keylag.commands.common import explained, stack_folder_option
+from keylag.commands.common import stack_folder_option
 from keylag.services.mariadb import slow_log
-from keylag.state import CHECKOUT
+from keylag.state import CHECKOUT, write_output
 
 UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Seconds in each unit of a duration."""
@@ -84,11 +84,9 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         message = "--since is not before --until, so nothing is between them."
         raise click.UsageError(message)
     where = out or CHECKOUT / "out" / f"digest.{SUFFIXES[form]}"
-    with explained():
-        text = digest.report(log or _of_stack(folder), since, until, form)
-    where.parent.mkdir(parents=True, exist_ok=True)
-    where.write_text(text, encoding="utf-8")
+    text = digest.report(log or _of_stack(folder), since, until, form)
     click.echo(text)
+    write_output(where, text)
     click.echo(f"Report: {where}", err=True)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
-from keylag.commands.common import explained, output_option, stack_folder_option
+from keylag.commands.common import output_option, stack_folder_option
 from keylag.server_timing import BadServerTimingError, parse
 from keylag.services.redis import KEY_VARIABLE
 from keylag.stack_folder import StackFolder
@@ -89,15 +89,14 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       keylag explain trace.json --html out/explain.html
       keylag explain --cloud production --call password
     """  # noqa: D301 - click reads a backspace
-    with explained():
-        stack = StackFolder(folder)
-        if trace is None:
-            _live(keystone.found(stack, cloud, url), kind, form, page)
-            return
-        if Path(trace).is_file():
-            place, trace = trace, ""
-        places = [place] if place else keystone.places_of(stack)
-        show(analysis.of_trace(sources.read_first(places, trace)), form, page)
+    stack = StackFolder(folder)
+    if trace is None:
+        _live(keystone.found(stack, cloud, url), kind, form, page)
+        return
+    if Path(trace).is_file():
+        place, trace = trace, ""
+    places = [place] if place else keystone.places_of(stack)
+    show(analysis.of_trace(sources.read_first(places, trace)), form, page)
 
 
 def show(found: Explanation, form: str, page: Path | None) -> None:

@@ -13,7 +13,6 @@ from keylag.tools import (
     SYSTEM_PROGRAMS,
     TOOLS,
     Tool,
-    ToolError,
     find_program,
 )
 from keylag.tools.install import Installer, Report
@@ -41,12 +40,9 @@ def command(extras: tuple[str, ...]) -> None:
     tools = [*TOOLS, *(tool for name in extras for tool in EXTRA_TOOLS[name])]
     console = Console()
     started = time.monotonic()
-    try:
-        for program in SYSTEM_PROGRAMS:
-            find_program(program)
-        install(tools, console)
-    except ToolError as error:
-        raise click.ClickException(str(error)) from error
+    for program in SYSTEM_PROGRAMS:
+        find_program(program)
+    install(tools, console)
     seconds = time.monotonic() - started
     console.print(f"Set up in {state_folder()} ({seconds:.1f} s).", soft_wrap=True)
 

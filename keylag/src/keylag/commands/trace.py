@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from keylag.commands.common import explained, stack_folder_option
+from keylag.commands.common import stack_folder_option
 from keylag.commands.explain import call_options, show, shown_options
 from keylag.services.redis import KEY_VARIABLE, PLACE_VARIABLE
 from keylag.stack_folder import StackFolder
@@ -41,13 +41,11 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       keylag trace validate
       keylag trace password --html out/trace.html
     """  # noqa: D301 - click reads a backspace
-    with explained():
-        stack = StackFolder(folder)
-        whom = keystone.found(stack, cloud, url)
-        if not (whom.key and whom.place):
-            message = f"Set {KEY_VARIABLE} and {PLACE_VARIABLE} to what Keystone has."
-            raise TraceError(message)
-        sent = whom.send(kind)
-        traced = analysis.of_trace(sources.read_whole(whom.place, sent.trace_id))
-    show(analysis.joined(traced, sent.exchange), form, page)
+    whom = keystone.found(StackFolder(folder), cloud, url)
+    if not (whom.key and whom.place):
+        message = f"Set {KEY_VARIABLE} and {PLACE_VARIABLE} to what Keystone has."
+        raise TraceError(message)
+    sent = whom.send(kind)
+    traced = analysis.of_trace(sources.read_whole(whom.place, sent.trace_id))
     click.echo(f"Again: keylag explain {sent.trace_id}", err=True)
+    show(analysis.joined(traced, sent.exchange), form, page)

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from keylag.commands.common import addresses, explained, stack_folder_option
+from keylag.commands.common import addresses, stack_folder_option
 from keylag.demo import CLOUD
 from keylag.record import Record
 from keylag.services import EXTRAS
@@ -76,11 +76,10 @@ def command(
     console = Console()
     before = Record.load(folder).options
     options = wanted(before, cache, processes, extras)
-    with explained():
-        stack = Stack(folder, Tools.load(), options, prepared=CLOUD, console=console)
-        if stack.is_up():
-            console.print(_already_up(before, options, new_ports=new_ports))
-        stack.up(new_ports=new_ports)
+    stack = Stack(folder, Tools.load(), options, prepared=CLOUD, console=console)
+    if stack.is_up():
+        console.print(_already_up(before, options, new_ports=new_ports))
+    stack.up(new_ports=new_ports)
     for line in addresses(stack):
         console.print(line, highlight=False, soft_wrap=True)
 

@@ -20,6 +20,7 @@ from keylag.report.rows import (
     total,
     value,
 )
+from keylag.state import write_output
 
 LETTERS: Final[Mapping[str, str]] = dict(zip(BLOCK_NAMES, "SCRHTMO", strict=True))
 """A letter for each block, so that a bar can be read without its colours."""
@@ -52,8 +53,7 @@ class Bar:
 
 def write_html(runs: Sequence[Run], path: Path) -> None:
     """Write the page of one or more runs; the folder is made if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render(runs), encoding="utf-8")
+    write_output(path, render(runs))
 
 
 def render(runs: Sequence[Run]) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 from keylag.phases import BLOCK_NAMES, OPERATIONS, PHASES, block_of, in_order
 from keylag.report.pages import templates
 from keylag.report.rows import ms, per_cent
+from keylag.state import write_output
 from keylag.trace.explanation import Explanation
 from keylag.trace.model import Span
 from keylag.trace.rows import label
@@ -32,8 +33,7 @@ class Flame:
 
 def write(found: Explanation, path: Path) -> None:
     """Write the page; its folder is made if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render(found), encoding="utf-8")
+    write_output(path, render(found))
 
 
 def render(found: Explanation) -> str:

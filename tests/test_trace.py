@@ -11,9 +11,10 @@ import pytest
 from click.testing import CliRunner
 from redis import Redis
 
+from keylag.cli import main
 from keylag.commands import explain, trace
 from keylag.record import load_secrets
-from keylag.services.redis import traces_url
+from keylag.services.redis import KEY_VARIABLE, traces_url
 from keylag.stack import Stack
 from keylag.trace.calls import send, session_of_stack
 
@@ -125,19 +126,47 @@ def test_a_request_that_is_not_signed_leaves_no_trace(stack: Stack) -> None:
         assert redis.dbsize() == before
 
 
+def read_openrc(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the variables of the openrc file, as any client has them."""
+    for line in (stack.folder / "openrc").read_text().splitlines():
+        name, _, value = line.removeprefix("export ").partition("=")
+        monkeypatch.setenv(name, value.strip("'"))
+
+
 def test_a_live_call_is_explained(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the variables of the openrc file, as any client has them."""
-    lines = (stack.folder / "openrc").read_text().splitlines()
-    for line in lines:
-        name, _, value = line.removeprefix("export ").partition("=")
-        monkeypatch.setenv(name, value.strip("'"))
+    read_openrc(stack, monkeypatch)
     live = ran(explain.command, "--call=password")
 
     assert live["source"] == "Server-Timing"
     assert live["call"] == "POST /v3/auth/tokens"
     assert live["blocks"]["password_hash"] > 0
+
+
+def test_a_wrong_key_is_named(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keystone answers a call with a wrong signature, and does not trace it."""
+    read_openrc(stack, monkeypatch)
+    monkeypatch.setenv(KEY_VARIABLE, "wrong")
+    monkeypatch.setattr(trace, "PATIENCE_SECONDS", 1)
+    result = CliRunner().invoke(main, ["trace", "validate"])
+
+    assert result.exit_code == 1
+    assert f"whether {KEY_VARIABLE} is one of its [profiler] hmac_keys" in result.stderr
+
+
+def test_a_wrong_password_is_named(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what to look at."""
+    read_openrc(stack, monkeypatch)
+    monkeypatch.setenv("OS_PASSWORD", "wrong")
+    result = CliRunner().invoke(main, ["explain"])
+
+    assert result.exit_code == 1
+    assert "knows no such user with this password" in result.stderr
+    assert "source openrc again" in result.stderr
 
 
 def test_sqlalchemys_driver_is_read(stack: Stack) -> None:
@@ -157,7 +186,7 @@ def test_sqlalchemys_driver_is_read(stack: Stack) -> None:
 
 def test_nobody_is_asked_for_a_password(tmp_path: Path) -> None:
     """Without a stack or credentials the message says what to give."""
-    result = CliRunner().invoke(trace.command, ["validate", f"--state={tmp_path}"])
+    result = CliRunner().invoke(main, ["trace", "validate", f"--state={tmp_path}"])
 
     assert result.exit_code == 1
     assert "Start one with `keylag up`, or give --url" in result.output

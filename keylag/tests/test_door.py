@@ -39,6 +39,10 @@ CODES = CHECKOUT / "docs" / "reference" / "exit-codes.md"
         (["explain", "x", "--from=redis://127.0.0.1:1"], "127.0.0.1:1"),
         (["explain", "x", "--from=tempo+http://127.0.0.1:70000"], "70000"),
         (["explain", "x", "--from=jaeger+http://127.0.0.1:1"], "127.0.0.1:1"),
+        (["explain", "x", "--from=mysql+pymysql://k@127.0.0.1:70000/k"], "Port out of"),
+        (["explain", "x", "--from=mysql+pymysql://k@127.0.0.1:1/k"], "127.0.0.1:1"),
+        (["explain", "--url=http://127.0.0.1:1/v3"], "call: Connection refused. Look"),
+        (["explain", "--url=http://127.0.0.1:70000/v3"], "70000"),
         (["load", "token-issue", "--url=http://127.0.0.1:70000/v3"], "70000"),
     ],
 )

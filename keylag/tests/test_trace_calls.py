@@ -14,7 +14,7 @@ import requests
 from click.testing import CliRunner, Result
 from fake_keystone import TIMING, FakeKeystone, password_of, running
 
-from keylag.commands import explain, trace
+from keylag.cli import main
 from keylag.services.redis import KEY_VARIABLE, PLACE_VARIABLE
 from keylag.trace.exchange import Stopwatch
 
@@ -44,7 +44,7 @@ def keystone(
 
 def ran(*words: str) -> Result:
     """Run `keylag explain`."""
-    return CliRunner().invoke(explain.command, words)
+    return CliRunner().invoke(main, ["explain", *words])
 
 
 @pytest.mark.parametrize("kind", ["password", "validate"])
@@ -69,7 +69,7 @@ def test_a_live_call(keystone: FakeKeystone, kind: str) -> None:
 @pytest.mark.usefixtures("keystone")
 def test_what_cannot_be_sent_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that is not traced for want of a key, and one that is refused."""
-    unsigned = CliRunner().invoke(trace.command, ["validate"])
+    unsigned = CliRunner().invoke(main, ["trace", "validate"])
     monkeypatch.setenv("OS_PASSWORD", "wrong")
     refused = ran()
     monkeypatch.setenv("OS_AUTH_URL", "http://127.0.0.1:9/v3")
@@ -77,8 +77,14 @@ def test_what_cannot_be_sent_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert f"Set {KEY_VARIABLE} and {PLACE_VARIABLE}" in unsigned.output
     for answer, advice in ((refused, "the password"), (nobody, "the address")):
-        assert "Keystone did not answer the call" in answer.output
+        assert "did not answer the call: " in answer.output
         assert advice in answer.output
+    assert "it knows no such user with this password" in refused.output
+    assert "http://127.0.0.1:9/v3 did not answer the call: Connection refused. " in (
+        nobody.output
+    )
+    assert "urllib3" not in nobody.output
+    assert "Max retries" not in nobody.output
     assert (unsigned.exit_code, refused.exit_code, nobody.exit_code) == (1, 1, 1)
 
 

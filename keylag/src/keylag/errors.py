@@ -3,3 +3,10 @@
 
 class KeylagError(Exception):
     """Something failed; the text says what, to what, and what to do next."""
+
+
+def root_cause(error: BaseException) -> str:
+    """Return what a chain of errors began with, such as "Connection refused"."""
+    while deeper := error.__cause__ or error.__context__:
+        error = deeper
+    return getattr(error, "strerror", None) or str(error)

@@ -10,7 +10,10 @@ from keylag.services.redis import KEY_VARIABLE, PLACE_VARIABLE
 from keylag.stack_folder import StackFolder
 from keylag.trace import analysis, keystone, sources
 from keylag.trace.calls import CALLS
-from keylag.trace.model import TraceError
+from keylag.trace.model import NoTraceError, Trace, TraceError
+from keylag.trace.sources.place import in_words
+
+PATIENCE_SECONDS = sources.PATIENCE_SECONDS
 
 
 @click.command("trace")
@@ -46,6 +49,18 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         message = f"Set {KEY_VARIABLE} and {PLACE_VARIABLE} to what Keystone has."
         raise TraceError(message)
     sent = whom.send(kind)
-    traced = analysis.of_trace(sources.read_whole(whom.place, sent.trace_id))
+    traced = analysis.of_trace(_read(whom.place, sent.trace_id))
     click.echo(f"Again: keylag explain {sent.trace_id}", err=True)
     show(analysis.joined(traced, sent.exchange), form, page)
+
+
+def _read(place: str, trace_id: str) -> Trace:
+    try:
+        return sources.read_whole(place, trace_id, PATIENCE_SECONDS)
+    except NoTraceError as error:
+        message = (
+            f"Keystone answered, and left no trace of the call in {in_words(place)}. "
+            f"Look whether {KEY_VARIABLE} is one of its [profiler] hmac_keys, "
+            f"{PLACE_VARIABLE} its connection_string, and enabled is true there."
+        )
+        raise TraceError(message) from error

@@ -4,6 +4,7 @@ Credentials come from openstacksdk's own loader; keystoneauth sends the requests
 and signs those that OSProfiler is to trace.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,18 +23,30 @@ from openstack.config import OpenStackConfig
 from openstack.exceptions import ConfigException
 from osprofiler import profiler
 
+from keylag.errors import root_cause
 from keylag.stack_folder import StackFolder
 from keylag.trace.exchange import Exchange, Stopwatch
 from keylag.trace.model import TraceError
 
-_ADVICE: Final[Mapping[type[ClientException], str]] = {
+_REFUSED: Final[Mapping[type[ClientException], str]] = {
     SSLError: (
-        " If the certificate is from an authority of your own, name its file in "
-        "OS_CACERT, or as cacert in clouds.yaml."
+        "{reason}. If the certificate is from an authority of your own, name its file "
+        "in OS_CACERT, or as cacert in clouds.yaml."
     ),
-    ConnectFailure: " Look whether the address is right and Keystone runs there.",
-    Unauthorized: " Look at the user, the password, the project and their domains.",
+    ConnectFailure: (
+        "{reason}. Look whether the address is right and Keystone runs there."
+    ),
+    Unauthorized: (
+        "it knows no such user with this password, or not in this project (HTTP 401). "
+        "Look at the user, the password, the project and their domains, in clouds.yaml "
+        "or the OS_* variables; after a change of either, source openrc again."
+    ),
+    ClientException: "{error}",
 }
+"""Why a call failed and what to do, the first kind that fits."""
+
+# Its warnings say what the error says afterwards.
+logging.getLogger("keystoneauth").setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True)
@@ -76,7 +89,7 @@ def _session(config: OpenStackConfig, cloud: str | None, **more: Any) -> Session
     return session
 
 
-def send(session: Session, kind: str, key: str = "") -> Sent:
+def send(session: Any, kind: str, key: str = "") -> Sent:
     """Send a call of a kind of CALLS; with a key it is signed, to be traced.
 
     The user gets a token first, unsigned, so that the call itself is just that.
@@ -93,14 +106,10 @@ def send(session: Session, kind: str, key: str = "") -> Sent:
                 call(user)
                 return Sent(stopwatch.exchanges[-1], trace_id)
     except ClientException as error:
-        message = f"Keystone did not answer the call: {error}{_advice(error)}"
+        said = next(text for kind, text in _REFUSED.items() if isinstance(error, kind))
+        why = said.format(error=error, reason=root_cause(error))
+        message = f"Keystone at {session.auth.auth_url} did not answer the call: {why}"
         raise TraceError(message) from error
-
-
-def _advice(error: ClientException) -> str:
-    """Return what to do about it, if that is known."""
-    found = (advice for kind, advice in _ADVICE.items() if isinstance(error, kind))
-    return next(found, "")
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from keylag.services.base import HOST
 from keylag.services.otel_collector import KEEPERS, traces_file
 from keylag.services.redis import KEY_VARIABLE, PLACE_VARIABLE, traces_url
 from keylag.stack_folder import StackFolder
+from keylag.target import address
 from keylag.trace.calls import Sent, send, session_of_cloud, session_of_stack
 from keylag.trace.model import TraceError
 
@@ -42,10 +43,13 @@ def found(
 ) -> Keystone:
     """Return the Keystone that the options and the variables tell, or the stack's.
 
-    Raises TraceError where that is not up, or the credentials are not enough.
+    Raises StackDownError where that is not up, TraceError where the credentials are
+    not enough, and TargetError where the URL is none.
     """
     env = os.environ if env is None else env
     if cloud or url or any(env.get(name) for name in _CLIENTS_OWN):
+        if url:
+            address(url)
         session = session_of_cloud(cloud, url)
         return Keystone(session, env.get(KEY_VARIABLE, ""), env.get(PLACE_VARIABLE, ""))
     key = load_secrets(stack.data).profiler

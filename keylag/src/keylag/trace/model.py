@@ -53,6 +53,10 @@ class TraceError(KeylagError):
     """There is no trace to show; the text says why and what to do."""
 
 
+class NoTraceError(TraceError):
+    """The place can be read, and the trace is not there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A span as a source has it, times in nanoseconds since any moment."""
@@ -106,12 +110,12 @@ class Trace:
 def grown(nodes: Iterable[Node], trace_id: str, source: str) -> Trace:
     """Make the tree; a node whose parent is not there is a root.
 
-    Raises TraceError without any node.
+    Raises NoTraceError without any node.
     """
     by_id = {node.id: node for node in nodes}
     if not by_id:
         message = f"There is no trace {trace_id} in {source}."
-        raise TraceError(message)
+        raise NoTraceError(message)
     zero = min(node.start for node in by_id.values())
     children: dict[str, list[Node]] = defaultdict(list)
     for node in sorted(by_id.values(), key=attrgetter("start")):

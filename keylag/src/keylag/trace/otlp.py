@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import requests
 
+from keylag.errors import root_cause
 from keylag.trace.model import Node, Trace, TraceError, grown
 
 ANSWER_SECONDS: Final = 30
@@ -31,7 +32,7 @@ def ask(url: str, path: str) -> Any:
         answer.raise_for_status()
         return answer.json()
     except (requests.RequestException, ValueError) as error:
-        message = f"{url} does not give its traces: {error}"
+        message = f"{url} does not give its traces: {root_cause(error)}."
         raise TraceError(message) from error
 
 

@@ -22,8 +22,8 @@ _QUERY: Final = f"SELECT {_COLUMNS} FROM data WHERE base_id = %s"  # noqa: S608 
 
 def read(place: str, trace_id: str) -> Trace:
     """Read a trace from the database of a SQLAlchemy URL."""
-    where = urlsplit(place)
     try:
+        where = urlsplit(place)
         with pymysql.connect(
             host=where.hostname,
             port=where.port or MYSQL_PORT,
@@ -35,8 +35,8 @@ def read(place: str, trace_id: str) -> Trace:
             cursor = connection.cursor()
             cursor.execute(_QUERY, (trace_id,))
             rows = list(cursor.fetchall())
-    except pymysql.Error as error:
-        message = f"{in_words(place)} cannot be read: {error}"
+    except (pymysql.Error, ValueError) as error:
+        message = f"{in_words(place)} cannot be read: {error.args[-1]}."
         raise TraceError(message) from error
     return of_notifications(_notifications(rows), trace_id, in_words(place))
 

@@ -53,6 +53,25 @@ def test_a_signal_ends_it_within_a_second(run, log, number):
 
 
 @pytest.mark.stack
+@pytest.mark.parametrize("lost", [False, True], ids=["saved", "lost"])
+def test_the_exit_code_says_whether_the_position_was_saved(run, log, tmp_path, lost):
+    state = tmp_path / "missing" / "state.json"
+    exporter = run("slow-log", f"--file={log}", f"--state={state}", "--from-start")
+    exporter.read()
+    if lost:
+        state.unlink()
+        state.parent.rmdir()
+        state.parent.touch()
+    exporter.stop()
+    said = exporter.process.stderr.read().decode()
+
+    assert exporter.process.returncode == lost
+    assert state.exists() != lost
+    assert ("Error: the state was not saved" in said) == lost
+    assert "Traceback" not in said
+
+
+@pytest.mark.stack
 def test_prometheus_gets_text_compressed(run, log):
     exporter = run("slow-log", f"--file={log}", "--from-start")
     exporter.read()
@@ -127,6 +146,7 @@ def test_a_web_config_that_cannot_be_honoured_is_refused(tmp_path, text, message
     [
         (["slow-log"], "file is needed"),
         (["slow-log", "--file=x", "--listen=127.0.0.1:x"], "cannot listen"),
+        (["slow-log", "--file=x", "--state=/dev/null/x"], "cannot be kept in"),
         (["all"], "nothing to run"),
         (["slow-log", "--once=/nonexistent"], "No such file"),
         (["proxysql", "--password-file=/nonexistent"], "No such file"),

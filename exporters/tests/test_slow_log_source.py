@@ -9,6 +9,7 @@ from exporter_helpers import EVENT
 from followed_log import Writer
 
 from keylag_exporters.model import UnreachableError
+from keylag_exporters.settings import SettingsError
 from keylag_exporters.slow_log import source
 from keylag_exporters.slow_log.source import CHUNK_BYTES, POLL_SECONDS, SlowLog
 
@@ -271,17 +272,58 @@ def test_an_error_in_our_own_code_does_not_end_the_reading(
     made.close()
 
 
-def test_a_state_that_cannot_be_saved_is_tried_again(
-    writer, settings, tmp_path, caplog
+@pytest.fixture
+def in_a_folder(settings, tmp_path):
+    """Settings whose state is in a folder of its own."""
+    return {**settings, "state": tmp_path / "a" / "folder" / "state"}
+
+
+def put_in_the_way(folder):
+    """Put a file where a folder was: root may write everywhere else."""
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
+    folder.touch()
+
+
+def test_a_state_that_cannot_be_saved_is_told_once_and_tried_again(
+    writer, in_a_folder, caplog
 ):
-    folder = tmp_path / "gone"
-    made = Idle({**settings, "state": folder / "state"})
+    caplog.set_level(logging.INFO)
+    made = Idle(in_a_folder)
+    folder = in_a_folder["state"].parent
+    put_in_the_way(folder)
     writer.write(1)
     made.collect()
-    made._save()
-    assert "cannot save the position" in caplog.text
-    folder.mkdir()
-    made._save()
+    for _ in range(3):
+        made._try_to_save()
+    folder.unlink()
+    made._try_to_save()
 
-    assert json.loads((folder / "state").read_text())["positions"]
+    told, over = caplog.messages
+    assert told.startswith("cannot save the position: ")
+    assert over == "the position can be saved again"
+    assert json.loads(in_a_folder["state"].read_text())["positions"]
     made.close()
+
+
+def test_a_missing_folder_of_the_state_is_made_at_the_start(writer, in_a_folder):
+    made = Idle(in_a_folder)
+
+    assert json.loads(in_a_folder["state"].read_text())["positions"]
+    made.close()
+
+
+@pytest.mark.parametrize("where", ["in a file", "in a folder's place"])
+def test_where_no_state_can_be_kept_it_refuses_to_start(
+    where, writer, settings, tmp_path
+):
+    obstacle = tmp_path / "obstacle"
+    obstacle.touch() if where == "in a file" else obstacle.mkdir()
+    state = obstacle / "state" if where == "in a file" else obstacle
+    before = sorted(tmp_path.iterdir())
+
+    with pytest.raises(SettingsError, match=f"cannot be kept in {state}: .*--state"):
+        Idle({**settings, "state": state})
+
+    assert sorted(tmp_path.iterdir()) == before

@@ -35,13 +35,15 @@ def run(
             name: complete(kinds[name], given) for name, given in wanted.items()
         }
         config = web_config.load(file)
+        server = _bind(listen, config)
+        running = [
+            Running(
+                name, kinds[name].open(values), values["timeout"], values["interval"]
+            )
+            for name, values in settings.items()
+        ]
     except (SettingsError, web_config.WebConfigError) as error:
         raise click.ClickException(str(error)) from error
-    server = _bind(listen, config)
-    running = [
-        Running(name, kinds[name].open(values), values["timeout"], values["interval"])
-        for name, values in settings.items()
-    ]
     collector = SourceCollector(running)
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
@@ -52,7 +54,11 @@ def run(
     def metrics(timeout: float) -> bytes:
         return collector.expose(timeout) + generate_latest(registry)
 
-    serve.serve(server, metrics, [one.source.close for one in running])
+    try:
+        serve.serve(server, metrics, [one.source.close for one in running])
+    except OSError as error:
+        message = f"the state was not saved: {error}"
+        raise click.ClickException(message) from error
 
 
 def _bind(listen: str, config: web_config.WebConfig) -> serve.Server:

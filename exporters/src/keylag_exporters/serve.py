@@ -8,6 +8,7 @@ import math
 import signal
 import socket
 import threading
+from contextlib import ExitStack
 from socketserver import TCPServer, ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -88,6 +89,7 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; then close the sources, within a second.
 
+    All are closed; what one of them raises comes after that.
     `metrics` returns the exposition, within so many seconds. The server's thread never
     wakes up without a request; it ends with the process.
     """
@@ -99,9 +101,10 @@ def serve(
         target=server.serve_forever, kwargs={"poll_interval": None}, daemon=True
     )
     thread.start()
-    stop.wait()
-    for close in closing:
-        close()
+    with ExitStack() as closers:
+        for close in closing:
+            closers.callback(close)
+        stop.wait()
 
 
 def _guard(

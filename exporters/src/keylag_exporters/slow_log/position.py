@@ -103,7 +103,8 @@ def find(position: Position, files: list[Path]) -> Path | None:
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
-    """Write a state file whole or not at all."""
+    """Write a state file whole or not at all; make its folder if it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".new")
     with open(temporary, "w", opener=_private) as file:
         json.dump({"format": FORMAT, **state}, file)
@@ -115,7 +116,7 @@ def save(path: Path, state: dict[str, Any]) -> None:
 def load(path: Path) -> dict[str, Any] | None:
     """Return the saved state, or None when there is none.
 
-    Raises OSError or ValueError when there is one that cannot be used.
+    Raises OSError when it cannot be read, ValueError when it makes no sense.
     """
     try:
         state = json.loads(path.read_text())

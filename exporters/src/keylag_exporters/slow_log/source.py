@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from keylag_exporters.families import Families
 from keylag_exporters.model import UnreachableError
+from keylag_exporters.settings import SettingsError
 from keylag_exporters.slow_log import position
 from keylag_exporters.slow_log.classes import BUCKETS
 from keylag_exporters.slow_log.digest import Digest
 from keylag_exporters.slow_log.follow import Follower
 from keylag_exporters.slow_log.kind import COUNTERS, METRICS
+from keylag_exporters.slow_log.problem import Problem
 from keylag_exporters.slow_log.selection import Selection
 
 if TYPE_CHECKING:
@@ -35,7 +37,10 @@ MAX_FINGERPRINT_LABEL = 500
 
 
 class SlowLog:
-    """Follows one log. A thread reads, `collect` reads one chunk more and reports."""
+    """Follows one log. A thread reads, `collect` reads one chunk more and reports.
+
+    Raises SettingsError if the state cannot be kept where the settings say.
+    """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._digest = Digest()
@@ -44,15 +49,19 @@ class SlowLog:
         self._queue = threading.Lock()
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._problem = ""
+        self._reading = Problem("the log can be read again")
+        self._saving = Problem("the position can be saved again")
         self._saved_bytes = -1
-        positions = self._restore()
+        with self._needs_state():
+            positions = self._restore()
         self._follower = Follower(Path(settings["file"]), self._digest)
         if positions:
             self._follower.resume(positions)
         else:  # without a log at the last run, all of it is new
             at_end = positions is None and not settings["from_start"]
             self._follower.open(at_end=at_end)
+        with self._needs_state():
+            self._save()
         self._thread = threading.Thread(target=self._run, name="slow-log", daemon=True)
         self._thread.start()
 
@@ -62,18 +71,20 @@ class SlowLog:
             self._poll()
             self._digest.flush()
             families = self._families()
-            if self._problem:
-                raise UnreachableError(self._problem, families)
+            if self._reading.text:
+                raise UnreachableError(self._reading.text, families)
             return families
 
     def close(self) -> None:
-        """Stop reading and save the position."""
+        """Stop reading and save the position; raises OSError if it is lost."""
         self._stop.set()
         self._thread.join(timeout=0.5)
         if not self._thread.is_alive():  # else it is saving, on a slow disk
-            self._save()
-            with self._turn():
-                self._follower.close()
+            try:
+                self._save()
+            finally:
+                with self._turn():
+                    self._follower.close()
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -85,10 +96,23 @@ class SlowLog:
         finally:
             self._lock.release()
 
+    @contextmanager
+    def _needs_state(self) -> Iterator[None]:
+        """Refuse to start without the state: position and counts would be lost."""
+        try:
+            yield
+        except OSError as error:
+            message = (
+                f"slow-log: the state cannot be kept in {self._state}: "
+                f"{error.strerror}. Let this user read and write that file and its "
+                "folder, or name another one with --state."
+            )
+            raise SettingsError(message) from error
+
     def _restore(self) -> list[position.Position] | None:
         """Go on with the counts of the last run; return its positions, if it has any.
 
-        A state that cannot be used is set aside, and the start is as without one.
+        A state that makes no sense is set aside, and the start is as without one.
         """
         selection = Selection(self._selection.most)
         digest = Digest()
@@ -99,7 +123,7 @@ class SlowLog:
             digest.restore(state["digest"])
             selection.restore(state["selection"], digest.classes)
             positions = [position.Position(*one) for one in state["positions"]]
-        except (KeyError, OSError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             aside = position.set_aside(self._state)  # type: ignore[arg-type]
             LOG.warning(
                 "the saved state cannot be used and is now %s; reading begins as "
@@ -118,7 +142,7 @@ class SlowLog:
             with self._turn():
                 taken = self._poll()
             if time.monotonic() - saved >= SAVE_SECONDS:
-                self._save()
+                self._try_to_save()
                 saved = time.monotonic()
 
     def _poll(self) -> int:
@@ -126,37 +150,35 @@ class SlowLog:
         try:
             taken = self._follower.poll(CHUNK_BYTES)
         except UnreachableError as error:
-            self._note(str(error))
+            self._reading.note(str(error))
         except Exception as error:  # noqa: BLE001 -- reading must go on behind it
             self._follower.errors += 1
-            self._note(f"cannot count what was read: {error!r}", exc_info=error)
+            self._reading.note(f"cannot count what was read: {error!r}", exc_info=error)
         else:
-            self._note("")
+            self._reading.note("")
             return taken
         return 0
 
-    def _note(self, problem: str, exc_info: BaseException | None = None) -> None:
-        """Remember a problem; log it once, and its end."""
-        if problem and problem != self._problem:
-            LOG.warning("%s; trying again", problem, exc_info=exc_info)
-        elif self._problem and not problem:
-            LOG.info("the log can be read again")
-        self._problem = problem
+    def _try_to_save(self) -> None:
+        """Save; a disk that is full now may have room for the next time."""
+        try:
+            self._save()
+        except OSError as error:
+            self._saving.note(f"cannot save the position: {error}")
+        else:
+            self._saving.note("")
 
     def _save(self) -> None:
         """Write position and counts, together: neither is right without the other."""
         if self._state is None:
             return
-        try:
-            with self._turn():
-                read_bytes = self._follower.read_bytes
-                if read_bytes == self._saved_bytes:
-                    return
-                state = self._to_save()
-            position.save(self._state, state)
-            self._saved_bytes = read_bytes
-        except OSError as error:
-            LOG.warning("cannot save the position: %s", error)
+        with self._turn():
+            read_bytes = self._follower.read_bytes
+            if read_bytes == self._saved_bytes:
+                return
+            state = self._to_save()
+        position.save(self._state, state)
+        self._saved_bytes = read_bytes
 
     def _to_save(self) -> dict[str, Any]:
         """Return what the next start needs to go on."""

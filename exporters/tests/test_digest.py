@@ -9,6 +9,7 @@ import tracemalloc
 
 import pymysql
 import pytest
+from click.testing import CliRunner
 from exporter_helpers import (
     EVENT,
     HEAD,
@@ -23,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_fingerprint import log_of, oracle, statements
 
+from keylag_exporters.cli import main
 from keylag_exporters.slow_log import once
 from keylag_exporters.slow_log.comment import Tag
 from keylag_exporters.slow_log.digest import Digest
@@ -219,6 +221,50 @@ def test_once_reads_files_gzip_and_standard_input(tmp_path):
     assert {"id", "fingerprint", "count", "query_time_seconds_sum"} <= set(
         content["classes"][0]
     )
+
+
+NO_LOG = {
+    "text": b"# A heading\n\nSome words; and more.\n",
+    "binary": bytes(range(256)) * 100,
+    "SQL": b"SELECT 1;\n" * 1000,
+}
+
+
+@pytest.mark.parametrize("output", ["table", "json", "log"])
+@pytest.mark.parametrize("more", [[], ["--since=0"]], ids=["whole", "window"])
+@pytest.mark.parametrize("kind", NO_LOG)
+def test_what_is_no_slow_log_is_refused(tmp_path, kind, more, output):
+    path = tmp_path / "other"
+    path.write_bytes(NO_LOG[kind])
+    words = [f"--once={path}", f"--output={output}", *more]
+
+    done = CliRunner().invoke(main, ["slow-log", *words])
+
+    assert done.exit_code == 1
+    assert done.output.startswith(f"Error: {path} is no slow log: ")
+
+
+@pytest.mark.parametrize("content", [b"", MARIADB_START, MYSQL_START])
+def test_a_log_without_an_event_is_a_slow_log(tmp_path, content):
+    path = tmp_path / "slow.log"
+    path.write_bytes(content)
+
+    done = CliRunner().invoke(main, ["slow-log", f"--once={path}"])
+
+    assert (done.exit_code, done.output.splitlines()[1:]) == (
+        0,
+        ["0 events, 0 skipped"],
+    )
+
+
+@pytest.mark.parametrize("before", [b"", b"-- ", b"-" * (64 << 10)])
+def test_a_log_may_begin_within_an_event(tmp_path, before):
+    path = tmp_path / "slow.log"
+    path.write_bytes(before + b"half a statement;\n" + EVENT * 2)
+
+    done = CliRunner().invoke(main, ["slow-log", f"--once={path}"])
+
+    assert done.output.splitlines()[-1] == "2 events, 1 skipped"
 
 
 def test_a_window_cuts_events_out_by_their_time(tmp_path):

@@ -13,13 +13,16 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 from keylag_exporters.slow_log.classes import StatementClass, Totals
 from keylag_exporters.slow_log.digest import Digest
 from keylag_exporters.slow_log.events import SEPARATOR
-from keylag_exporters.slow_log.stream import BLOCK_BYTES, Stream
+from keylag_exporters.slow_log.server_start import without_server_start
+from keylag_exporters.slow_log.stream import BLOCK_BYTES, MAX_EVENT_BYTES, Stream
 
 if TYPE_CHECKING:
     import io
     from collections.abc import Iterator
 
 ONCE_CLASSES = 200_000
+_SIGN = b"Query_time: "
+"""What each event has, and hardly anything else."""
 _GZIP = b"\x1f\x8b"
 _TIMESTAMP = re.compile(rb"^SET [^;\n]*timestamp=(\d+)", re.MULTILINE)
 
@@ -59,9 +62,10 @@ def _moment(text: str | None, default: float) -> float:
 def report(file: str, output: str, window: Window, out: TextIO) -> None:
     """Read `-` or a file and print it as json, as a table, or as a log again.
 
-    Raises OSError where the file cannot be read.
+    Raises OSError where the file cannot be read, ValueError if it is no slow log.
     """
-    pieces = _blocks(file) if window.is_everything else _events(file, window)
+    blocks = _of_slow_log(_blocks(file), file)
+    pieces = blocks if window.is_everything else _events(blocks, window)
     if output == "log":
         for data in pieces:
             out.buffer.write(data)
@@ -89,13 +93,38 @@ def _open(file: str) -> IO[bytes]:
     return gzip.GzipFile(fileobj=opened) if packed else opened  # type: ignore[return-value]
 
 
-def _events(file: str, window: Window) -> Iterator[bytes]:
+def _of_slow_log(blocks: Iterator[bytes], file: str) -> Iterator[bytes]:
+    """Pass blocks on from the first event; raise ValueError where there is none.
+
+    A server that has started and logged nothing yet has written its start alone.
+    """
+    held: list[bytes] = []
+    size = 0
+    for data in blocks:
+        held.append(data)
+        size += len(data)
+        if _SIGN in b"".join(held[-2:]):
+            yield from held
+            yield from blocks
+            return
+        if size > MAX_EVENT_BYTES:
+            break
+    if without_server_start(b"".join(held)).strip():
+        name = "standard input" if file == "-" else file
+        message = (
+            f"{name} is no slow log: there is no event in it. The server says where "
+            "its log is: SELECT @@datadir, @@slow_query_log_file"
+        )
+        raise ValueError(message)
+
+
+def _events(blocks: Iterator[bytes], window: Window) -> Iterator[bytes]:
     """Yield the events within a window, each with its hash, semicolon and newline.
 
     Times are those of SET timestamp, which every event has, as Unix seconds.
     """
     rest = b""
-    for data in _blocks(file):
+    for data in blocks:
         *whole, rest = (rest + data).split(SEPARATOR)
         for event in whole:
             if _within(event, window):

@@ -1,6 +1,7 @@
 """The command as an operator runs it: several sources, one failing, TLS, signals."""
 
 import gzip
+import importlib.metadata
 import signal
 import ssl
 import subprocess
@@ -43,13 +44,15 @@ def test_all_runs_what_the_file_says_and_the_living_speak(run, log, tmp_path):
 
 
 @pytest.mark.stack
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_within_a_second(run, log, number):
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)]
+)
+def test_a_signal_ends_it_within_a_second(run, log, number, code):
     exporter = run("slow-log", f"--file={log}")
     exporter.read()
 
     assert exporter.stop(number) < 1
-    assert exporter.process.returncode == 0
+    assert exporter.process.returncode == code
 
 
 @pytest.mark.stack
@@ -142,23 +145,48 @@ def test_a_web_config_that_cannot_be_honoured_is_refused(tmp_path, text, message
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "code", "message"),
     [
-        (["slow-log"], "file is needed"),
-        (["slow-log", "--file=x", "--listen=127.0.0.1:x"], "cannot listen"),
-        (["slow-log", "--file=x", "--state=/dev/null/x"], "cannot be kept in"),
-        (["all"], "nothing to run"),
-        (["slow-log", "--once=/nonexistent"], "No such file"),
-        (["proxysql", "--password-file=/nonexistent"], "No such file"),
-        (["proxysql", "--password=secret"], "No such option"),
-        (["all", "--config=/nonexistent"], "cannot read"),
+        (["slow-log"], 2, "file is needed"),
+        (["slow-log", "--file=x", "--listen=127.0.0.1:x"], 2, "cannot listen"),
+        (["memcached", "--listen=127.0.0.1:70000"], 2, "a number below 65536"),
+        (["memcached", "--listen=192.0.2.1:80"], 1, "Cannot assign requested address"),
+        (["memcached", "--address=word"], 2, "a number below 65536, not word"),
+        (["uwsgi", "--address=127.0.0.1:70000"], 2, "a number below 65536"),
+        (["revocations", "--port=70000"], 2, "a number below 65536"),
+        (["revocations", "--port=x"], 2, "a number below 65536, not x"),
+        (["all"], 2, "nothing to run"),
+        (["slow-log", "--once=/nonexistent"], 1, "No such file"),
+        (["proxysql", "--password-file=/nonexistent"], 2, "No such file"),
+        (["proxysql", "--password=secret"], 2, "No such option"),
+        (["all", "--config=/nonexistent"], 2, "cannot read"),
+        (["memcached", "--web-config-file=/"], 2, "cannot read /"),
     ],
 )
-def test_a_mistake_is_told_in_one_line(words, message):
-    done = subprocess.run(
+def test_a_mistake_is_told_in_one_line(words, code, message):
+    done = told(*words)
+
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "defect" not in done.stderr
+
+
+def told(*words):
+    return subprocess.run(
         [*COMMAND, *words], capture_output=True, check=False, text=True
     )
 
-    assert done.returncode != 0
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+
+def test_the_traceback_is_there_for_who_asks():
+    done = told("--debug", "memcached", "--listen=127.0.0.1:70000")
+
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+    assert done.stderr.rstrip().endswith("not 70000")
+
+
+def test_version_is_the_packages():
+    version = importlib.metadata.version("keylag-exporters")
+
+    assert told("--version").stdout == f"keylag-exporter, version {version}\n"

@@ -1,3 +1,1 @@
 """What the database, the proxy and the cache beside Keystone know of a token call."""
-
-__version__ = "0.1.0"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keylag_exporters import __version__
+from keylag_exporters.door import reported
 from keylag_exporters.settings import (
     SettingsError,
     from_file,
@@ -29,6 +29,11 @@ SHOWN = "[default: {}]"
 class _Sources(click.Group):
     """Makes the sub-command of a source when it is asked for."""
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; see keylag_exporters.door for how it ends."""
+        with reported(debug=ctx.params["debug"]):
+            return super().invoke(ctx)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all names, in the order of the table."""
         del ctx
@@ -45,9 +50,21 @@ class _Sources(click.Group):
         return _with_once(command) if cmd_name == "slow-log" else command
 
 
-@click.group(cls=_Sources, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__)
-def main() -> None:
+@click.group(
+    "keylag-exporter",
+    cls=_Sources,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done, or stopped by SIGTERM; 1 failed; 2 wrong usage; "
+    "130 interrupted by Ctrl-C.",
+)
+@click.option(
+    "--debug",
+    is_flag=True,
+    envvar="KEYLAG_DEBUG",
+    help="Show where an error comes from.  [$KEYLAG_DEBUG]",
+)
+@click.version_option(package_name="keylag-exporters", prog_name="keylag-exporter")
+def main(*, debug: bool) -> None:
     """Export what stands beside Keystone to Prometheus."""
 
 
@@ -73,7 +90,8 @@ def _flag(kind: Kind, option: Option, prefix: str) -> click.Option:
         return click.Option([name], is_flag=True, default=None, help=help_)
     if option.default is not None:
         help_ += f" {SHOWN.format(option.default)}"
-    return click.Option([name], type=option.type, help=help_)
+    # Its type is applied to flags, variables and files alike: see settings.complete.
+    return click.Option([name], metavar=option.type.__name__.upper(), help=help_)
 
 
 def _serving(port: int) -> list[click.Option]:
@@ -120,21 +138,18 @@ def _all() -> click.Command:
     def run(
         config: Path | None, listen: str, web_config_file: Path | None, **flags: Any
     ) -> None:
-        try:
-            wanted = from_file(config) if config else {}
-        except SettingsError as error:
-            raise click.ClickException(str(error)) from error
+        wanted = from_file(config) if config else {}
         unknown = sorted(set(wanted) - set(SOURCES))
         if unknown:
             message = f"no such source: {', '.join(unknown)}"
-            raise click.ClickException(message)
+            raise SettingsError(message)
         for one in kinds():
             given = _given(one, flags, one.name.replace("-", "_") + "_")
             if given or one.name in wanted:
                 wanted[one.name] = {**wanted.get(one.name, {}), **given}
         if not wanted:
             message = "nothing to run: name a --config file or a source's settings"
-            raise click.UsageError(message)
+            raise SettingsError(message)
         _serve(wanted, listen, web_config_file)
 
     flags = [flag for one in kinds() for flag in _flags(one, f"{one.name}-")]

@@ -19,6 +19,7 @@ from keylag_exporters.memcached_tables import (
     SLABS,
 )
 from keylag_exporters.model import Kind, Option, UnreachableError
+from keylag_exporters.settings import address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -138,7 +139,9 @@ def _add_slabs(
 KIND = Kind(
     name="memcached",
     help="Tell what the official memcached_exporter tells, under its names.",
-    options=(Option("address", "HOST:PORT of the server.", default="127.0.0.1:11211"),),
+    options=(
+        Option("address", "HOST:PORT of the server.", address, "127.0.0.1:11211"),
+    ),
     metrics=METRICS,
     open=Memcached,
     port=9150,

@@ -41,7 +41,8 @@ class Option:
 
     name: str
     help: str
-    type: type = str
+    type: Any = str
+    """Makes a value of a text; raises ValueError for what is none."""
     default: Any = None
     required: bool = False
     secret: bool = False

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 
 from keylag_exporters.model import Option, UnreachableError
+from keylag_exporters.settings import port as as_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,7 +29,7 @@ def options(port: int, user: str) -> tuple[Option, ...]:
     """Return the settings of a connection."""
     return (
         Option("host", "Name or address of the server.", default="127.0.0.1"),
-        Option("port", "Port of the server.", int, port),
+        Option("port", "Port of the server.", as_port, port),
         Option("socket", "Unix socket, instead of host and port."),
         Option("user", "Account to use.", default=user),
         Option("password", "Password of the account.", secret=True),

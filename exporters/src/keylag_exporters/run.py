@@ -15,7 +15,7 @@ from prometheus_client import (
 
 from keylag_exporters import serve, sources, web_config
 from keylag_exporters.collector import Running, SourceCollector
-from keylag_exporters.settings import SettingsError, complete
+from keylag_exporters.settings import SettingsError, complete, port
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,20 +30,13 @@ def run(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     kinds = {name: sources.kind(name) for name in wanted}
-    try:
-        settings = {
-            name: complete(kinds[name], given) for name, given in wanted.items()
-        }
-        config = web_config.load(file)
-        server = _bind(listen, config)
-        running = [
-            Running(
-                name, kinds[name].open(values), values["timeout"], values["interval"]
-            )
-            for name, values in settings.items()
-        ]
-    except (SettingsError, web_config.WebConfigError) as error:
-        raise click.ClickException(str(error)) from error
+    settings = {name: complete(kinds[name], given) for name, given in wanted.items()}
+    config = web_config.load(file)
+    server = _bind(listen, config)
+    running = [
+        Running(name, kinds[name].open(values), values["timeout"], values["interval"])
+        for name, values in settings.items()
+    ]
     collector = SourceCollector(running)
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
@@ -63,9 +56,12 @@ def run(
 
 def _bind(listen: str, config: web_config.WebConfig) -> serve.Server:
     """Return the bound server, or say why the address cannot be had."""
-    host, _, port = listen.rpartition(":")
+    host, _, number = listen.rpartition(":")
     try:
-        return serve.make_server((host.strip("[]"), int(port)), config)
-    except (OSError, ValueError) as error:
+        return serve.make_server((host.strip("[]"), port(number)), config)
+    except ValueError as error:
         message = f"cannot listen on {listen}: {error}"
+        raise SettingsError(message) from error
+    except OSError as error:
+        message = f"cannot listen on {listen}: {error.strerror}"
         raise click.ClickException(message) from error

@@ -87,7 +87,9 @@ def serve(
     metrics: Callable[[float], bytes],
     closing: Iterable[Callable[[], None]] = (),
 ) -> None:
-    """Serve until SIGINT or SIGTERM; then close the sources, within a second.
+    """Serve until SIGTERM, or SIGINT, which raises KeyboardInterrupt.
+
+    The sources are closed then, within a second.
 
     All are closed; what one of them raises comes after that.
     `metrics` returns the exposition, within so many seconds. The server's thread never
@@ -95,8 +97,9 @@ def serve(
     """
     server.set_app(_guard(metrics, server.config))
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    # A shell starts what is in its background with Ctrl-C ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Thread(
         target=server.serve_forever, kwargs={"poll_interval": None}, daemon=True
     )

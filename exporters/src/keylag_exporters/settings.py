@@ -15,11 +15,31 @@ if TYPE_CHECKING:
 TIMEOUT = Option(
     "timeout", "Seconds that a scrape of this source may take.", float, 5.0
 )
+MOST_PORTS = 2**16
 INTERVAL_HELP = "Seconds between two readings; scrapes in between get the latest."
 
 
 class SettingsError(Exception):
     """A setting is missing or cannot be used; the message says which."""
+
+
+def port(text: Any) -> int:
+    """Return a TCP port; raises ValueError for what is none."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if number not in range(MOST_PORTS):
+        message = f"a port is a number below {MOST_PORTS}, not {text}"
+        raise ValueError(message)
+    return number
+
+
+def address(text: str) -> str:
+    """Return HOST:PORT, or the path of a socket; raises ValueError for neither."""
+    if "/" not in text:
+        port(text.rpartition(":")[2])
+    return text
 
 
 def options_of(kind: Kind) -> tuple[Option, ...]:
@@ -67,7 +87,7 @@ def _value(kind: Kind, option: Option, given: Mapping[str, Any]) -> Any:
     try:
         return _as_bool(raw) if option.type is bool else option.type(raw)
     except ValueError as error:
-        message = f"{kind.name}: {option.name}: {raw!r} cannot be used"
+        message = f"{kind.name}: {option.name}: {raw!r} cannot be used: {error}"
         raise SettingsError(message) from error
 
 

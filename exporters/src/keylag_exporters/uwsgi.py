@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from keylag_exporters.families import Families
 from keylag_exporters.model import Declared, Kind, Option, UnreachableError
+from keylag_exporters.settings import address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,7 +129,8 @@ KIND = Kind(
         Option(
             "address",
             "HOST:PORT or path of the stats server (option stats of uWSGI).",
-            default="127.0.0.1:1717",
+            address,
+            "127.0.0.1:1717",
         ),
     ),
     metrics=METRICS,

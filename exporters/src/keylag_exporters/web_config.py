@@ -20,6 +20,8 @@ from typing import Any
 import bcrypt
 import yaml
 
+from keylag_exporters.settings import SettingsError
+
 _TLS_KEYS = {
     "cert_file",
     "key_file",
@@ -39,7 +41,7 @@ _NOBODY = b"$2b$10$XQq43wrsxm3FQpTWvRWPzOpNJnLP4PsqcPLPEHXpmXdPDZfkDFiNi"
 _MAX_KNOWN = 100
 
 
-class WebConfigError(Exception):
+class WebConfigError(SettingsError):
     """The file cannot be used as it is; the message says why."""
 
 

@@ -1,0 +1,48 @@
+"""How the command ends: with a message that says what to do, and an exit code."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from keylag_exporters.settings import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C: 128 and the signal's number."""
+
+
+@contextmanager
+def reported(*, debug: bool) -> Iterator[None]:
+    """End the command without a traceback, unless it is asked for.
+
+    docs/reference/exit-codes.md lists the codes.
+    """
+    try:
+        yield
+    except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+        raise
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        if isinstance(error, SettingsError):
+            raise click.UsageError(str(error)) from error
+        raise click.ClickException(_message(error)) from error
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OSError):
+        place = f": {os.fsdecode(error.filename)}" if error.filename else ""
+        return f"{error.strerror or error}{place}"
+    return (
+        f"{type(error).__name__}: {error}\nThis is a defect of keylag-exporter. Run it "
+        "again as `keylag-exporter --debug ...`, and report what it prints."
+    )

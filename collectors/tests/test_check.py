@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import types
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -237,3 +238,49 @@ def test_it_can_be_run_as_a_module_too() -> None:
     result = subprocess.run(command, capture_output=True, text=True, check=True)
 
     assert "usage: keylag-otel" in result.stdout
+
+
+def told(*words: str, output: str = os.devnull) -> tuple[int, str]:
+    """Run the command as installed; return its exit code and what it complains of."""
+    with Path(output).open("w") as stdout:
+        done = subprocess.run(
+            [KEYLAG_OTEL, *words],
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            check=False,
+            text=True,
+        )
+    return done.returncode, done.stderr
+
+
+def test_a_full_disk_is_told_without_a_traceback(monkeypatch) -> None:
+    short = told("check", output="/dev/full")
+    monkeypatch.setenv("KEYLAG_DEBUG", "1")
+    code, long = told("check", output="/dev/full")
+
+    assert short == (1, "Error: No space left on device.\n")
+    assert code == 1
+    assert "Traceback" in long
+    assert long.endswith(short[1])
+
+
+def test_wrong_usage_is_2() -> None:
+    assert told()[0] == 2
+    assert told("chek")[0] == 2
+
+
+def test_a_reader_who_has_enough_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [KEYLAG_OTEL, "check"], stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_version_is_the_packages() -> None:
+    done = subprocess.run([KEYLAG_OTEL, "--version"], capture_output=True, check=True)
+
+    assert done.stdout.decode() == f"keylag-otel {version('keylag-otel')}\n"

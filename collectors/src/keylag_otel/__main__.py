@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 
 from keylag_otel.auth_token.seams import SEAMS as AUTH_TOKEN_SEAMS
 from keylag_otel.check import Finding, Report, check, installed
+from keylag_otel.door import CODES, ended
 from keylag_otel.seam import Seam
 from keylag_otel.seams import SEAMS
+from keylag_otel.version import __version__
 
 DESCRIPTION = "The part of Keylag that runs inside Keystone and the services."
 CHECK = (
@@ -24,7 +26,11 @@ HOSTS = {"keystone": SEAMS, "keystonemiddleware": AUTH_TOKEN_SEAMS}
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("keylag-otel", description=DESCRIPTION)
+    parser = argparse.ArgumentParser(
+        "keylag-otel", description=DESCRIPTION, epilog=CODES
+    )
+    version = f"keylag-otel {__version__}"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser("check", help=CHECK, description=CHECK)
     command.add_argument("--output", choices=OUTPUTS, default="text")
@@ -70,10 +76,14 @@ OUTPUTS = {"text": _text, "json": _json}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check, and print what was found."""
+    """Check, and print what was found; return the exit code."""
     options = _parser().parse_args(arguments)
+    return ended(lambda: _check(options.output))
+
+
+def _check(output: str) -> int:
     report = check(_seams())
-    print(OUTPUTS[options.output](report))  # noqa: T201 - this is a command
+    print(OUTPUTS[output](report))  # noqa: T201 - this is a command
     return 0 if report.in_order else 1
 
 

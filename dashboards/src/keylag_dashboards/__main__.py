@@ -4,17 +4,19 @@ A test compares the result with what is committed.
 """
 
 import json
-from argparse import ArgumentParser, ArgumentTypeError
+import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import yaml
 
 from keylag_dashboards import render, rules
+from keylag_dashboards.arguments import absolute, parser
 from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.config import RUNBOOK_URL
+from keylag_otel.door import ended
 
 FOLDER: Final = Path(__file__).parents[2] / "generated"
 _MADE: Final = "# Made by `python -m keylag_dashboards`; change the tables instead.\n"
@@ -37,45 +39,40 @@ def _yaml(made: dict[str, Any]) -> str:
     return _MADE + yaml.safe_dump(made, sort_keys=False, width=88)
 
 
-def _absolute(url: str) -> str:
-    """Return an address that a link in a notification can have."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        message = f"{url!r} is not absolute: begin with https:// and a host"
-        raise ArgumentTypeError(message)
-    return url
-
-
 def _parser() -> ArgumentParser:
-    parser = ArgumentParser(
-        prog="python -m keylag_dashboards",
-        description="Write the dashboards, the recording rules and the alerts.",
+    made = parser(
+        "keylag_dashboards", "Write the dashboards, the recording rules and the alerts."
     )
-    parser.add_argument(
+    made.add_argument(
         "--runbook-url",
-        type=_absolute,
+        type=absolute,
         default=RUNBOOK_URL,
         metavar="URL",
         help="where you publish docs/runbook.md; every alert links to it"
         " (default: %(default)s)",
     )
-    parser.add_argument(
+    made.add_argument(
         "--output",
         type=Path,
         default=FOLDER,
         metavar="FOLDER",
         help="folder to write to (default: dashboards/generated)",
     )
-    return parser
+    return made
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write them."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write them; return the exit code."""
     chosen = _parser().parse_args(arguments)
-    for path, text in files(chosen.runbook_url):
-        (chosen.output / path).parent.mkdir(parents=True, exist_ok=True)
-        (chosen.output / path).write_text(text, encoding="utf-8")
+    return ended(lambda: _write(chosen.output, chosen.runbook_url))
+
+
+def _write(folder: Path, runbook_url: str) -> int:
+    for path, text in files(runbook_url):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -8,13 +8,18 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, Final
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
+
+from keylag_dashboards.arguments import absolute, parser
+from keylag_otel.door import ended
 
 GENERATED: Final = Path(__file__).parents[2] / "generated" / "provisioned"
 WINDOW: Final = "1h"
@@ -100,18 +105,42 @@ def _ask(prometheus: str, query: str) -> list[dict[str, Any]]:
     except HTTPError as error:
         message = f"{query}: {error.read().decode()}"
         raise ValueError(message) from error
+    except URLError as error:
+        reason = getattr(error.reason, "strerror", None) or error.reason
+        message = f"{prometheus} does not answer: {reason}"
+        raise OSError(message) from error
+    except (HTTPException, JSONDecodeError, KeyError, TypeError) as error:
+        message = f"{prometheus} does not answer as a Prometheus does"
+        raise OSError(message) from error
     return found
 
 
-def main(prometheus: str) -> None:
-    """Print every query with the number of its series."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check one; return the exit code."""
+    made = parser(
+        "keylag_dashboards.check",
+        "Ask a Prometheus all that the dashboards would, and print for each query "
+        "where it is shown and how many series it has now.",
+    )
+    made.add_argument(
+        "prometheus",
+        type=absolute,
+        metavar="URL",
+        help="the Prometheus, such as http://127.0.0.1:9090",
+    )
+    chosen = made.parse_args(arguments)
+    return ended(lambda: _check(chosen.prometheus.rstrip("/")))
+
+
+def _check(prometheus: str) -> int:
     for path in sorted(GENERATED.glob("*.json")):
         for one in questions(json.loads(path.read_text(encoding="utf-8"))):
             count = samples(prometheus, one.query)
             words = (one.board, one.where, one.legend, one.repeated)
             where = " | ".join(filter(None, words))
             print(f"{count:6}  {where}\n        {one.query}")  # noqa: T201
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    sys.exit(main())

@@ -4,7 +4,8 @@
 # `keylag setup`, which makes the rest.
 set -euo pipefail
 
-cd "$(dirname "${BASH_SOURCE[0]}")"
+# The folder itself, by whatever link it was reached: one checkout is set up once.
+cd -P "$(dirname "${BASH_SOURCE[0]}")"
 PATH="$PATH:/usr/sbin:/sbin"
 state=${KEYLAG_STATE:-$PWD/.keylag}
 
@@ -59,6 +60,16 @@ fail() {
   printf '%s\n' "$@" >&2
   exit 1
 }
+
+# What some program of the stack does not take in a path; keylag/state.py has the same.
+unsafe=$' \t\n"\'$%\\:#&;<>()|*?![]{}^`'
+for path in "$PWD" "$state"; do
+  if [[ $path == *["$unsafe"]* ]]; then
+    fail "The path $path has a blank or a special character in it, which MariaDB," \
+      "Keystone or uWSGI cannot use. Choose a path of letters, digits, / . _ - + @ =" \
+      "and commas, for the checkout and for KEYLAG_STATE. Nothing was made."
+  fi
+done
 
 missing_packages() {
   local need

@@ -28,7 +28,7 @@ from keylag.services import SERVICES, chosen, find_programs
 from keylag.services.base import Service, Site, StackOptions
 from keylag.services.redis import KEY_VARIABLE, PLACE_VARIABLE, traces_url
 from keylag.stack_folder import StackFolder
-from keylag.state import locked, state_folder
+from keylag.state import check_path, locked, state_folder
 from keylag.status import ProcessStatus
 from keylag.teardown import stop_found, stop_stack
 from keylag.tools import Tools
@@ -91,10 +91,12 @@ class Stack(StackFolder):
         With `new_ports` all of it starts afresh, on other ports.
 
         Raises StackError if a service does not start; then, as after Ctrl-C, the
-        whole stack is stopped.  Raises PortTakenError if another process has a port
+        whole stack is stopped.  Raises PathError if a program could not use the
+        folder's path, PortTakenError if another process has a port
         of the stack, and ToolError if an extra service has no program.
         """
         prepared = prepared or self._prepared
+        check_path(self.folder)
         find_programs(self._options.extras)
         with self._locked():
             if new_ports:

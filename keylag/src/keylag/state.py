@@ -7,11 +7,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from keylag.errors import KeylagError
+
 CHECKOUT = Path(__file__).resolve().parents[3]
 """The checkout this package was installed from (editable)."""
 
 DEPLOY = CHECKOUT / "deploy"
 """Configuration that the native stack and the containers share."""
+
+
+UNSAFE = " \t\n\"'$%\\:#&;<>()|*?![]{}^`"
+"""What some program of the stack does not take in a path; setup.sh has the same."""
+
+
+class PathError(KeylagError):
+    """A path has a character that some program of the stack does not take."""
+
+
+def check_path(path: Path) -> Path:
+    """Return a path that all programs of the stack can use; raises PathError."""
+    found = [one for one in str(path) if one in UNSAFE or not one.isprintable()]
+    if found:
+        message = (
+            f"The path {str(path)!r} has {found[0]!r} in it, which MariaDB, Keystone "
+            "or uWSGI cannot use. Choose a path of letters, digits, / . _ - + @ = and "
+            "commas, for the checkout and for the folder of the stack."
+        )
+        raise PathError(message)
+    return path
 
 
 def state_folder() -> Path:

@@ -7,7 +7,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from keylag.state import state_folder
+from keylag.state import check_path, state_folder
 from keylag.tools import (
     EXTRA_TOOLS,
     SYSTEM_PROGRAMS,
@@ -40,6 +40,7 @@ def command(extras: tuple[str, ...]) -> None:
     tools = [*TOOLS, *(tool for name in extras for tool in EXTRA_TOOLS[name])]
     console = Console()
     started = time.monotonic()
+    check_path(state_folder())
     for program in SYSTEM_PROGRAMS:
         find_program(program)
     install(tools, console)

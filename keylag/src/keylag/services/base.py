@@ -5,7 +5,6 @@ import http
 import http.client
 import os
 import socket
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,8 @@ ANSWER_SECONDS = 2.0
 """How long a health check waits for an answer."""
 SOCKET_PATH_LIMIT = 107
 """Bytes that the kernel allows for the path of a Unix socket."""
+SHORT_FOLDER = Path("/tmp")  # noqa: S108 - a folder in it is the user's own
+"""Where sockets go instead: not $TMPDIR, which may be long, and another for `down`."""
 LONGEST_SOCKET = "keystone-stats.sock"
 OWN_PREFIXES = (
     *("OS_", "OTEL_", "KEYLAG_", "PYTHON"),
@@ -142,10 +143,10 @@ class Service:
 def run_folder(folder: Path) -> Path:
     """Return where a stack's sockets go, as a path short enough for one."""
     inside = folder / "run"
-    if len(str(inside / LONGEST_SOCKET).encode()) <= SOCKET_PATH_LIMIT:
+    if len(os.fsencode(inside / LONGEST_SOCKET)) <= SOCKET_PATH_LIMIT:
         return inside
-    digest = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
-    return Path(tempfile.gettempdir()) / f"keylag-{os.getuid()}-{digest}"
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
+    return SHORT_FOLDER / f"keylag-{os.getuid()}-{digest}"
 
 
 def no_files(_: Site) -> None:

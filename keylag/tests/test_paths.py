@@ -1,0 +1,94 @@
+"""Paths that the stack's programs can use, and those that are refused in time."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from keylag.services import mariadb
+from keylag.services.base import LONGEST_SOCKET, SOCKET_PATH_LIMIT, run_folder
+from keylag.stack import Stack
+from keylag.state import CHECKOUT, UNSAFE, PathError, check_path
+from keylag.tools import Tools
+
+SETUP = CHECKOUT / "setup.sh"
+
+
+def set_up(script: Path, state: Path) -> subprocess.CompletedProcess[str]:
+    """Run the set-up's script."""
+    return subprocess.run(
+        ["bash", script],
+        env={**os.environ, "KEYLAG_STATE": str(state)},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("character", UNSAFE)
+def test_what_a_program_cannot_use_is_refused(character: str, tmp_path: Path) -> None:
+    """By the set-up and by the stack alike, before anything is made."""
+    state = tmp_path / f"a{character}b"
+    refused = set_up(SETUP, state)
+
+    with pytest.raises(PathError, match="Choose a path of letters"):
+        check_path(state)
+    assert refused.returncode == 1
+    assert "Choose a path of letters" in refused.stderr
+    assert "Nothing was made." in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkout_with_a_blank_is_refused(tmp_path: Path) -> None:
+    """Before anything is made in it."""
+    checkout = tmp_path / "a b"
+    checkout.mkdir()
+    script = checkout / SETUP.name
+    script.write_bytes(SETUP.read_bytes())
+    refused = set_up(script, tmp_path)
+
+    assert refused.returncode == 1
+    assert f"The path {checkout} has a blank" in refused.stderr
+    assert list(checkout.iterdir()) == [script]
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    """As bytes that are no UTF-8 come from the file system."""
+    with pytest.raises(PathError):
+        check_path(Path(os.fsdecode(b"/a\xff")))
+
+
+def test_sockets_are_short_whatever_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """And `down`, in another shell, finds the same folder."""
+    folder = tmp_path / ("long-" * 40)
+    first = run_folder(folder)
+    monkeypatch.setenv("TMPDIR", str(folder))
+
+    assert run_folder(folder) == first
+    assert len(os.fsencode(first / LONGEST_SOCKET)) <= SOCKET_PATH_LIMIT
+
+
+@pytest.mark.stack
+@pytest.mark.parametrize("name", ["ünï-日本", "long-" * 40])
+def test_a_database_runs_in_an_unusual_folder(name: str, tmp_path: Path) -> None:
+    """Reached by a link, too."""
+    (tmp_path / name).mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(name)
+
+    with Stack(link / "stack", Tools.load(), services=[mariadb.SERVICE]) as stack:
+        assert stack.folder == tmp_path / name / "stack"
+        assert Stack(stack.folder, stack.tools, services=[mariadb.SERVICE]).is_up()
+
+
+@pytest.mark.stack
+def test_a_stack_in_a_folder_with_a_blank_is_refused(tmp_path: Path) -> None:
+    """Its folder is not even made."""
+    folder = tmp_path / "a b"
+
+    with pytest.raises(PathError, match="a b"):
+        Stack(folder, Tools.load(), services=[mariadb.SERVICE]).up()
+    assert not folder.exists()

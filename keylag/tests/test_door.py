@@ -1,6 +1,10 @@
 """How commands end: no traceback, a message that helps, and the same exit codes."""
 
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -9,10 +13,12 @@ from click.testing import CliRunner
 
 from keylag import digest
 from keylag.cli import COMMANDS, main
+from keylag.door import INTERRUPTED
 from keylag.errors import KeylagError
 from keylag.state import CHECKOUT
 
 LOG = CHECKOUT / "exporters" / "tests" / "data" / "issue.log"
+KEYLAG = Path(sys.executable).with_name("keylag")
 TRACE = Path(__file__).parent / "data" / "osprofiler.json"
 CODES = CHECKOUT / "docs" / "reference" / "exit-codes.md"
 
@@ -133,3 +139,18 @@ def test_the_page_of_exit_codes_knows_each_command() -> None:
 def test_version() -> None:
     """It is that of the installed package."""
     assert CliRunner().invoke(main, ["--version"]).output == "keylag, version 0.1.0\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_what_was_begun(number: signal.Signals, tmp_path: Path) -> None:
+    """However a command is ended, it cleans up."""
+    fifo = tmp_path / "log"
+    os.mkfifo(fifo)
+    words = ("digest", fifo, f"--out={tmp_path / 'out'}")
+    with subprocess.Popen([KEYLAG, *words], stderr=subprocess.PIPE) as running:
+        # Opened for writing once the command's own reader has opened it.
+        with fifo.open("wb"):
+            running.send_signal(number)
+            assert running.wait(60) == INTERRUPTED
+        assert running.stderr
+        assert running.stderr.read() == b"Interrupted.\n"

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import click
 from keylag.errors import KeylagError
 
 INTERRUPTED: Final = 130
-"""The exit code of a command that Ctrl-C ended: 128 and the signal's number."""
+"""The exit code of a command that Ctrl-C or SIGTERM ended."""
 
 _NO_ROOM: Final = "Make room there, or choose another place."
 _NO_WRITING: Final = "Choose a place where you may write."
@@ -37,6 +38,8 @@ def reported(*, debug: bool) -> Iterator[None]:
 
     docs/reference/exit-codes.md lists the codes.
     """
+    # Ended by another program is ended as by Ctrl-C: nothing is left half started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     except (click.ClickException, click.exceptions.Exit, BrokenPipeError):

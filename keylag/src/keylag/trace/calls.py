@@ -61,10 +61,16 @@ class Sent:
 def session_of_stack(stack: StackFolder) -> Session:
     """Return a session of a stack's administrator.
 
-    Raises StackDownError if its Keystone does not run.
+    Raises StackDownError if its Keystone does not run, TraceError if it is not ready.
     """
     stack.require_keystone("give --url or --cloud")
-    files = [str(stack.folder / "clouds.yaml")]
+    file = stack.folder / "clouds.yaml"
+    if not file.exists():
+        message = (
+            f"The stack in {stack.folder} is not ready: `keylag up` has not ended."
+        )
+        raise TraceError(message)
+    files = [str(file)]
     return _session(OpenStackConfig(config_files=files, load_envvars=False), "keylag")
 
 

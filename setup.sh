@@ -71,6 +71,19 @@ for path in "$PWD" "$state"; do
   fi
 done
 
+check_python() {
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    fail "Keylag needs Python 3.11 or newer; $(command -v python3) is $(python3 --version)." \
+      "Install one, as Debian 12 and Ubuntu 24.04 have it, and put it first on the PATH" \
+      "by the name python3. Nothing was made."
+}
+
+not_installed() {
+  fail "$1 could not be installed; the reason is above. If it is the network: packages" \
+    "come from ${2:-https://pypi.org/simple}. Set HTTPS_PROXY to go through a proxy, or" \
+    "PIP_INDEX_URL and UV_DEFAULT_INDEX to use a mirror, and run the same command again."
+}
+
 missing_packages() {
   local need
   for need in "${needs[@]}"; do
@@ -92,7 +105,9 @@ install_packages() {
         "  sudo bash deploy/packages.sh ${missing[*]}" "Then run the same command again."
     fi
   fi
-  "${as_root[@]}" bash deploy/packages.sh "${missing[@]}"
+  "${as_root[@]}" bash deploy/packages.sh "${missing[@]}" ||
+    fail "apt-get could not install ${missing[*]}; the reason is above. If it is the" \
+      "network, look at /etc/apt/sources.list and at the proxy that apt uses."
 }
 
 # True when $1/.stamp holds the digest of the files given after it.
@@ -113,7 +128,8 @@ make_uv() {
   rm -rf "$target.new"
   python3 -m venv "$target.new"
   "$target.new/bin/python" -m pip install --quiet --disable-pip-version-check \
-    --require-hashes -r locks/uv.txt
+    --retries 1 --require-hashes -r locks/uv.txt ||
+    not_installed uv "${PIP_INDEX_URL:-}"
   printf '%s' "$stamp" >"$target.new/.stamp"
   move_in "$target.new" "$target"
 }
@@ -128,15 +144,18 @@ make_workshop() {
   # Movable: made beside the old one and put in its place when it is whole.
   "$uv" venv --quiet --relocatable --python "$python" "$target.new"
   "$uv" pip install --quiet --python "$target.new/bin/python" \
-    --require-hashes -r locks/workshop.txt
+    --require-hashes -r locks/workshop.txt ||
+    not_installed "What the keylag command needs" "${UV_DEFAULT_INDEX:-}"
   for package in "${packages[@]}"; do
     "$uv" pip install --quiet --python "$target.new/bin/python" --no-deps \
-      --build-constraints locks/workshop.txt -e "$package"
+      --build-constraints locks/workshop.txt -e "$package" ||
+      not_installed "$package" "${UV_DEFAULT_INDEX:-}"
   done
   printf '%s' "$stamp" >"$target.new/.stamp"
   move_in "$target.new" "$target"
 }
 
+if command -v python3 >/dev/null; then check_python; fi
 mapfile -t missing < <(missing_packages)
 if [[ ${#missing[@]} -gt 0 ]]; then
   install_packages "${missing[@]}"
@@ -144,10 +163,9 @@ if [[ ${#missing[@]} -gt 0 ]]; then
   [[ ${#missing[@]} -eq 0 ]] || fail "Still missing after the installation: ${missing[*]}"
 fi
 
+check_python
 # The interpreter itself, not a version manager's stand-in for it.
 python=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')
-python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
-  fail "Keylag needs Python 3.11 or newer; $python is $(python3 --version)."
 
 export UV_PYTHON_DOWNLOADS=never
 mkdir -p "$state/tools"

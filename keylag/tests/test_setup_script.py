@@ -1,0 +1,68 @@
+"""setup.sh on a machine that is not as it should be: it says so in words."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from keylag.state import CHECKOUT
+
+OLD = """\
+#!/bin/sh
+case "$*" in
+  --version) echo Python 3.9.2 ;;
+  *version_info*) exit 1 ;;
+  *) exit 0 ;;
+esac
+"""
+NOWHERE = "http://127.0.0.1:1/simple"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout of what the script reads before it has installed anything."""
+    shutil.copyfile(CHECKOUT / "setup.sh", tmp_path / "setup.sh")
+    shutil.copytree(CHECKOUT / "locks", tmp_path / "locks")
+    return tmp_path
+
+
+def set_up(checkout: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the script in an environment of its own."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return subprocess.run(
+        ["bash", checkout / "setup.sh"],
+        env={**kept, **env},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+
+
+def test_an_old_python_is_named_before_anything_is_made(checkout: Path) -> None:
+    """With the one that is there, and what to do."""
+    programs = checkout / "bin"
+    programs.mkdir()
+    old = programs / "python3"
+    old.write_text(OLD)
+    old.chmod(0o755)
+    before = sorted(checkout.iterdir())
+    done = set_up(checkout, PATH=f"{programs}:{os.environ['PATH']}")
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        f"Keylag needs Python 3.11 or newer; {old} is Python 3.9.2.\n"
+    )
+    assert "put it first on the PATH" in done.stderr
+    assert sorted(checkout.iterdir()) == before
+
+
+def test_an_index_that_cannot_be_reached_is_named(checkout: Path) -> None:
+    """With the address that was asked."""
+    done = set_up(checkout, PIP_INDEX_URL=NOWHERE)
+
+    assert done.returncode == 1
+    assert "uv could not be installed; the reason is above." in done.stderr
+    assert f"come from {NOWHERE}." in done.stderr
+    assert not (checkout / ".venv").exists()

@@ -73,7 +73,7 @@ done
 
 check_python() {
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
-    fail "Keylag needs Python 3.11 or newer; $(command -v python3) is $(python3 --version)." \
+    fail "Keylag needs Python 3.11 or newer; $(command -v python3) is $(python3 --version 2>&1)." \
       "Install one, as Debian 12 and Ubuntu 24.04 have it, and put it first on the PATH" \
       "by the name python3. Nothing was made."
 }

@@ -61,6 +61,18 @@ def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
         ('base = "plain"', 'base = "plan"', ":2: base: there is no such arm"),
         ('"token-issue"', '"token-isue"', ":5: load.plan: There is no load plan"),
         ("threads = 2", "thread = 2", ":6: load.properties.thread: token-issue takes"),
+        ("threads = 2", "thread = 2", "Did you mean `threads`?"),
+        ("threads = 2", 'threads = "x"', ":6: load.properties.threads: x is not a"),
+        ("threads = 2", "threads = 2.5", ":6: load.properties.threads: 2.5 is not a"),
+        ("threads = 2", "keep_alive = 1", ":6: load.properties.keep_alive: 1 is not"),
+        ("minutes = 10", "minuets = 10", "Did you mean `minutes`?"),
+        ('cache = "redis"', 'chace = "redis"', "Did you mean `cache`?"),
+        ("base =", "bases =", "Did you mean `base`?"),
+        (
+            'cache = "redis"',
+            "properties = { threads = 0 }",
+            ":19: arms.other.properties.threads: 0 is not a whole number",
+        ),
         ("threads = 2", "loops = 2", ":6: load.properties.loops: an experiment sets"),
         ("minutes = 10", "minutes = 0.1", ":9: design.minutes: 5 blocks"),
         ("minutes = 10", "slice_seconds = 0.01", ":9: design.slice_seconds: Input"),
@@ -98,6 +110,19 @@ def test_a_mistake_is_refused_with_its_line(
     with pytest.raises(reading.PlanError) as refused:
         reading.read(path)
     assert words in str(refused.value)
+
+
+def test_properties_may_be_numbers_and_booleans(tmp_path: Path) -> None:
+    """As TOML has them; JMeter reads text."""
+    given = "threads = 2, keep_alive = false, rate_per_second = 2.5"
+    found = reading.read(write(tmp_path, GOOD.replace("threads = 2", given)))
+
+    assert found.properties("other") == {
+        "ramp_seconds": "0",
+        "threads": "2",
+        "keep_alive": "false",
+        "rate_per_second": "2.5",
+    }
 
 
 def test_a_turn_may_be_slices_that_binary_fractions_are_not(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from keylag import plans
 from keylag.jmeter import USER_PROPERTIES
 from keylag.jtl import SETUP
 from keylag.phases import BLOCKS
+from keylag.properties import KINDS
 
 NAMES = ("service-call", "token-issue", "token-mixed", "token-validate")
 
@@ -52,7 +53,59 @@ def test_a_wrong_plan_lists_the_right_ones() -> None:
 def test_a_wrong_property_lists_the_right_ones() -> None:
     """JMeter itself would take any property and ignore it."""
     with pytest.raises(plans.PlanError, match=r"no property thread\..*threads"):
-        plans.find("token-issue").check(["thread", "loops"])
+        plans.find("token-issue").check({"thread": "1", "loops": "1"})
+    with pytest.raises(plans.PlanError, match=r"Did you mean `threads`\?"):
+        plans.find("token-issue").check({"thread": "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("threads", "abc", "abc is not a whole number from 1 to 10000, such as 10"),
+        ("threads", "0", "0 is not a whole number from 1"),
+        ("threads", "-5", "-5 is not a whole number from 1"),
+        ("threads", "", "empty is not a whole number"),
+        ("threads", "٣", "is not a whole number"),
+        ("loops", "0", "or -1 for no limit, such as 10"),
+        ("duration_seconds", "10s", "number of seconds from 1 to 604800, such as 10."),
+        ("duration_seconds", "1m", "from 1 to 604800, such as 3600"),
+        ("rate_per_second", "nan", "nan is not a number from 0"),
+        ("port", "70000", "70000 is not a whole number from 1 to 65535"),
+        ("keep_alive", "yes", "yes is not true or false, such as true"),
+        ("protocol", "ftp", "ftp is not http or https"),
+        ("host", "http://k", "is not a host name or an address"),
+        ("path_prefix", "identity", "a path that begins with /"),
+        ("issue_percent", "130", "130 is not a whole number from 0 to 100"),
+        ("issue_percent", "50", "issue_percent=50, validate_percent=70, revoke_per"),
+    ],
+)
+def test_a_value_that_jmeter_would_misread_is_refused(
+    name: str, value: str, words: str
+) -> None:
+    """JMeter would take it as zero, or as no limit."""
+    with pytest.raises(plans.PlanError) as refused:
+        plans.find("token-mixed").check({name: value})
+
+    assert str(refused.value).startswith(f"{name}: ")
+    assert words in str(refused.value)
+
+
+def test_right_values_pass() -> None:
+    """The ends of each range, and a share of which the others leave room."""
+    shares = {"issue_percent": "0", "validate_percent": "100", "revoke_percent": "0"}
+    values = {"loops": "-1", "threads": "10000", "rate_per_second": "0.5", **shares}
+
+    plans.find("token-mixed").check(values)
+    plans.find("token-validate").check({"service_password": "", "query": "?nocatalog"})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_property_has_a_kind_that_its_default_is_of(name: str) -> None:
+    """Otherwise a load that sets nothing could not be sent."""
+    plan = plans.find(name)
+
+    assert set(plan.defaults) <= set(KINDS)
+    assert plan.mistakes(plan.defaults) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -125,6 +178,8 @@ def test_the_readme_lists_every_property_with_its_default() -> None:
         known |= plans.find(name).defaults
 
     assert rows == known
+    kinds = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]*) \|", text, re.MULTILINE)
+    assert dict(kinds) == {name: KINDS[name].words for name in known}
 
 
 def test_a_plan_may_be_a_path(tmp_path: Path) -> None:

@@ -71,10 +71,10 @@ def run(
     `is_over` is asked several times a second and may end it, too.
 
     `home` is JMeter's own folder (with bin/ApacheJMeter.jar).  Raises PlanError
-    for a property the plan does not take, JMeterError if JMeter or Java is
-    missing, if JMeter dies, or if the load never began.
+    for a property the plan does not take, or not with this value, JMeterError if
+    JMeter or Java is missing, if JMeter dies, or if the load never began.
     """
-    load.plan.check([*load.properties, *load.secrets])
+    load.plan.check({**load.properties, **load.secrets})
     _refuse_open_secrets(load.properties)
     java, jar = _programs(home)
     result = _fresh(out.resolve())

@@ -5,12 +5,15 @@ that lists them.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from keylag import properties
+from keylag.closest import did_you_mean
 from keylag.errors import KeylagError
+from keylag.properties import NO_LIMIT, Mistake
 from keylag.state import CHECKOUT
 
 FOLDER: Final = CHECKOUT / "jmeter-plans"
@@ -19,11 +22,10 @@ SECRET: Final = ("service_password",)
 """Properties that may stand in a private file only, never on a command line."""
 
 _PROPERTY: Final = re.compile(r"\$\{__P\((\w+),([^)]*)\)\}")
-_NO_LIMIT: Final = -1
 
 
 class PlanError(KeylagError):
-    """A plan or a property does not exist; the text lists those that do."""
+    """A plan or a property does not exist, or has a wrong value; the text says."""
 
 
 @dataclass(frozen=True)
@@ -34,24 +36,32 @@ class Plan:
     path: Path
     defaults: Mapping[str, str]
 
-    def check(self, names: Iterable[str]) -> None:
-        """Raise PlanError for a property that the plan does not take."""
-        wrong = sorted(set(names) - set(self.defaults))
-        if wrong:
-            message = (
-                f"The plan {self.name} takes no property {', '.join(wrong)}. "
-                f"It takes: {', '.join(sorted(self.defaults))}."
-            )
-            raise PlanError(message)
+    def mistakes(self, values: Mapping[str, str]) -> list[Mistake]:
+        """Return the properties that the plan does not take, or not with this value."""
+        unknown = [
+            (name, f"{self.name} takes no property {name}.{self._hint(name)}")
+            for name in values
+            if name not in self.defaults
+        ]
+        return unknown or properties.mistakes(values, self.defaults)
 
-    def expected(self, properties: Mapping[str, str]) -> int | None:
+    def _hint(self, wrong: str) -> str:
+        known = ", ".join(sorted(self.defaults))
+        return f"{did_you_mean(wrong, self.defaults)} It takes: {known}"
+
+    def check(self, values: Mapping[str, str]) -> None:
+        """Raise PlanError for properties that are wrong, a line for each."""
+        if wrong := self.mistakes(values):
+            raise PlanError("\n".join(f"{name}: {why}." for name, why in wrong))
+
+    def expected(self, values: Mapping[str, str]) -> int | None:
         """Return how many requests the load has without set-up; None if unlimited."""
-        values = {**self.defaults, **properties}
+        values = {**self.defaults, **values}
         try:
             threads, loops = int(values["threads"]), int(values["loops"])
         except (KeyError, ValueError):
             return None
-        return None if loops == _NO_LIMIT else threads * loops
+        return None if loops == NO_LIMIT else threads * loops
 
 
 def known(folder: Path = FOLDER) -> dict[str, Path]:
@@ -65,7 +75,7 @@ def find(name: str, folder: Path = FOLDER) -> Plan:
     path = plans.get(name.removesuffix(".jmx"), Path(name))
     if not path.is_file():
         message = (
-            f"There is no load plan {name}. "
+            f"There is no load plan {name}.{did_you_mean(name, plans)} "
             f"There are: {', '.join(plans) or 'none'}; or give the path of a .jmx file."
         )
         raise PlanError(message)

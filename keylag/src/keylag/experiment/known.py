@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from keylag.closest import did_you_mean
 from keylag.experiment.arms import tools_of
 from keylag.experiment.elsewhere import where
 from keylag.experiment.lines import Place
@@ -56,5 +57,5 @@ def _unknown(place: Place, arm: Arm, sections: Mapping[str, Any]) -> Iterator[Mi
         known = {one["dest"] for one in sections.get(section, {}).get("opts", ())}
         for option in options:
             if option not in known:
-                why = f"Keystone has no such option in [{section}]"
-                yield (*place, section, option), why
+                why = f"Keystone has no such option in [{section}]."
+                yield (*place, section, option), f"{why}{did_you_mean(option, known)}"

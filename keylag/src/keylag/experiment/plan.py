@@ -4,12 +4,21 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from keylag.experiment.settings import Arm, Properties, Strict
+from keylag.experiment.settings import Arm, Properties, Scalar, Strict
 
 FEWEST_BLOCKS: Final = 5
 """With fewer an interval is infinite, or so wide that it tells nothing."""
 ArmName = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
 """It names a folder."""
+
+
+def as_properties(values: Properties) -> dict[str, str]:
+    """Write the properties of a load as JMeter reads them."""
+    return {name: _as_property(value) for name, value in values.items()}
+
+
+def _as_property(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class Load(Strict):
@@ -89,4 +98,4 @@ class Plan(Strict):
     def properties(self, name: str) -> dict[str, str]:
         """Return an arm's load as JMeter takes it; all virtual users start at once."""
         chosen = {**self.load.properties, **self.whole_arm(name).properties}
-        return {"ramp_seconds": "0"} | {key: str(v) for key, v in chosen.items()}
+        return {"ramp_seconds": "0"} | as_properties(chosen)

@@ -7,16 +7,27 @@ started then.
 """
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from keylag import plans, target
+from keylag.closest import did_you_mean
 from keylag.errors import KeylagError
 from keylag.experiment.lines import Place, line_of
-from keylag.experiment.plan import FEWEST_BLOCKS, Elsewhere, Plan
+from keylag.experiment.plan import (
+    FEWEST_BLOCKS,
+    Decision,
+    Design,
+    Elsewhere,
+    Load,
+    Plan,
+    as_properties,
+)
 from keylag.experiment.settings import ELSEWHERE, Arm, Properties
 from keylag.services.keystone import CACHE_BACKENDS
 from keylag.tools.venvs import KEYSTONES
@@ -35,6 +46,15 @@ GIVEN_AS: Final = {
     ("database", "connection"): "mariadb",
 }
 """Options of keystone.conf that the stack sets, and the setting that means them."""
+
+TABLES: Final[Mapping[str, type[BaseModel]]] = {
+    "load": Load,
+    "design": Design,
+    "decision": Decision,
+    "elsewhere": Elsewhere,
+    "arms": Arm,
+}
+"""What each table of a plan is read as."""
 
 Mistake = tuple[Place, str]
 """Where it stands, and why it is one."""
@@ -56,7 +76,7 @@ def read(path: Path) -> Plan:
         plan = Plan.model_validate(raw)
         mistakes = list(contradictions(plan))
     except ValidationError as error:
-        mistakes = [(_place(found["loc"]), found["msg"]) for found in error.errors()]
+        mistakes = [_mistake(found) for found in error.errors()]
     refuse(path, text, mistakes)
     return plan
 
@@ -105,10 +125,12 @@ def _load_mistakes(plan: Plan) -> Iterator[Mistake]:
     except plans.PlanError as error:
         yield ("load", "plan"), str(error)
         return
-    given: dict[Place, Properties] = {("load", "properties"): plan.load.properties}
-    given |= {("arms", n, "properties"): arm.properties for n, arm in plan.arms.items()}
-    for place, properties in given.items():
-        yield from _property_mistakes(place, properties, load)
+    common = plan.load.properties
+    yield from _property_mistakes(("load", "properties"), common, load)
+    ours = replace(load, defaults={**load.defaults, **as_properties(common)})
+    for name, arm in plan.arms.items():
+        place = ("arms", name, "properties")
+        yield from _property_mistakes(place, arm.properties, ours)
     sends = f'testname="{plan.decision.method} '
     if sends not in load.path.read_text(encoding="utf-8"):
         why = f"{load.name} sends no {plan.decision.method}"
@@ -118,11 +140,12 @@ def _load_mistakes(plan: Plan) -> Iterator[Mistake]:
 def _property_mistakes(
     place: Place, properties: Properties, load: plans.Plan
 ) -> Iterator[Mistake]:
-    for name in properties:
-        if name in (*OURS, *plans.SECRET):
-            yield (*place, name), "an experiment sets this by itself"
-        elif name not in load.defaults:
-            yield (*place, name), f"{load.name} takes {', '.join(load.defaults)}"
+    own = (*OURS, *plans.SECRET)
+    given = {name: value for name, value in properties.items() if name not in own}
+    for name in properties.keys() - given.keys():
+        yield (*place, name), "an experiment sets this by itself"
+    for name, why in load.mistakes(as_properties(given)):
+        yield (*place, name), why
 
 
 def _own_mistakes(plan: Plan) -> Iterator[Mistake]:
@@ -172,5 +195,14 @@ def _elsewhere_mistakes(plan: Plan, there: Elsewhere) -> Iterator[Mistake]:
         yield ("elsewhere", "url"), str(error)
 
 
-def _place(found: tuple[int | str, ...]) -> Place:
-    return tuple(str(key) for key in found)
+def _mistake(found: ErrorDetails) -> Mistake:
+    place = tuple(str(key) for key in found["loc"])
+    hint = _hint(place) if found["type"] == "extra_forbidden" else ""
+    return place, f"{found['msg']}{hint}"
+
+
+def _hint(place: Place) -> str:
+    """Name the key of the same table that a wrong one is nearest to."""
+    *table, wrong = place
+    model = TABLES[table[0]] if table else Plan
+    return f".{did_you_mean(wrong, model.model_fields)}"

@@ -10,7 +10,7 @@ from keylag.tools.venvs import NEWEST
 Scalar = str | int | float | bool
 Sections = Mapping[str, Mapping[str, Scalar]]
 """keystone.conf: options by section."""
-Properties = Mapping[str, str | int]
+Properties = Mapping[str, Scalar]
 """Of a load plan, by name."""
 
 

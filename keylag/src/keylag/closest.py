@@ -1,0 +1,10 @@
+"""The known word that a mistyped one may have meant."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a question that names the nearest known word; empty if none is near."""
+    found = get_close_matches(word, known, n=1)
+    return f" Did you mean `{found[0]}`?" if found else ""

@@ -9,12 +9,14 @@ from keylag import plans, target
 from keylag.commands.load import command, properties
 from keylag.sending import load_of
 
+HEADER = "username,password,user_domain,project,project_domain"
+
 
 @pytest.fixture
 def users(tmp_path: Path) -> Path:
     """Give a file of users."""
     path = tmp_path / "users.csv"
-    path.write_text("username,password\n")
+    path.write_text(f"{HEADER}\nalice,secret,Default,demo,Default\n")
     return path
 
 
@@ -64,7 +66,7 @@ def test_only_what_a_plan_takes_is_given_to_it(users: Path) -> None:
 
 def test_settings_may_hold_an_equals_sign() -> None:
     """Only the first one divides."""
-    assert properties(("users_file=a=b", "seed=")) == {"users_file": "a=b", "seed": ""}
+    assert properties(("query=?a=b", "seed=")) == {"query": "?a=b", "seed": ""}
 
 
 @pytest.mark.parametrize(
@@ -72,6 +74,9 @@ def test_settings_may_hold_an_equals_sign() -> None:
     [
         (["token-isue"], "token-issue, token-mixed, token-validate"),
         (["token-issue", "--set", "thread=1"], "It takes: "),
+        (["token-isue"], "Did you mean `token-issue`?"),
+        (["token-issue", "--set", "threads=x"], "threads: x is not a whole number"),
+        (["token-issue", "--set", "users_file=x"], "by --users FILE"),
         (["token-issue", "--set", "threads"], "not of the form NAME=VALUE"),
         (["token-validate", "--set", "service_password=x"], "OS_PASSWORD"),
         (["token-issue", "--url", "http://k:5000"], "needs --users"),
@@ -89,3 +94,36 @@ def test_a_mistake_is_answered_with_what_is_right(
 
     assert result.exit_code != 0
     assert words in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "line 1 is empty"),
+        (f"{HEADER}\n", "there is no user below the header"),
+        ("name,password\na,b\n", "line 1 lacks the columns username, user_domain, "),
+        (f"{HEADER}\na,b,c,d\n", "line 2 has 4 values instead of 5"),
+        (f"{HEADER}\na,b,c,d,e\na,,c,d,e\n", "line 3, column password, is empty"),
+        (f"{HEADER}\na,b,c,d,e\n\n", "line 3 has 0 values instead of 5"),
+    ],
+)
+def test_a_wrong_file_of_users_is_refused_with_line_and_column(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    """JMeter would ask for tokens of nobody, and Keystone refuse all of them."""
+    path = tmp_path / "users.csv"
+    path.write_text(text)
+
+    with pytest.raises(target.TargetError) as refused:
+        target.of_url("http://k:5000", path, {})
+    assert words in str(refused.value)
+    assert HEADER in str(refused.value)
+
+
+def test_users_in_any_order_with_more_columns(tmp_path: Path) -> None:
+    """As the header says."""
+    path = tmp_path / "users.csv"
+    columns = HEADER.split(",")[::-1]
+    path.write_text(f"note,{','.join(columns)}\n,e,d,c,b,a\n")
+
+    assert target.of_url("http://k:5000", path, {}).properties["users_file"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from keylag import users
 from keylag.cloud import users_file
 from keylag.errors import KeylagError
 from keylag.services.keystone import CACHE_BACKENDS
@@ -99,7 +100,6 @@ def address(url: str) -> dict[str, str]:
 
 
 def _users(path: Path) -> dict[str, str]:
-    if not path.is_file():
-        message = f"There is no file of users {path}."
-        raise TargetError(message)
+    if wrong := users.mistake(path):
+        raise TargetError(wrong)
     return {"users_file": str(path.resolve())}

@@ -67,7 +67,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       keylag load token-issue
       keylag load token-validate --set threads=4 --set loops=100
       keylag load token-mixed --set loops=-1 --set duration_seconds=60 \
-          --set rate_per_second=20 --set revoke_percent=5
+          --set rate_per_second=20
       keylag load service-call          needs `keylag up --with service`
 
     Against another Keystone, the service user comes from the variables of an
@@ -77,9 +77,10 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       source openrc
       keylag load token-validate --url https://cloud:5000/v3 --users users.csv
 
-    The properties of a plan are in jmeter-plans/README.md; a wrong name lists
-    the right ones. Keystone has to run with keylag_otel and
-    KEYLAG_SERVER_TIMING=true for more than the client's latency.
+    The properties of a plan, with the range of each, are in
+    jmeter-plans/README.md; times are plain numbers of their unit. Keystone
+    has to run with keylag_otel and KEYLAG_SERVER_TIMING=true for more than
+    the client's latency.
     """  # noqa: D301 - click reads a backspace
     with explained(), _explained():
         plan = plans.find(plan_name)
@@ -113,6 +114,9 @@ def properties(settings: tuple[str, ...]) -> dict[str, str]:
                 f"{name} does not belong on a command line, where others can read it. "
                 f"Set the variable {target.FROM_OPENRC[name]}."
             )
+            raise click.UsageError(message)
+        if name == "users_file":
+            message = "The file of users is given by --users FILE."
             raise click.UsageError(message)
     return {name: value for name, _, value in pairs}
 

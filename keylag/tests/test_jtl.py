@@ -52,6 +52,34 @@ def test_a_sample_without_the_header_has_no_timing(jtl: Path) -> None:
     assert notes == []
 
 
+@pytest.mark.parametrize("text", [None, ""])
+def test_a_load_that_ended_before_its_first_sample_is_said_to(
+    jtl: Path, text: str | None
+) -> None:
+    """Ctrl-C while Java starts leaves no file, or an empty one."""
+    if text is not None:
+        jtl.write_text(text)
+
+    with pytest.raises(JtlError, match="the load ended before its first"):
+        read(jtl)
+
+
+@pytest.mark.parametrize("size", range(0, 400, 7))
+def test_a_file_cut_anywhere_gives_its_whole_samples(jtl: Path, size: int) -> None:
+    """A full disk, or a power failure, cuts where it likes."""
+    whole = (HEADER + BARE + FAILED + GOOD).encode()
+    jtl.write_bytes(whole[:size])
+    lines = whole[:size].count(b"\n")
+    if not lines:
+        with pytest.raises(JtlError):
+            read(jtl)
+        return
+
+    samples, notes = read(jtl)
+    assert len(samples) == lines - 1
+    assert len(notes) == (not whole[:size].endswith(b"\n"))
+
+
 def test_half_a_last_line_is_passed_over_and_reported(jtl: Path) -> None:
     """A stopped run keeps its whole samples."""
     jtl.write_text(HEADER + GOOD + BARE.removesuffix(",\n"))

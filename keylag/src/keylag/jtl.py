@@ -84,9 +84,12 @@ class Jtl:
     """(line, reason) of each sample whose Server-Timing could not be read."""
 
     def __iter__(self) -> Iterator[Sample]:
-        """Read from the start; raises JtlError if a needed column is missing."""
+        """Read from the start; raises JtlError without samples or a needed column."""
         self.skipped.clear()
         self.unreadable_timings.clear()
+        if not self.path.exists() or not self.path.stat().st_size:
+            message = f"{self.path}: no samples; the load ended before its first one."
+            raise JtlError(message)
         with self.path.open(encoding="utf-8", errors="replace", newline="") as lines:
             header = _header(self.path, lines)
             for number, record in _records(lines):

@@ -18,7 +18,7 @@ from typing import Final
 import psutil
 from rich.console import Console
 
-from keylag import cloud, jtl, plans, sql_sides, target
+from keylag import cloud, jtl, plans, results, sql_sides, target
 from keylag.breakdown import Run, break_down, named
 from keylag.prepared import Prepared
 from keylag.report import write_html
@@ -91,8 +91,7 @@ def _machine() -> dict[str, str]:
 
 def save(runs: Sequence[Run], out: Path) -> tuple[Path, Path]:
     """Write breakdown.json and report.html; returns their paths."""
-    out.mkdir(parents=True, exist_ok=True)
     breakdown, report = out / "breakdown.json", out / "report.html"
-    breakdown.write_text(json.dumps({"runs": runs}, indent=2) + "\n", encoding="utf-8")
+    results.write(breakdown, json.dumps({"runs": runs}, indent=2) + "\n")
     write_html(runs, report)
     return breakdown, report

@@ -9,7 +9,7 @@ import click
 
 from keylag.errors import KeylagError
 from keylag.stack_folder import StackFolder
-from keylag.state import CHECKOUT, default_stack_folder
+from keylag.state import default_stack_folder
 
 Function = Callable[..., Any]
 
@@ -48,14 +48,13 @@ def output_option(what: str = "What is printed.") -> Callable[[Function], Functi
     )
 
 
-def out_folder_option(name: str, what: str) -> Callable[[Function], Function]:
-    """Add `--out`, a folder for what is made; a folder of out/ unless given."""
+def out_folder_option(kind: str, what: str) -> Callable[[Function], Function]:
+    """Add `--out`, an empty folder; `keylag.results` makes one if it is not given."""
     return click.option(
         "--out",
         type=click.Path(file_okay=False, path_type=Path),
-        default=CHECKOUT / "out" / name,
-        show_default=f"out/{name}",
-        help=what,
+        show_default=f"out/{kind}/TIME",
+        help=f"Empty folder for {what}.",
     )
 
 

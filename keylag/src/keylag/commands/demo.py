@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from keylag import demo, sql_sides
+from keylag import demo, results, sql_sides
 from keylag.commands.common import (
     addresses,
     explained,
     out_folder_option,
     output_option,
 )
+from keylag.commands.load import explained_load
 from keylag.report import render_terminal
 from keylag.stack import Stack
 from keylag.state import state_folder
@@ -27,17 +28,16 @@ from keylag.tools import Tools
     is_flag=True,
     help="Leave the stack up and print its addresses; `keylag down` stops it.",
 )
-@out_folder_option(
-    "demo", "Where breakdown.json, report.html and the samples are left."
-)
+@out_folder_option("demo", "breakdown.json, report.html and the samples")
 @output_option("What is printed at the end.")
-def command(out: Path, form: str, *, keep: bool) -> None:
+def command(out: Path | None, form: str, *, keep: bool) -> None:
     """Measure real token calls and show where their time goes.
 
     Starts a Keystone of its own on MariaDB with a small cloud in it, sends 100
     logins and 100 token validations with JMeter, first with Keystone's default
     cache backend, which caches nothing, and then with memcached, and prints
-    where the time of each call went. About a minute and a half.
+    where the time of each call went. About a minute and a half. Each run has a
+    folder of its own, and out/demo/latest leads to the latest.
 
     \b
     Examples:
@@ -47,7 +47,7 @@ def command(out: Path, form: str, *, keep: bool) -> None:
     progress = Console(stderr=form == "json")
     folder = state_folder() / "demo"
     options = demo.options_of(next(iter(demo.RUNS)))
-    with explained():
+    with explained(), explained_load(), results.folder(out, "demo") as made:
         stop_stack(folder)
         # What an earlier demo left in the logs and in Prometheus is not to count.
         shutil.rmtree(folder, ignore_errors=True)
@@ -56,8 +56,8 @@ def command(out: Path, form: str, *, keep: bool) -> None:
         )
         try:
             stack.up()
-            runs = demo.measure(stack, out, progress)
-            breakdown, report = demo.save(runs, out)
+            runs = demo.measure(stack, made, progress)
+            breakdown, report = demo.save(runs, made)
         except BaseException:
             stack.down()
             raise

@@ -3,7 +3,6 @@
 import secrets
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,8 @@ import click
 from rich.console import Console
 from rich.markdown import Markdown
 
-from keylag.commands.common import Function, explained
+from keylag import results
+from keylag.commands.common import Function, explained, out_folder_option
 from keylag.commands.load import INTERRUPTED
 from keylag.experiment import environment, journal, known, reading, report
 from keylag.experiment.arms import PLANS
@@ -26,8 +26,10 @@ from keylag.experiment.stacks import Stacks
 from keylag.state import CHECKOUT, locked, state_folder
 from keylag.target import TargetError
 
-OUT = CHECKOUT / "out" / "experiments"
+KIND = "experiments"
 SEEDS = 2**31
+
+OURS = (reading.PlanError, journal.FolderError, results.ResultsError, TargetError)
 
 a_run = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -59,11 +61,7 @@ def command() -> None:
 
 @command.command("run")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where samples and reports are left.  [default: out/experiments/PLAN-TIME]",
-)
+@out_folder_option("experiments/PLAN", "samples and reports")
 @click.option("--seed", type=click.IntRange(0), help="Of the order.  [default: any]")
 @shown
 def run(
@@ -83,13 +81,15 @@ def run(
     with explained(), _explained():
         asked = reading.read(file)
         known.check(asked, file)
-        folder = Folder(out or OUT / f"{file.stem}-{time.strftime('%Y%m%d-%H%M%S')}")
         begun = Journal(
             seed=secrets.randbelow(SEEDS) if seed is None else seed,
             environment=environment.record(asked),
         )
-        folder.create(file, begun)
-        _go(folder, otlp, grafana)
+        with results.folder(out, KIND, file.stem) as made:
+            folder = Folder(made)
+            folder.create(file, begun)
+            _go(folder, otlp, grafana)
+    _exit(folder)
 
 
 @command.command("resume")
@@ -103,6 +103,7 @@ def resume(folder: Path, otlp: str | None, grafana: str | None) -> None:
     """
     with explained(), _explained():
         _go(Folder(folder), otlp, grafana)
+    _exit(Folder(folder))
 
 
 @command.command("compare")
@@ -125,9 +126,9 @@ def list_() -> None:
     for path in sorted(PLANS.glob("*.toml")):
         with _explained():
             click.echo(f"{path.relative_to(CHECKOUT)}: {reading.read(path).question}")
-    for path in sorted(OUT.glob("*/run.json")):
-        found = Folder(path.parent).load()
-        click.echo(f"{path.parent}: {found.blocks} blocks, {found.ended}")
+    for folder in results.runs("run.json", KIND):
+        found = Folder(folder).load()
+        click.echo(f"{folder}: {found.blocks} blocks, {found.ended}")
 
 
 def _go(folder: Folder, otlp: str | None, grafana: str | None) -> None:
@@ -145,6 +146,9 @@ def _go(folder: Folder, otlp: str | None, grafana: str | None) -> None:
     report.write(folder)
     console.print(Markdown((folder.path / "report.md").read_text(encoding="utf-8")))
     console.print(f"{folder.path / 'report.html'}", highlight=False, soft_wrap=True)
+
+
+def _exit(folder: Folder) -> None:
     if folder.load().ended == journal.INTERRUPTED:
         sys.exit(INTERRUPTED)
 
@@ -160,7 +164,7 @@ def _explained() -> Iterator[None]:
     """Show our own errors as their text, without a traceback."""
     try:
         yield
-    except (reading.PlanError, journal.FolderError, TargetError) as error:
+    except OURS as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         message = f"{error}. What was measured stays; make room, then resume."

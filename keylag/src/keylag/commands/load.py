@@ -10,16 +10,26 @@ from typing import Final
 import click
 from rich.console import Console
 
-from keylag import jmeter, jtl, plans, target
+from keylag import jmeter, jtl, plans, results, target
 from keylag.breakdown import Run, break_down, named
-from keylag.commands.common import explained, output_option, stack_folder_option
+from keylag.commands.common import (
+    explained,
+    out_folder_option,
+    output_option,
+    stack_folder_option,
+)
 from keylag.report import render_terminal, write_html
 from keylag.sending import send
 from keylag.stack_folder import StackFolder
-from keylag.state import CHECKOUT
 from keylag.target import Target
 
-OURS: Final = (jmeter.JMeterError, jtl.JtlError, plans.PlanError, target.TargetError)
+OURS: Final = (
+    jmeter.JMeterError,
+    jtl.JtlError,
+    plans.PlanError,
+    results.ResultsError,
+    target.TargetError,
+)
 INTERRUPTED: Final = 130
 """The exit code of a command that Ctrl-C ended."""
 
@@ -39,11 +49,7 @@ INTERRUPTED: Final = 130
     type=click.Path(dir_okay=False, path_type=Path),
     help="CSV of the users that ask for tokens.  [default: the stack's own]",
 )
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where samples and report are left.  [default: out/load/PLAN]",
-)
+@out_folder_option("load/PLAN", "samples and report")
 @output_option()
 @stack_folder_option
 def command(  # noqa: PLR0913, PLR0917 - one for each option
@@ -60,7 +66,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     PLAN is token-issue, token-validate, token-mixed, service-call, or the
     path of a .jmx file. The load goes to the stack that `keylag up` started, or to the
     Keystone at --url. By default 10 virtual users start within 10 s and send
-    10 requests each. Ctrl-C ends it early and shows what there is.
+    10 requests each. Ctrl-C ends it early and shows what there is. Each run has a
+    folder of its own, and out/load/PLAN/latest leads to the latest.
 
     \b
     Examples:
@@ -82,18 +89,18 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     has to run with keylag_otel and KEYLAG_SERVER_TIMING=true for more than
     the client's latency.
     """  # noqa: D301 - click reads a backspace
-    with explained(), _explained():
+    with explained(), explained_load():
         plan = plans.find(plan_name)
         chosen = properties(settings)
         plan.check(chosen)
         where = _target(url, users, folder)
-        where_out = out or CHECKOUT / "out" / "load" / plan.name
-        result = send(plan, where, chosen, where_out, Console(stderr=True))
-        run = _saved(plan, where, result, where_out)
-    _show(run, form)
-    click.echo(f"Samples and report: {where_out}", err=True)
-    if result.interrupted:
-        sys.exit(INTERRUPTED)
+        with results.folder(out, "load", plan.name) as made:
+            result = send(plan, where, chosen, made, Console(stderr=True))
+            run = _saved(plan, where, result, made)
+        _show(run, form)
+        click.echo(f"Samples and report: {made}", err=True)
+        if result.interrupted:
+            sys.exit(INTERRUPTED)
 
 
 def _target(url: str | None, users: Path | None, folder: Path) -> Target:
@@ -127,7 +134,7 @@ def _saved(plan: plans.Plan, where: Target, result: jmeter.Result, out: Path) ->
     environment = {"plan": plan.name, **where.environment}
     run = named(plan.name, break_down(samples, environment, notes))
     text = json.dumps({"runs": [run]}, indent=2)
-    (out / "breakdown.json").write_text(text + "\n", encoding="utf-8")
+    results.write(out / "breakdown.json", text + "\n")
     write_html([run], out / "report.html")
     return run
 
@@ -140,7 +147,7 @@ def _show(run: Run, form: str) -> None:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def explained_load() -> Iterator[None]:
     """Show our own errors as their text, without a traceback."""
     try:
         yield

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from keylag import results
 from keylag.experiment import charts, words
 from keylag.experiment.analysis import compare
 from keylag.experiment.journal import Folder
@@ -23,7 +24,7 @@ def write(folder: Folder) -> None:
         "report.html": _render("experiment.html.j2", **known),
     }
     for name, text in texts.items():
-        (folder.path / name).write_text(text, encoding="utf-8")
+        results.write(folder.path / name, text)
 
 
 def _render(template: str, **known: object) -> str:

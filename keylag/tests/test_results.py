@@ -1,0 +1,107 @@
+"""Where results are left, and that nothing there is overwritten."""
+
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from keylag import results
+from keylag.results import ResultsError
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in a folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def fill(name: str) -> Path:
+    """Leave a result, as a run does."""
+    with results.folder(None, "load", "token-issue") as out:
+        results.write(out / "breakdown.json", name)
+    return out
+
+
+def test_each_run_has_a_folder_and_latest_leads_to_the_last(here: Path) -> None:
+    """Within the same second, too."""
+    made = [fill("a"), fill("b"), fill("c")]
+    parent = here / "out" / "load" / "token-issue"
+
+    assert len({out.name for out in made}) == 3
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ(-\d)?", made[0].name)
+    assert [(here / out / "breakdown.json").read_text() for out in made] == [*"abc"]
+    assert (parent / "latest" / "breakdown.json").read_text() == "c"
+    assert results.runs("breakdown.json", "load") == sorted(made)
+
+
+def test_runs_that_begin_together_have_a_folder_each() -> None:
+    """They cannot agree by the clock."""
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(fill, map(str, range(8))))
+
+    assert len(set(made)) == 8
+    assert [(out / "breakdown.json").read_text() for out in made] == [*"01234567"]
+
+
+def fail(leaves: str | None) -> None:
+    """Fail as a run does, which may leave something first."""
+    with results.folder(None, "load", "token-issue") as out:
+        if leaves:
+            (out / leaves).touch()
+        raise KeyboardInterrupt
+
+
+def test_what_ends_badly_is_kept_and_is_not_the_latest(here: Path) -> None:
+    """An empty folder is nothing to keep."""
+    good = fill("good")
+    for leaves in ("jmeter.log", None):
+        with pytest.raises(KeyboardInterrupt):
+            fail(leaves)
+
+    found = sorted(path.name for path in (here / good.parent).iterdir())
+    assert len(found) == 3
+    assert "latest" in found
+    assert (here / good.parent / "latest").readlink() == Path(good.name)
+
+
+def test_a_chosen_folder_has_to_be_empty(here: Path) -> None:
+    """A run against another Keystone would replace this one's samples."""
+    with results.folder(here / "mine") as out:
+        results.write(out / "breakdown.json", "first")
+
+    refused = pytest.raises(ResultsError, match="mine is not empty, and")
+    with refused, results.folder(here / "mine"):
+        pass
+    assert (here / "mine" / "breakdown.json").read_text() == "first"
+    assert not (here / "latest").exists()
+
+
+def test_where_nothing_can_be_left_is_said_before_the_run(here: Path) -> None:
+    """With the place and the reason."""
+    (here / "out").write_text("a file")
+
+    refused = pytest.raises(ResultsError, match=r"in out.*: .*--out")
+    with refused, results.folder(None, "demo"):
+        pass
+
+
+def test_who_reads_while_it_is_written_sees_all_or_the_former(here: Path) -> None:
+    """Two results are read while one of them is written."""
+    path = here / "result.json"
+    texts = ("a" * 1_000_000, "b" * 1_000_000)
+    results.write(path, texts[0])
+    end = time.monotonic() + 0.5
+
+    def rewrite() -> None:
+        while time.monotonic() < end:
+            for text in texts:
+                results.write(path, text)
+
+    with ThreadPoolExecutor() as pool:
+        writing = pool.submit(rewrite)
+        while not writing.done():
+            assert path.read_text() in texts
+        writing.result()

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from fake_keystone import password_of, running
 
-from keylag import plans, target
+from keylag import failures, plans, target
+from keylag.breakdown import Run, break_down, named
 from keylag.commands.load import command, properties
+from keylag.jtl import Sample
 from keylag.sending import load_of
 
 HEADER = "username,password,user_domain,project,project_domain"
@@ -127,3 +130,93 @@ def test_users_in_any_order_with_more_columns(tmp_path: Path) -> None:
     path.write_text(f"note,{','.join(columns)}\n,e,d,c,b,a\n")
 
     assert target.of_url("http://k:5000", path, {}).properties["users_file"]
+
+
+def run(good: int, failed: int, code: str = "500", message: str = "Oh, no") -> Run:
+    """Return a run of so many requests."""
+    one = ("POST /v3/auth/tokens password", "201", "Created")
+    other = ("GET /v3/auth/tokens", code, message)
+    samples = [
+        Sample(
+            0, 0.1, 0.1, 0, *words, "t", success=words is one, size_bytes=1, timing=None
+        )
+        for words, number in ((one, good), (other, failed))
+        for _ in range(number)
+    ]
+    return named("r", break_down(samples))
+
+
+def test_some_requests_may_fail() -> None:
+    """Up to the share, and of no requests none failed."""
+    failures.check([run(95, 5)], 0.05)
+    failures.check([run(0, 0)], 0)
+    with pytest.raises(failures.TooManyFailedError, match=r"6 of 100 .* \(6 %\)"):
+        failures.check([run(94, 6)], 0.05)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "words"),
+    [
+        ("Non HTTP response code: X", "Connection refused", "Nothing listens there"),
+        ("Non HTTP response code: X", "Read timed out", "No answer in time"),
+        ("Non HTTP response code: NoHttpResponseException", "", "keep_alive=false"),
+        ("401", "UNAUTHORIZED", "a token has expired"),
+        ("404", "NOT FOUND", "the token asked about has expired"),
+        ("503", "Service Unavailable", "server's log"),
+        ("418", "I'm a teapot", "100 GET /v3/auth/tokens: 418 I'm a teapot."),
+    ],
+)
+def test_what_failed_is_said_with_what_to_do(
+    code: str, message: str, words: str
+) -> None:
+    """By the call and its answer."""
+    with pytest.raises(failures.TooManyFailedError) as refused:
+        failures.check([run(0, 100, code, message)], 0.05)
+    assert "100 of 100 requests failed (100 %)" in str(refused.value)
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["-1%", "101%", "five", "", "5 %%"])
+def test_a_share_of_errors_is_a_percentage(text: str) -> None:
+    """The message shows one."""
+    result = CliRunner().invoke(command, ["token-issue", "--max-errors", text])
+
+    assert result.exit_code == 2
+    assert "such as 5%" in result.output
+
+
+def test_a_call_of_a_service_that_is_not_there_is_refused() -> None:
+    """Unless it is said where another one is."""
+    where = target.Target({}, absent={"target_port": target.NO_SERVICE})
+
+    with pytest.raises(target.TargetError, match="keylag up --with service"):
+        load_of(plans.find("service-call"), where, {})
+    assert load_of(plans.find("service-call"), where, {"target_port": "80"})
+    assert load_of(plans.find("token-issue"), where, {})
+
+
+@pytest.mark.stack
+def test_a_load_that_failed_is_kept_and_ends_with_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every token is issued, and nothing answers where the service should be."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        f'user{n},"{password_of(f"user{n}").replace(chr(34), chr(34) * 2)}",D,d,D'
+        for n in range(3)
+    ]
+    (tmp_path / "users.csv").write_text("\n".join([HEADER, *rows]) + "\n")
+    settings = {"target_port": "9", "threads": "2", "loops": "2", "ramp_seconds": "0"}
+    words = [word for pair in settings.items() for word in ("--set", "=".join(pair))]
+    with running() as keystone:
+        arguments = ["service-call", "--url", keystone.url, "--users", "users.csv"]
+        result = CliRunner().invoke(command, [*arguments, *words])
+
+    assert result.exit_code == 1, result.output
+    assert "4 of 4 requests failed (100 %)" in result.output
+    assert "Nothing listens there" in result.output
+    assert "where the time goes is not known" in result.output
+    latest = tmp_path / "out" / "load" / "service-call" / "latest"
+    assert {"breakdown.json", "report.html", "samples.jtl"} <= {
+        path.name for path in latest.iterdir()
+    }

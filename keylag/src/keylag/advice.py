@@ -138,6 +138,8 @@ def conclusion(runs: Sequence[Run]) -> str:
             for block, share in _by_share(call)[:1]:
                 words = f"{BLOCK_NAMES[block]} {share:.0%} ({run['name']})"
                 said[title(call)].append(words)
+    if not said:
+        return "No call was measured, so where the time goes is not known."
     calls = (f"{name}: {', '.join(words)}" for name, words in said.items())
     return f"Where the time goes. {'; '.join(calls)}.".replace("%", " %")
 

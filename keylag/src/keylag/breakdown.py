@@ -10,7 +10,7 @@ of NumPy and R.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 
@@ -33,6 +33,8 @@ class Call(TypedDict):
     requests: int
     """All that were sent, the failed, refused and unmeasured ones too."""
     errors: int
+    failures: dict[str, int]
+    """The failed ones by their answer, code and message; the most frequent first."""
     refused: int
     """Answered with a 4xx that was the right answer; their time is left out."""
     unmeasured: int
@@ -140,6 +142,7 @@ def _call(key: tuple[str, str, str | None], samples: list[Sample]) -> Call:
         auth_method=auth_method,
         requests=len(samples),
         errors=sum(not sample.success for sample in samples),
+        failures=_failures(samples),
         refused=sum(sample.refused for sample in samples),
         unmeasured=len(answered) - len(timings),
         client_seconds=_numbers(
@@ -155,6 +158,11 @@ def _call(key: tuple[str, str, str | None], samples: list[Sample]) -> Call:
         sql_statements=_counted(timings, "sql_statements"),
         cache_calls=_counted(timings, "cache_calls"),
     )
+
+
+def _failures(samples: Iterable[Sample]) -> dict[str, int]:
+    failed = (f"{one.code} {one.message}" for one in samples if not one.success)
+    return dict(Counter(failed).most_common())
 
 
 def _counted(timings: Sequence[ServerTiming], name: str) -> Numbers | None:

@@ -11,7 +11,7 @@ from keylag import jmeter
 from keylag.follow import Progress
 from keylag.plans import Plan
 from keylag.state import state_folder
-from keylag.target import Target
+from keylag.target import Target, TargetError
 from keylag.tools import jmeter as jmeter_tool
 from keylag.tools.install import ready
 
@@ -48,7 +48,13 @@ def home() -> Path:
 
 
 def load_of(plan: Plan, where: Target, chosen: Mapping[str, str]) -> jmeter.Load:
-    """Combine a plan and a Keystone; what the plan does not take is left out."""
+    """Combine a plan and a Keystone; what the plan does not take is left out.
+
+    Raises TargetError if the plan needs what this Keystone lacks.
+    """
+    for name, why in where.absent.items():
+        if name in plan.defaults and name not in chosen:
+            raise TargetError(why)
     known = {**where.properties, **chosen}
     return jmeter.Load(
         plan,

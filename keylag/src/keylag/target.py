@@ -23,6 +23,10 @@ FROM_OPENRC: Final[Mapping[str, str]] = {
     "service_project_domain": "OS_PROJECT_DOMAIN_NAME",
 }
 """The service user's properties and the usual variables that give them."""
+NO_SERVICE: Final = (
+    "The stack has no service to call. Start it with `keylag up --with service`, or "
+    "say where another one is with --set target_host=HOST --set target_port=PORT."
+)
 
 
 class TargetError(KeylagError):
@@ -37,30 +41,27 @@ class Target:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     environment: Mapping[str, str] = field(default_factory=dict)
     """What is known of it, for the report."""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Properties that some plans need and this Keystone lacks, and what to do."""
 
 
 def of_stack(stack: StackFolder, users: Path | None = None) -> Target:
     """Return a stack; raises StackDownError if its Keystone does not run."""
     stack.require_keystone("give --url and --users")
     admin = stack.admin()
+    has_service = "service" in stack.options.extras
     return Target(
         {
             **address(stack.url("keystone")),
-            **_service(stack),
+            **({"target_port": str(stack.port("service"))} if has_service else {}),
             "service_username": admin.username,
             "service_project": admin.project_name,
             **_users(users or users_file(stack)),
         },
         {"service_password": admin.password},
         {"cache_backend": CACHE_BACKENDS[stack.options.cache]},
+        {} if has_service else {"target_port": NO_SERVICE},
     )
-
-
-def _service(stack: StackFolder) -> dict[str, str]:
-    """Return where the small service is, as far as the stack has one."""
-    if "service" not in stack.options.extras:
-        return {}
-    return {"target_port": str(stack.port("service"))}
 
 
 def of_url(

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from keylag import demo, results, sql_sides
+from keylag import demo, failures, results, sql_sides
 from keylag.commands.common import (
     addresses,
     explained,
@@ -71,3 +71,5 @@ def command(out: Path | None, form: str, *, keep: bool) -> None:
     progress.print(f"\n{breakdown}\n{report}", highlight=False, soft_wrap=True)
     for line in addresses(stack) if keep else ():
         progress.print(line, highlight=False, soft_wrap=True)
+    with explained_load():
+        failures.check(runs, failures.MOST)

@@ -1,6 +1,7 @@
 """`keylag load`: send one load and show where the time of its calls went."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Final
 import click
 from rich.console import Console
 
-from keylag import jmeter, jtl, plans, results, target
+from keylag import failures, jmeter, jtl, plans, results, target
 from keylag.breakdown import Run, break_down, named
 from keylag.commands.common import (
     explained,
@@ -24,6 +25,7 @@ from keylag.stack_folder import StackFolder
 from keylag.target import Target
 
 OURS: Final = (
+    failures.TooManyFailedError,
     jmeter.JMeterError,
     jtl.JtlError,
     plans.PlanError,
@@ -32,6 +34,15 @@ OURS: Final = (
 )
 INTERRUPTED: Final = 130
 """The exit code of a command that Ctrl-C ended."""
+
+
+def _share(_context: click.Context, _option: click.Parameter, text: str) -> float:
+    """Read 5% or 5 as 0.05."""
+    number = text.removesuffix("%")
+    if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]+)?|100", number):
+        message = f"{text} is not 0% to 100%, such as 5%."
+        raise click.BadParameter(message)
+    return float(number) / 100
 
 
 @click.command("load")
@@ -50,6 +61,14 @@ INTERRUPTED: Final = 130
     help="CSV of the users that ask for tokens.  [default: the stack's own]",
 )
 @out_folder_option("load/PLAN", "samples and report")
+@click.option(
+    "--max-errors",
+    metavar="SHARE",
+    callback=_share,
+    default=f"{failures.MOST:.0%}",
+    show_default=True,
+    help="Share of failed requests above which the command fails.",
+)
 @output_option()
 @stack_folder_option
 def command(  # noqa: PLR0913, PLR0917 - one for each option
@@ -58,6 +77,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     url: str | None,
     users: Path | None,
     out: Path | None,
+    max_errors: float,
     form: str,
     folder: Path,
 ) -> None:
@@ -101,6 +121,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         click.echo(f"Samples and report: {made}", err=True)
         if result.interrupted:
             sys.exit(INTERRUPTED)
+        failures.check([run], max_errors)
 
 
 def _target(url: str | None, users: Path | None, folder: Path) -> Target:

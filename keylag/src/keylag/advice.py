@@ -1,133 +1,58 @@
-"""What would help, in words: a table from where the time goes to what to change."""
+"""What a run says, in words: where the time of each call goes, and what may help."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from keylag.breakdown import Call, Run
+from keylag.options import (
+    OUTSIDE,
+    QUEUE,
+    VIRTUAL_USERS,
+    Environment,
+    is_queueing,
+    of_a_service,
+    options,
+    workers,
+)
 from keylag.phases import BLOCK_NAMES, OPERATIONS, Cell, block_of
-
-Environment = Mapping[str, Any]
-
-CACHE_BACKEND: Final = "cache_backend"
-"""Key of a run's environment: the value of Keystone's `[cache] backend`."""
 
 WORTH_NAMING: Final = 0.15
 """A second block, or time outside Keystone, is named from this share on."""
+DOMINANT: Final = 0.5
+"""Time outside Keystone comes before all else from this share of the client's on."""
 
-
-def _any(_environment: Environment) -> bool:
-    return True
-
-
-def _without_cache(environment: Environment) -> bool:
-    return str(environment.get(CACHE_BACKEND, "")).endswith("null")
-
-
-def _with_cache(environment: Environment) -> bool:
-    return CACHE_BACKEND in environment and not _without_cache(environment)
-
-
-def _of_a_service(environment: Environment) -> bool:
-    return environment.get("plan") == "service-call"
-
-
-@dataclass(frozen=True)
-class Advice:
-    """What helps when most of the time is in `block`, if `holds` for the run."""
-
-    block: str
-    text: str
-    holds: Callable[[Environment], bool] = _any
-
-
-TABLE: Final = (
-    Advice(
-        "password_hash",
-        "lowering [identity] password_hash_rounds (for passwords set from then on) "
-        "or reusing tokens is what would help; more processes raise the rate, not "
-        "the speed of one call",
-    ),
-    Advice(
-        "sql",
-        "[cache] backend is dogpile.cache.null, so every call asks the database: "
-        "oslo_cache.memcache_pool is what would help",
-        _without_cache,
-    ),
-    Advice(
-        "sql",
-        "the cache is on, so look at which statements remain (open the break-down) "
-        "and at the distance to the database",
-        _with_cache,
-    ),
-    Advice(
-        "sql",
-        "if [cache] backend is dogpile.cache.null, as it is by default, "
-        "oslo_cache.memcache_pool is what would help",
-    ),
-    Advice(
-        "orm",
-        "fewer statements are what would help: [cache] backend = "
-        "oslo_cache.memcache_pool",
-        _without_cache,
-    ),
-    Advice(
-        "orm",
-        "fewer statements are what would help: see which steps still ask the database",
-    ),
-    Advice(
-        "cache",
-        "fewer round trips are what would help: a cache server near Keystone, and a "
-        "memcached backend, since with Redis each repeated look-up within a request "
-        "goes over the network",
-    ),
-    Advice(
-        "revocation",
-        "fewer live revocation events are what would help: fewer token deletions, "
-        "a shorter [token] expiration, and [revoke] caching left on",
-    ),
-    Advice(
-        "token_crypto",
-        "fewer keys ([fernet_tokens] max_active_keys) on a local file system are "
-        "what would help, for keys are read at every use",
-    ),
-    Advice(
-        "other",
-        "a service that waits for Keystone is helped by a token cache that its "
-        "workers share ([keystone_authtoken] memcached_servers) and a longer "
-        "token_cache_time",
-        _of_a_service,
-    ),
-    Advice(
-        "other",
-        "what no part claims is Keystone's own Python: more processes rather than "
-        "threads, or fewer calls, are what would help",
-    ),
-)
+Finding = tuple[str, str]
+"""Where time goes, as `keylag.options` calls it, and the fact in words."""
 
 _STEPS: Final[Mapping[str, str]] = {"other": "outside the named steps"}
 
 
 def sentence(call: Call, environment: Environment | None = None) -> str:
-    """Say in words where the time of a call goes and what would help.
+    """Say in words where the time of a call goes, and what may help: facts, options.
 
-    `environment` is the run's; with its `cache_backend` the advice is sharper.
+    `environment` is the run's; the more it says, the sharper the options.
     """
-    client, blocks = call["client_seconds"], _by_share(call)
+    client = call["client_seconds"]
     if client is None:
         return f"{title(call)}: none of {call['requests']} requests was answered well."
     start = f"{title(call)} takes {milliseconds(client['mean'])} at the client"
-    if not blocks:
+    if not call["blocks"]:
         return f"{start}; Keystone sent no Server-Timing, so where is not known."
-    block, share = blocks[0]
-    most = f"{share:.0%} of the server's time is {BLOCK_NAMES[block]}"
-    words = [
-        f"{start}; {most}, {_where(call, block)}{_second(blocks)}",
-        *_outside(call),
-        advice(block, environment or {}),
-    ]
-    return "; ".join(words).replace("%", " %") + "."
+    found = _findings(call, environment or {})
+    facts = "; ".join([start, *(fact for _, fact in found)])
+    may_help = (
+        text for place, _ in found for text in options(place, environment or {})
+    )
+    return f"{facts}. What may help: {'; '.join(may_help)}.".replace("%", " %")
+
+
+def _findings(call: Call, environment: Environment) -> list[Finding]:
+    """Return where the time goes, what dominates first."""
+    inside, outside = _inside(call), [*_outside(call, environment)]
+    if _share_outside(call) >= DOMINANT:
+        return [*outside, inside]
+    return [inside, *outside]
 
 
 def conclusion(runs: Sequence[Run]) -> str:
@@ -137,7 +62,7 @@ def conclusion(runs: Sequence[Run]) -> str:
         for call in run["calls"]:
             for block, share in _by_share(call)[:1]:
                 words = f"{BLOCK_NAMES[block]} {share:.0%} ({run['name']})"
-                said[title(call)].append(words)
+                said[title(call)].append(f"{_waiting(call)}{words}")
     if not said:
         return "No call was measured, so where the time goes is not known."
     calls = (f"{name}: {', '.join(words)}" for name, words in said.items())
@@ -157,16 +82,17 @@ def milliseconds(seconds: float) -> str:
     return f"{value:.{digits}f} ms"
 
 
-def advice(block: str, environment: Environment) -> str:
-    """Return the first row of the table for a block that holds for the run."""
-    return next(
-        row.text for row in TABLE if row.block == block and row.holds(environment)
-    )
-
-
 def _by_share(call: Call) -> list[tuple[str, float]]:
     pairs = ((name, numbers["share"]) for name, numbers in call["blocks"].items())
     return sorted(pairs, key=lambda pair: -pair[1])
+
+
+def _inside(call: Call) -> Finding:
+    """Name the block that has most of the server's time, and the next one."""
+    blocks = _by_share(call)
+    block, share = blocks[0]
+    most = f"{share:.0%} of the server's time is {BLOCK_NAMES[block]}"
+    return block, f"{most}, {_where(call, block)}{_second(blocks)}"
 
 
 def _where(call: Call, block: str) -> str:
@@ -198,16 +124,31 @@ def _second(blocks: list[tuple[str, float]]) -> str:
     return f", then {BLOCK_NAMES[block]} with {share:.0%}"
 
 
-def _outside(call: Call) -> list[str]:
-    """Name the time that Keystone did not see, if it is worth naming."""
-    client, wall = call["client_seconds"], call["wall_seconds"]
-    if not (client and wall):
-        return []
-    share = 1 - wall["mean"] / client["mean"] if client["mean"] else 0.0
+def _outside(call: Call, environment: Environment) -> Iterator[Finding]:
+    """Name the time before a worker took the call, if it is worth naming."""
+    share = _share_outside(call)
     if share < WORTH_NAMING:
-        return []
-    words = (
-        f"{share:.0%} of the client's time passed outside Keystone's workers "
-        "(waiting for a free one, network, the client)"
-    )
-    return [words]
+        return
+    of_client = f"{share:.0%} of the client's time"
+    if is_queueing(environment):
+        at_once = f"{environment[VIRTUAL_USERS]} virtual users"
+        served = f"{workers(environment)} workers"
+        fact = f"{of_client} was waiting for a free worker ({at_once}, {served})"
+        yield QUEUE, fact
+        return
+    who = "the service" if of_a_service(environment) else "Keystone"
+    places = "waiting for a free one, network, the client"
+    yield OUTSIDE, f"{of_client} passed outside {who}'s workers ({places})"
+
+
+def _share_outside(call: Call) -> float:
+    """Return the share of the client's time that no worker saw; 0 if not known."""
+    client, wall = call["client_seconds"], call["wall_seconds"]
+    if not (client and wall and client["mean"]):
+        return 0.0
+    return 1 - wall["mean"] / client["mean"]
+
+
+def _waiting(call: Call) -> str:
+    share = _share_outside(call)
+    return f"outside its workers {share:.0%}, then " if share >= DOMINANT else ""

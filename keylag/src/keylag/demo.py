@@ -18,7 +18,7 @@ from typing import Final
 import psutil
 from rich.console import Console
 
-from keylag import cloud, jtl, plans, results, sql_sides, target
+from keylag import cloud, jtl, options, plans, results, sql_sides, target
 from keylag.breakdown import Run, break_down, named
 from keylag.prepared import Prepared
 from keylag.report import write_html
@@ -73,7 +73,8 @@ def _run(name: str, stack: Stack, out: Path, console: Console) -> Run:
         read, notes = jtl.read(result.samples)
         samples += read
         warnings += notes
-    facts = {**where.environment, **_machine()}
+    users = plan.environment({})[options.VIRTUAL_USERS]
+    facts = {**where.environment, options.VIRTUAL_USERS: users, **_machine()}
     return named(name, break_down(samples, facts, warnings))
 
 

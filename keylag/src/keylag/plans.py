@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from keylag import properties
+from keylag import options, properties
 from keylag.closest import did_you_mean
 from keylag.errors import KeylagError
 from keylag.properties import NO_LIMIT, Mistake
@@ -53,6 +53,12 @@ class Plan:
         """Raise PlanError for properties that are wrong, a line for each."""
         if wrong := self.mistakes(values):
             raise PlanError("\n".join(f"{name}: {why}." for name, why in wrong))
+
+    def environment(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Return what a reader of the results has to know of the load."""
+        users = {**self.defaults, **values}.get("threads", "")
+        known = {options.VIRTUAL_USERS: users} if users.isdecimal() else {}
+        return {options.PLAN: self.name, **known}
 
     def expected(self, values: Mapping[str, str]) -> int | None:
         """Return how many requests the load has without set-up; None if unlimited."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from keylag import users
+from keylag import options, users
 from keylag.cloud import users_file
 from keylag.errors import KeylagError
 from keylag.services.keystone import CACHE_BACKENDS
@@ -59,7 +59,11 @@ def of_stack(stack: StackFolder, users: Path | None = None) -> Target:
             **_users(users or users_file(stack)),
         },
         {"service_password": admin.password},
-        {"cache_backend": CACHE_BACKENDS[stack.options.cache]},
+        {
+            options.CACHE_BACKEND: CACHE_BACKENDS[stack.options.cache],
+            options.PROCESSES: str(stack.options.processes),
+            options.THREADS: str(stack.options.threads),
+        },
         {} if has_service else {"target_port": NO_SERVICE},
     )
 

@@ -116,7 +116,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         where = _target(url, users, folder)
         with results.folder(out, "load", plan.name) as made:
             result = send(plan, where, chosen, made, Console(stderr=True))
-            run = _saved(plan, where, result, made)
+            run = _saved(plan, where, chosen, result, made)
         _show(run, form)
         click.echo(f"Samples and report: {made}", err=True)
         if result.interrupted:
@@ -149,10 +149,16 @@ def properties(settings: tuple[str, ...]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _saved(plan: plans.Plan, where: Target, result: jmeter.Result, out: Path) -> Run:
+def _saved(
+    plan: plans.Plan,
+    where: Target,
+    chosen: dict[str, str],
+    result: jmeter.Result,
+    out: Path,
+) -> Run:
     """Break the samples down and leave the result beside them."""
     samples, notes = jtl.read(result.samples)
-    environment = {"plan": plan.name, **where.environment}
+    environment = {**plan.environment(chosen), **where.environment}
     run = named(plan.name, break_down(samples, environment, notes))
     text = json.dumps({"runs": [run]}, indent=2)
     results.write(out / "breakdown.json", text + "\n")

@@ -22,6 +22,7 @@ from keylag.experiment.environment import cost
 from keylag.experiment.marks import TOKEN, Marked
 from keylag.experiment.schedule import Block
 from keylag.launch import StackError
+from keylag.users import COLUMNS
 
 PLAN = """\
 question = "Which?"
@@ -50,8 +51,8 @@ def switched(tmp_path: Path) -> Iterator[Switched]:
     """Give an executor on a Keystone of the tests."""
     with (tmp_path / "users.csv").open("w", newline="", encoding="utf-8") as stream:
         users = csv.writer(stream)
-        users.writerow(["username", "password"])
-        users.writerow(["someone", password_of("someone")])
+        users.writerow(COLUMNS)
+        users.writerow(["someone", password_of("someone"), "D", "demo", "D"])
     with running() as keystone:
         path = tmp_path / "plan.toml"
         path.write_text(PLAN.format(url=keystone.url, folder=tmp_path))

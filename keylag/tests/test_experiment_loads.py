@@ -14,6 +14,7 @@ from keylag.experiment.samples import Row, Window, rows_of
 from keylag.experiment.schedule import Block
 from keylag.follow import Progress
 from keylag.jtl import Sample
+from keylag.users import COLUMNS
 
 PLAN = """\
 question = "Which?"
@@ -124,6 +125,7 @@ def where(keystone: FakeKeystone, folder: Path, password: str = "") -> target.Ta
     path = folder / f"users{keystone.server_address[1]}.csv"
     with path.open("w", newline="", encoding="utf-8") as stream:
         users = csv.writer(stream)
-        users.writerow(["username", "password"])
-        users.writerow(["someone", password or password_of("someone")])
+        users.writerow(COLUMNS)
+        known = password or password_of("someone")
+        users.writerow(["someone", known, "D", "demo", "D"])
     return target.of_url(keystone.url, path, {})

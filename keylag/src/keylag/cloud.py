@@ -22,6 +22,7 @@ from keylag.services import service as small_service
 from keylag.stack import Stack
 from keylag.stack_folder import StackFolder
 from keylag.state import write_private
+from keylag.users import COLUMNS
 
 KEY = "small cloud 2"
 """Change this whenever what `fill` makes changes."""
@@ -47,7 +48,6 @@ SERVICES = {
 #: A role of the cloud's own that implies Keystone's `member`.
 IMPLYING_ROLE = "project-operator"
 USERS_FILE = "users.csv"
-USERS_COLUMNS = ("username", "password", "user_domain", "project", "project_domain")
 _PARALLEL = 4
 
 
@@ -257,6 +257,6 @@ def _write_users(path: Path, users: Iterable[User]) -> None:
     write_private(path, "")
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
-        writer.writerow(USERS_COLUMNS)
+        writer.writerow(COLUMNS)
         for user in users:
-            writer.writerow([getattr(user, column) for column in USERS_COLUMNS])
+            writer.writerow([getattr(user, column) for column in COLUMNS])

@@ -12,6 +12,7 @@ from keylag.cloud import users_file
 from keylag.errors import KeylagError
 from keylag.services.keystone import CACHE_BACKENDS
 from keylag.stack_folder import StackFolder
+from keylag.users import COLUMNS
 
 DEFAULT_PORTS: Final[Mapping[str, int]] = {"http": 80, "https": 443}
 
@@ -75,7 +76,7 @@ def of_url(
     if users is None:
         message = (
             "A Keystone given by --url needs --users, a CSV with the columns "
-            "username,password,user_domain,project,project_domain."
+            f"{','.join(COLUMNS)}."
         )
         raise TargetError(message)
     env = os.environ if env is None else env

@@ -188,3 +188,17 @@ def test_two_runs_are_weaker_evidence(make_run: MakeRun) -> None:
     assert result.exit_code == 0
     assert "Weaker evidence" in result.output
     assert "s/b against r/a" in result.output
+
+
+def test_rows_of_a_block_under_way_are_not_read(make_run: MakeRun) -> None:
+    """A result may be read, and compared, while its run goes on."""
+    under_way = make_run("r", Fake())
+    under_way.go()
+    folder = under_way.folder
+    before = folder.rows()
+    last = folder.samples.read_text().splitlines()[-1]
+    with folder.samples.open("a") as stream:
+        stream.write(f"{last}\r\n{last[:20]}")
+
+    assert folder.rows() == before
+    assert of_folder(folder).tallies == tallies(before)

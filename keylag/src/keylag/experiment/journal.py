@@ -109,6 +109,7 @@ class Folder:
         journal.blocks += 1
         self.save(journal)
 
-    def rows(self) -> list[Row]:
-        """Return all rows so far."""
-        return list(samples.read(self.samples))
+    def rows(self, journal: Journal | None = None) -> list[Row]:
+        """Return the rows of the finished blocks; another may be under way."""
+        size = (journal or self.load()).samples_size
+        return list(samples.read(self.samples, size))

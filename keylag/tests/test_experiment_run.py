@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from itertools import islice, permutations
 from pathlib import Path
 
@@ -10,13 +11,15 @@ from click.testing import CliRunner
 from fake_experiment import REQUESTS, Fake, MakeRun
 
 from keylag.commands import experiment
-from keylag.experiment import report, run
+from keylag.experiment import forecast, report, run
 from keylag.experiment.analysis import compare, tallies
+from keylag.experiment.arms import PLANS
 from keylag.experiment.journal import INTERRUPTED, Folder, FolderError, Journal
 from keylag.experiment.plan import Decision
 from keylag.experiment.progress import lines
 from keylag.experiment.result import of_folder
 from keylag.experiment.schedule import Block, blocks
+from keylag.state import state_folder
 
 
 def test_a_block_has_every_arm_once_in_an_order_of_the_seed() -> None:
@@ -202,3 +205,74 @@ def test_rows_of_a_block_under_way_are_not_read(make_run: MakeRun) -> None:
 
     assert folder.rows() == before
     assert of_folder(folder).tallies == tallies(before)
+
+
+def test_a_run_may_be_bounded(make_run: MakeRun) -> None:
+    """Its own limit is in run.json; the plan in its folder stays as it was."""
+    under_way = make_run("r", Fake())
+    folder = under_way.folder
+    folder.save(replace(folder.load(), minutes=7.5))
+
+    assert folder.plan().design.minutes == 7.5
+    assert "minutes = 60" in (folder.path / "plan.toml").read_text()
+
+
+def test_too_short_a_limit_is_refused(make_run: MakeRun) -> None:
+    """With what it would take."""
+    folder = make_run("r", Fake()).folder
+    arguments = ["resume", str(folder.path), "--minutes", "0.5"]
+    result = CliRunner().invoke(experiment.command, arguments)
+
+    assert result.exit_code == 1
+    assert "--minutes 0.5: 5 blocks, the fewest that tell anything, take 35 s" in (
+        result.output
+    )
+    assert folder.load().minutes is None
+
+
+def test_what_could_be_told_is_said(make_run: MakeRun) -> None:
+    """By the widest interval that is still open."""
+    under_way = make_run("r", Fake(), blocks=5)
+    under_way.go()
+    found = of_folder(under_way.folder)
+    (still_open,) = [
+        one.measures["p50"]
+        for one in found.comparisons
+        if one.measures["p50"].verdict == "cannot tell yet"
+    ]
+
+    half = (still_open.relative.high - still_open.relative.low) / 2
+    assert f"Differences above {100 * half:.1f} % can be told so far." in found.outlook
+
+
+def test_a_forecast_of_time_and_of_what_it_tells(make_run: MakeRun) -> None:
+    """Three arms: 7 s of load and 18 s of starts in each block."""
+    plan = make_run("r", Fake(), blocks=40).plan
+    hour, short = forecast.of_plan(plan), forecast.of_plan(plan.bounded(1))
+    said = "\n".join(forecast.lines(plan))
+
+    assert (hour.blocks, hour.block_seconds) == (40, 25)
+    assert (short.blocks, short.reach) == (2, math.inf)
+    assert "Arms: a (base), b, c\nLoad: token-validate\n" in said
+    assert "Blocks: 40 of about 25 s each, 7 s of it load" in said
+    assert "Time: about 17 min, at most 60, once all arms have started" in said
+    assert "It can tell: differences above 0.6 times" in said
+    assert "nothing, from so few" in "\n".join(forecast.lines(plan.bounded(1)))
+
+
+@pytest.mark.stack
+def test_a_dry_run_checks_and_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No folder, no stack; a mistake is told as ever."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KEYLAG_STATE", str(state_folder()))
+    path = PLANS / "same.toml"
+    result = CliRunner().invoke(
+        experiment.command, ["run", str(path), "--dry-run", "--minutes", "20"]
+    )
+
+    assert result.exit_code == 0, result.output
+    assert "at most 20, once all arms" in result.output
+    assert "nothing was started" in result.output
+    assert list(tmp_path.iterdir()) == []

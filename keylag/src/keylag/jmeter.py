@@ -76,7 +76,7 @@ def run(
     """
     load.plan.check({**load.properties, **load.secrets})
     _refuse_open_secrets(load.properties)
-    java, jar = _programs(home)
+    java, jar = programs(home)
     result = _fresh(out.resolve())
     follower = Follower(result.samples, load.plan.expected(load.properties))
     with tempfile.TemporaryDirectory(prefix="keylag-load-") as scratch:
@@ -136,7 +136,8 @@ def _refuse_open_secrets(properties: Mapping[str, str]) -> None:
         raise JMeterError(message)
 
 
-def _programs(home: Path) -> tuple[str, Path]:
+def programs(home: Path) -> tuple[str, Path]:
+    """Return Java and JMeter's jar; raises JMeterError if one is missing."""
     java = shutil.which("java")
     if java is None:
         message = (

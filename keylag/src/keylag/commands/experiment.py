@@ -5,21 +5,22 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.markdown import Markdown
 
-from keylag import results
+from keylag import jmeter, results
 from keylag.commands.common import Function, explained, out_folder_option
 from keylag.commands.load import INTERRUPTED
-from keylag.experiment import environment, journal, known, reading, report
+from keylag.experiment import environment, forecast, journal, known, reading, report
 from keylag.experiment.arms import PLANS
 from keylag.experiment.elsewhere import Switched
 from keylag.experiment.journal import Folder, Journal
 from keylag.experiment.marks import TOKEN, Marked
-from keylag.experiment.plan import Plan
+from keylag.experiment.plan import MOST_MINUTES, Plan
 from keylag.experiment.progress import say_block
 from keylag.experiment.run import Executor, Run
 from keylag.experiment.stacks import Stacks
@@ -29,7 +30,13 @@ from keylag.target import TargetError
 KIND = "experiments"
 SEEDS = 2**31
 
-OURS = (reading.PlanError, journal.FolderError, results.ResultsError, TargetError)
+OURS = (
+    journal.FolderError,
+    jmeter.JMeterError,
+    reading.PlanError,
+    results.ResultsError,
+    TargetError,
+)
 
 a_run = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -49,6 +56,13 @@ def shown(function: Function) -> Function:
     return otlp(grafana(function))
 
 
+minutes_option = click.option(
+    "--minutes",
+    type=click.FloatRange(0, MOST_MINUTES, min_open=True),
+    help="Of the run, once all arms have started.  [default: the plan's]",
+)
+
+
 @click.group("experiment")
 def command() -> None:
     """Compare Keystones: which is faster, by how much, how sure, and why.
@@ -63,27 +77,45 @@ def command() -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @out_folder_option("experiments/PLAN", "samples and reports")
 @click.option("--seed", type=click.IntRange(0), help="Of the order.  [default: any]")
+@minutes_option
+@click.option(
+    "--dry-run", is_flag=True, help="Check everything and say what would be run."
+)
 @shown
-def run(
+def run(  # noqa: PLR0913 - one for each option
+    *,
     file: Path,
     out: Path | None,
     seed: int | None,
+    minutes: float | None,
+    dry_run: bool,
     otlp: str | None,
     grafana: str | None,
 ) -> None:
-    r"""Run a plan.
+    """Run a plan.
 
     Each arm is a Keystone with a database and a cache of its own, started afresh
     for every block; in a block each arm has its turn, in random order. The run
     ends when the answer is clear, or the plan's time is over. Ctrl-C ends it
     early; `keylag experiment resume` goes on.
-    """
+
+    \b
+    Examples:
+      keylag experiment run experiments/cache-backends.toml --dry-run
+      keylag experiment run experiments/cache-backends.toml --minutes 5
+    """  # noqa: D301 - click reads a backspace
     with explained(), _explained():
-        asked = reading.read(file)
+        asked = reading.bounded(reading.read(file), minutes)
         known.check(asked, file)
+        for line in forecast.lines(asked):
+            click.echo(line)
+        if dry_run:
+            click.echo("All of it can be run; nothing was started.")
+            return
         begun = Journal(
             seed=secrets.randbelow(SEEDS) if seed is None else seed,
             environment=environment.record(asked),
+            minutes=minutes,
         )
         with results.folder(out, KIND, file.stem) as made:
             folder = Folder(made)
@@ -94,16 +126,24 @@ def run(
 
 @command.command("resume")
 @click.argument("folder", type=a_run)
+@minutes_option
 @shown
-def resume(folder: Path, otlp: str | None, grafana: str | None) -> None:
+def resume(
+    folder: Path, minutes: float | None, otlp: str | None, grafana: str | None
+) -> None:
     """Go on with a run that was interrupted, or whose time was over.
 
     The order is that of the same seed, as if it had never stopped. To give a run
-    more time, change `minutes` or `blocks` in its plan.toml.
+    more time, say with --minutes how many it may take in all; for more blocks,
+    change `blocks` in its plan.toml.
     """
+    begun = Folder(folder)
     with explained(), _explained():
-        _go(Folder(folder), otlp, grafana)
-    _exit(Folder(folder))
+        if minutes:
+            reading.bounded(begun.plan(), minutes)
+            begun.save(replace(begun.load(), minutes=minutes))
+        _go(begun, otlp, grafana)
+    _exit(begun)
 
 
 @command.command("compare")

@@ -32,6 +32,8 @@ class Journal:
 
     seed: int
     environment: dict[str, Any] = field(default_factory=dict)
+    minutes: float | None = None
+    """The limit of its time, if that is not the plan's."""
     blocks: int = 0
     """Done so far, in the order of the seed."""
     seconds: float = 0.0
@@ -73,8 +75,8 @@ class Folder:
         self.save(journal)
 
     def plan(self) -> Plan:
-        """Return the plan as it was when the run began."""
-        return reading.read(self.path / "plan.toml")
+        """Return the plan as it was when the run began, bounded as the run is."""
+        return reading.read(self.path / "plan.toml").bounded(self.load().minutes)
 
     def load(self) -> Journal:
         """Return the journal; raises FolderError if there is none."""

@@ -17,6 +17,8 @@ from keylag.experiment.lines import Place
 from keylag.experiment.plan import Plan
 from keylag.experiment.reading import Mistake, refuse
 from keylag.experiment.settings import Arm
+from keylag.jmeter import programs
+from keylag.sending import home
 from keylag.tools import ToolError
 
 NAMESPACES: Final = ("keystone", "oslo.cache", "oslo.db", "oslo.log", "oslo.policy")
@@ -26,8 +28,10 @@ NAMESPACES: Final = ("keystone", "oslo.cache", "oslo.db", "oslo.log", "oslo.poli
 def check(plan: Plan, path: Path) -> None:
     """Raise ToolError for a program, PlanError for an option that an arm lacks.
 
+    JMeterError if there is no Java, or no JMeter.
     Of a Keystone elsewhere: TargetError if it is not known how to ask it.
     """
+    programs(home())
     if plan.elsewhere:
         where(plan.elsewhere)
         return

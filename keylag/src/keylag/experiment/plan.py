@@ -1,6 +1,6 @@
 """A plan: what is compared, on which load, for how long, and what would matter."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field
 
@@ -8,6 +8,7 @@ from keylag.experiment.settings import Arm, Properties, Scalar, Strict
 
 FEWEST_BLOCKS: Final = 5
 """With fewer an interval is infinite, or so wide that it tells nothing."""
+MOST_MINUTES: Final = 24 * 60
 ArmName = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
 """It names a folder."""
 
@@ -39,7 +40,7 @@ class Design(Strict):
     """Of a turn, until it is the next arm's; a whole turn at once if it is as long."""
     blocks: Annotated[int, Field(ge=FEWEST_BLOCKS, le=1000)] = 40
     """At most; fewer if it is clear before, or the time is over."""
-    minutes: Annotated[float, Field(gt=0, le=24 * 60)] = 10.0
+    minutes: Annotated[float, Field(gt=0, le=MOST_MINUTES)] = 10.0
 
     def load_seconds(self, arms: int) -> float:
         """Return how long the load of so many arms takes that warm up together."""
@@ -89,6 +90,21 @@ class Plan(Strict):
     def order(self) -> list[str]:
         """All arms, the base first."""
         return [self.base, *self.others]
+
+    @property
+    def load_seconds(self) -> float:
+        """How long the load of a block takes; elsewhere each arm warms up by itself."""
+        arms = len(self.arms)
+        if self.elsewhere:
+            return arms * self.design.load_seconds(1)
+        return self.design.load_seconds(arms)
+
+    def bounded(self, minutes: float | None) -> Self:
+        """Return the plan with another limit of its time, if one is given."""
+        if minutes is None:
+            return self
+        design = self.design.model_copy(update={"minutes": minutes})
+        return self.model_copy(update={"design": design})
 
     def whole_arm(self, name: str) -> Arm:
         """Return an arm with what it takes from the base."""

@@ -81,6 +81,15 @@ def read(path: Path) -> Plan:
     return plan
 
 
+def bounded(plan: Plan, minutes: float | None) -> Plan:
+    """Return a plan with another limit of its time; PlanError if that is too short."""
+    shorter = plan.bounded(minutes)
+    for _, why in _design_mistakes(shorter):
+        message = f"--minutes {minutes:g}: {why}"
+        raise PlanError(message)
+    return shorter
+
+
 def refuse(path: Path, text: str, mistakes: list[Mistake]) -> None:
     """Raise PlanError with the line of each mistake, if there is one."""
     if mistakes:
@@ -106,11 +115,7 @@ def contradictions(plan: Plan) -> Iterator[Mistake]:
 
 def _design_mistakes(plan: Plan) -> Iterator[Mistake]:
     design = plan.design
-    arms = len(plan.arms)
-    block = (
-        arms * design.load_seconds(1) if plan.elsewhere else design.load_seconds(arms)
-    )
-    if (least := FEWEST_BLOCKS * block) > design.minutes * 60:
+    if (least := FEWEST_BLOCKS * plan.load_seconds) > design.minutes * 60:
         why = (
             f"{FEWEST_BLOCKS} blocks, the fewest that tell anything, take {least:.0f} s"
         )
@@ -131,6 +136,8 @@ def _load_mistakes(plan: Plan) -> Iterator[Mistake]:
     for name, arm in plan.arms.items():
         place = ("arms", name, "properties")
         yield from _property_mistakes(place, arm.properties, ours)
+    if "target_port" in load.defaults and not plan.elsewhere:
+        yield ("load", "plan"), "it calls a service, and an arm is a Keystone alone"
     sends = f'testname="{plan.decision.method} '
     if sends not in load.path.read_text(encoding="utf-8"):
         why = f"{load.name} sends no {plan.decision.method}"

@@ -18,7 +18,7 @@ from keylag.experiment.analysis import (
 from keylag.experiment.journal import Folder
 from keylag.experiment.plan import Plan
 from keylag.experiment.samples import Row
-from keylag.experiment.words import headline, still_needed
+from keylag.experiment.words import headline, still_needed, told_so_far
 
 NOISY: Final = 0.1
 """An arm whose blocks spread by more than this share of their mean."""
@@ -64,14 +64,17 @@ class Result:
 
     @property
     def outlook(self) -> str:
-        """How much longer it takes, if something is open."""
+        """What could be told by now, and how much longer it takes for the rest."""
+        measure = self.plan.decision.measure
         seconds = self.seconds / self.blocks if self.blocks else math.inf
-        return still_needed(self.deciding, self.plan.decision.measure, seconds)
+        needed = still_needed(self.deciding, measure, seconds)
+        return " ".join(filter(None, (told_so_far(self.deciding, measure), needed)))
 
 
 def of_folder(folder: Folder) -> Result:
     """Judge the run in a folder."""
-    plan, journal, rows = folder.plan(), folder.load(), folder.rows()
+    plan, journal = folder.plan(), folder.load()
+    rows = folder.rows(journal)
     return Result(
         plan=plan,
         seed=journal.seed,

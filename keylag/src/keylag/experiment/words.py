@@ -1,5 +1,6 @@
 """What a result says, in sentences: the same ones everywhere."""
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -92,6 +93,21 @@ def round_trips(one: Comparison) -> str:
         for name, found in one.counts.items()
     ]
     return f"For each request: {', '.join(changed)}." if changed else ""
+
+
+def told_so_far(compared: Sequence[Comparison], measure: str) -> str:
+    """Say how small a difference the widest open interval would have shown."""
+    found = [one.measures[measure] for one in compared if measure in one.measures]
+    halves = [
+        (one.relative.high - one.relative.low) / 2
+        for one in found
+        if one.relative and one.verdict == CANNOT_TELL
+    ]
+    if not halves:
+        return ""
+    if math.isinf(widest := max(halves)):
+        return "So few blocks tell no difference at all."
+    return f"Differences above {100 * widest:.1f} % can be told so far."
 
 
 def still_needed(

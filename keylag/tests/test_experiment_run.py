@@ -2,13 +2,14 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from itertools import islice, permutations
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from fake_experiment import REQUESTS, Fake, MakeRun
+from fake_experiment import REQUESTS, Fake, MakeRun, rows
 
 from keylag.commands import experiment
 from keylag.experiment import forecast, report, run
@@ -191,6 +192,38 @@ def test_two_runs_are_weaker_evidence(make_run: MakeRun) -> None:
     assert result.exit_code == 0
     assert "Weaker evidence" in result.output
     assert "s/b against r/a" in result.output
+
+
+def test_an_arm_keeps_its_colour_where_another_has_no_line(make_run: MakeRun) -> None:
+    """As the legend has it."""
+
+    def fail(block: Block, arm: str) -> run.Sent | None:
+        return run.Sent(rows(block, arm, "500")) if arm == "a" else None
+
+    under_way = make_run("r", Fake(wrong=fail))
+    under_way.go()
+    report.write(under_way.folder)
+    page = (under_way.folder.path / "report.html").read_text()
+
+    for number, arm in ((1, "b"), (2, "c")):
+        line = rf'<polyline class="arm{number}" [^>]*><title>{arm}</title>'
+        assert len(re.findall(line, page)) == 2
+
+
+def test_a_run_without_a_whole_block_has_no_empty_charts(make_run: MakeRun) -> None:
+    """Interrupted in the first; axes from 0 to 1 would show nothing."""
+
+    def interrupt(_block: Block, _arm: str) -> None:
+        raise KeyboardInterrupt
+
+    under_way = make_run("r", Fake(wrong=interrupt))
+    under_way.go()
+    report.write(under_way.folder)
+    page = (under_way.folder.path / "report.html").read_text()
+
+    assert page.count("No block is whole yet, so there is nothing to draw.") == 2
+    assert "<figcaption>" not in page
+    assert "from 0 to 1" not in page
 
 
 def test_rows_of_a_block_under_way_are_not_read(make_run: MakeRun) -> None:

@@ -30,7 +30,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines of all arms on one scale, with what stands at the ends of its axes."""
+    """Lines of arms with points on one scale, and what is at the ends of its axes."""
 
     lines: Sequence[Line]
     x_ends: tuple[float, float]
@@ -106,7 +106,7 @@ def _lines(series: Mapping[str, Points]) -> Lines:
     x_ends = _ends([x for x, _ in points])
     y_ends = (0.0, _ends([y for _, y in points])[1])
     return Lines(
-        [Line(name, _placed(one, x_ends, y_ends)) for name, one in series.items()],
+        [Line(n, _placed(one, x_ends, y_ends)) for n, one in series.items() if one],
         x_ends,
         y_ends,
     )

@@ -194,6 +194,44 @@ def test_two_runs_are_weaker_evidence(make_run: MakeRun) -> None:
     assert "s/b against r/a" in result.output
 
 
+def test_the_columns_of_two_runs_are_told_apart_at_80_columns(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the names of runs and arms are."""
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [f"cache-backends/2026-11-22T1{n}-05-00Z" for n in range(2)]
+    paths = []
+    for name in names:
+        under_way = make_run(name, Fake())
+        under_way.go()
+        paths.append(str(under_way.folder.path))
+    result = CliRunner().invoke(experiment.command, ["compare", *paths])
+    lines = result.output.splitlines()
+
+    assert result.exit_code == 0, result.output
+    assert max(map(len, lines)) <= 80
+    assert "…" not in result.output
+    assert "The base is 2026-11-22T10-05-00Z/a, the arm 2026-11-22T11-05-00Z/b." in (
+        " ".join(result.output.split())
+    )
+
+
+def test_runs_of_the_same_name_are_told_apart(
+    make_run: MakeRun, tmp_path: Path
+) -> None:
+    """By their folders; a run is not compared with itself."""
+    folders = []
+    for name in ("r/same", "s/same"):
+        under_way = make_run(name, Fake())
+        under_way.go()
+        folders.append(under_way.folder)
+
+    assert "s/same/b against r/same/a" in report.markdown_of_two(*folders)
+    (tmp_path / "latest").symlink_to(folders[0].path)
+    with pytest.raises(FolderError, match="are one run"):
+        report.markdown_of_two(folders[0], Folder(tmp_path / "latest"))
+
+
 def test_an_arm_keeps_its_colour_where_another_has_no_line(make_run: MakeRun) -> None:
     """As the legend has it."""
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from keylag import results
 from keylag.experiment import charts, words
 from keylag.experiment.analysis import compare
-from keylag.experiment.journal import Folder
+from keylag.experiment.journal import Folder, FolderError
 from keylag.experiment.result import as_json, of_folder
 from keylag.experiment.samples import Row
 from keylag.report.pages import templates
@@ -47,13 +47,12 @@ def change(name: str, low: float, mid: float, high: float) -> str:
 def markdown_of_two(first: Folder, second: Folder) -> str:
     """Compare the arms of two runs, pairing their blocks by number.
 
-    Raises PlanError or FolderError.  Blocks of two runs have nothing in common, so
-    pairing them removes no noise; it is right all the same.
+    Raises PlanError, or FolderError if both are one run.  Blocks of two runs have
+    nothing in common, so pairing them removes no noise; it is right all the same.
     """
-    names = {folder: folder.path.name for folder in (first, second)}
     rows: list[Row] = []
     arms: list[str] = []
-    for folder, name in names.items():
+    for folder, name in zip((first, second), _names(first, second), strict=True):
         renamed = {arm: f"{name}/{arm}" for arm in folder.plan().order}
         arms += renamed.values()
         rows += [replace(row, arm=renamed[row.arm]) for row in folder.rows()]
@@ -65,3 +64,13 @@ def markdown_of_two(first: Folder, second: Folder) -> str:
         comparisons=compare(rows, base, others, decision),
         measure=decision.measure,
     )
+
+
+def _names(first: Folder, second: Folder) -> tuple[str, str]:
+    """Name two runs by the ends of their paths, as far as it takes to differ."""
+    one, other = first.path.resolve().parts, second.path.resolve().parts
+    for length in range(1, max(len(one), len(other)) + 1):
+        if (tail := one[-length:]) != other[-length:]:
+            return "/".join(tail), "/".join(other[-length:])
+    message = f"{first.path} and {second.path} are one run; compare it with another."
+    raise FolderError(message)

@@ -13,6 +13,7 @@ from keylag.trace import page, terminal
 from keylag.trace.analysis import of_trace
 from keylag.trace.exchange import Exchange
 from keylag.trace.explanation import Explanation
+from keylag.trace.model import Node, grown
 from keylag.trace.otlp import of_resource_spans
 from keylag.trace.rows import rows
 
@@ -29,10 +30,10 @@ def found() -> Explanation:
     return of_trace(of_resource_spans(groups, OTEL_ID, "here"))
 
 
-def printed(found: Explanation) -> str:
-    """Return what the terminal shows, 100 columns wide."""
+def printed(found: Explanation, width: int = 100) -> str:
+    """Return what the terminal shows."""
     stream = StringIO()
-    terminal.render(found, Console(file=stream, width=100))
+    terminal.render(found, Console(file=stream, width=width))
     return stream.getvalue()
 
 
@@ -61,6 +62,66 @@ def test_the_terminal_has_all_of_it_in_few_lines(found: Explanation) -> None:
     assert len(said.splitlines()) < 45
     assert "1 of less than 1.0 % each are left out" in said
     assert CANARY not in said
+
+
+def traced(*functions: str) -> Explanation:
+    """Return a trace of functions, each called by the one before it."""
+    nodes = [
+        Node(
+            id=str(depth),
+            parent=str(depth - 1),
+            name="other",
+            start=depth,
+            end=1_000_000 - depth,
+            attributes={"code.function.name": function},
+        )
+        for depth, function in enumerate(functions)
+    ]
+    return of_trace(grown(nodes, "t", "here"))
+
+
+DEEP = (
+    "keystone.server.middleware.auth_context.AuthContextMiddleware.process_request",
+    *["flask.app.Flask.dispatch_request"] * 10,
+    "keystone.token.provider.Manager.check_revocation",
+    "keystone.common.password_hashing.check_password",
+    "dogpile.cache.region.CacheRegion.get_or_create.<locals>.get_value",
+)
+
+
+def test_a_span_is_named_by_the_function_that_ran() -> None:
+    """Not by "other", which most of Keystone's own code is."""
+    found = traced(*DEEP)
+
+    assert [row.label for row in rows(found)][-4:] == [
+        "Flask.dispatch_request",
+        "Manager.check_revocation",
+        "password_hashing.check_password",
+        "get_or_create.get_value",
+    ]
+    assert "check_password: 1.00 ms" in page.render(found)
+
+
+def test_a_span_of_no_function_is_named_by_its_step() -> None:
+    """Or, if it has none, by what it is."""
+    steps = [{"keystone.operation": "validate"}, {"keystone.phase": "other"}]
+    nodes = [
+        Node(str(n), "", "other", n, n + 1, attributes)
+        for n, attributes in enumerate(steps)
+    ]
+    found = of_trace(grown(nodes, "t", "here"))
+
+    assert [row.label for row in rows(found)] == ["validate", "Keystone's own Python"]
+
+
+def test_a_deep_tree_can_be_read_at_80_columns() -> None:
+    """Nothing of a function's name is cut off."""
+    said = printed(traced(*DEEP), width=80)
+
+    assert max(map(len, said.splitlines())) <= 80
+    assert "…" not in said
+    assert "AuthContextMiddleware.process_request" in said
+    assert "get_or_create.get_value" in said
 
 
 def test_all_who_measured_a_call_are_told(found: Explanation) -> None:

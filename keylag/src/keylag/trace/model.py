@@ -19,6 +19,7 @@ STATEMENT: Final = "db.query.text"
 METHOD: Final = "http.request.method"
 ROUTE: Final = "http.route"
 ERROR: Final = "error.type"
+FUNCTION: Final = "code.function.name"
 SERVICE: Final = "service.name"
 PHASE: Final = "keystone.phase"
 OPERATION: Final = "keystone.operation"
@@ -36,6 +37,7 @@ KEPT: Final[Mapping[str, str]] = {
     ROUTE: ROUTE,
     "request.path": ROUTE,
     SERVICE: SERVICE,
+    FUNCTION: FUNCTION,
     ERROR: ERROR,
     "etype": ERROR,
 }

@@ -11,10 +11,20 @@ from typing import Final
 
 from keylag.phases import block_of
 from keylag.trace.explanation import Explanation
-from keylag.trace.model import METHOD, OPERATION, PHASE, ROUTE, SERVICE, STATEMENT, Span
+from keylag.trace.model import (
+    FUNCTION,
+    METHOD,
+    OPERATION,
+    PHASE,
+    ROUTE,
+    SERVICE,
+    STATEMENT,
+    Span,
+)
 
 _NOTHING: Final = "other"
 """What a phase or operation is called that is none in particular."""
+_OF_NO_STEP: Final = "Keystone's own Python"
 _COLUMNS: Final = re.compile(r"^(select) .*? (from) ")
 
 
@@ -58,15 +68,24 @@ def _rows(explanation: Explanation, spans: Iterable[Span], depth: int) -> Iterat
 
 
 def label(explanation: Explanation, span: Span) -> str:
-    """Name a span: by its statement, its request, or what it did and for which step."""
+    """Name a span: by its statement, its request, its function, or its step."""
     found = span.attributes
     if STATEMENT in found:
         return shortened(explanation.classes[found[STATEMENT]].fingerprint)
     if METHOD in found and SERVICE in found:
         return " ".join([found[SERVICE], found[METHOD], found.get(ROUTE, "")]).strip()
+    if FUNCTION in found:
+        return _short(found[FUNCTION])
     words = [found.get(name, "") for name in (METHOD, ROUTE, PHASE, OPERATION)]
     new = (word for word in words if word not in span.name and word != _NOTHING)
-    return " ".join(dict.fromkeys([span.name, *new]))
+    named = [word for word in (span.name, *new) if word != _NOTHING]
+    return " ".join(dict.fromkeys(named)) or _OF_NO_STEP
+
+
+def _short(function: str) -> str:
+    """Leave out a function's package: its class or its module says enough."""
+    parts = [part for part in function.split(".") if part != "<locals>"]
+    return ".".join(parts[-2:])
 
 
 def shortened(fingerprint: str) -> str:

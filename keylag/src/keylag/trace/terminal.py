@@ -16,6 +16,9 @@ from keylag.trace.rows import rows, shortened
 
 BAR: Final = 24
 """Columns of a bar that is the whole call."""
+WIDE: Final = 100
+"""From so many columns on there is room for such a bar beside the tree."""
+NARROW_BAR: Final = 8
 SHOWN: Final = 5
 """Classes of statements that are listed; the page and the JSON have all."""
 LEAST: Final = 0.01
@@ -34,7 +37,7 @@ def render(found: Explanation, console: Console) -> None:
     if len(operations) > 1:
         console.print(_parts("operation", operations, found.total_seconds))
     if found.trace:
-        console.print(_tree(found))
+        console.print(_tree(found, wide=console.width >= WIDE))
     if found.statements:
         console.print(_summary(found))
         console.print(_statements(found))
@@ -77,22 +80,23 @@ def _totals(totals: Mapping[str, float]) -> Table:
     return table
 
 
-def _tree(found: Explanation) -> Table:
+def _tree(found: Explanation, *, wide: bool) -> Table:
     """Show the spans; a line of several says how many, and small ones are left out."""
+    bar, indent = (BAR, "  ") if wide else (NARROW_BAR, " ")
     every = list(rows(found))
     shown = [row for row in every if row.seconds >= LEAST * found.total_seconds]
     table = Table(box=None, pad_edge=False, expand=True)
     for name in ("ms", "self", "times"):
         table.add_column(name, justify="right")
-    table.add_column("", min_width=BAR)
+    table.add_column("", min_width=bar)
     table.add_column("span", no_wrap=True, overflow="ellipsis", ratio=1)
     for row in shown:
         table.add_row(
             ms(row.seconds, DIGITS),
             ms(row.self_seconds, DIGITS),
             f"{row.count}" if row.count > 1 else "",
-            Bar(found.total_seconds, 0, row.seconds, width=BAR),
-            Text("  " * row.depth + row.label),
+            Bar(found.total_seconds, 0, row.seconds, width=bar),
+            Text(indent * row.depth + row.label),
         )
     if left_out := len(every) - len(shown):
         words = f"{left_out} of less than {per_cent(LEAST)} each are left out"

@@ -98,7 +98,7 @@ _IF_OFF: Final = (
 )
 
 TABLE: Final = (
-    Option(QUEUE, "more processes, as long as a processor is idle: they shorten it"),
+    Option(QUEUE, "more processes shorten the wait, as long as a processor is idle"),
     Option(QUEUE, "fewer calls at a time"),
     Option(
         OUTSIDE,

@@ -89,14 +89,20 @@ def _tree(found: Explanation, *, wide: bool) -> Table:
     for name in ("ms", "self", "times"):
         table.add_column(name, justify="right")
     table.add_column("", min_width=bar)
-    table.add_column("span", no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column("span", overflow="fold", ratio=1)
     for row in shown:
+        # A name is one word and goes on in the next line; a statement is cut.
+        is_name = " " not in row.label
         table.add_row(
             ms(row.seconds, DIGITS),
             ms(row.self_seconds, DIGITS),
             f"{row.count}" if row.count > 1 else "",
             Bar(found.total_seconds, 0, row.seconds, width=bar),
-            Text(indent * row.depth + row.label),
+            Text(
+                indent * row.depth + row.label,
+                no_wrap=not is_name,
+                overflow="fold" if is_name else "ellipsis",
+            ),
         )
     if left_out := len(every) - len(shown):
         words = f"{left_out} of less than {per_cent(LEAST)} each are left out"

@@ -9,6 +9,7 @@ from fake_keystone import password_of, running
 from keylag import failures, plans, target
 from keylag.breakdown import Run, break_down, named
 from keylag.commands.load import command, properties
+from keylag.jmeter import Result
 from keylag.jtl import Sample
 from keylag.sending import load_of
 
@@ -193,6 +194,20 @@ def test_a_call_of_a_service_that_is_not_there_is_refused() -> None:
         load_of(plans.find("service-call"), where, {})
     assert load_of(plans.find("service-call"), where, {"target_port": "80"})
     assert load_of(plans.find("token-issue"), where, {})
+
+
+def test_ctrl_c_before_the_first_sample_is_no_mistake(
+    users: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While Java starts: there is nothing to show, and nothing to explain."""
+    nothing = Result(tmp_path / "none", tmp_path / "none", interrupted=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("keylag.commands.load.send", lambda *_: nothing)
+    arguments = ["token-issue", "--url", "http://k:5000", "--users", str(users)]
+    result = CliRunner().invoke(command, arguments)
+
+    assert "Aborted!" in result.output
+    assert list((tmp_path / "out" / "load" / "token-issue").iterdir()) == []
 
 
 @pytest.mark.stack

@@ -116,6 +116,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         where = _target(url, users, folder)
         with results.folder(out, "load", plan.name) as made:
             result = send(plan, where, chosen, made, Console(stderr=True))
+            if result.interrupted and not result.samples.exists():
+                raise KeyboardInterrupt
             run = _saved(plan, where, chosen, result, made)
         _show(run, form)
         click.echo(f"Samples and report: {made}", err=True)

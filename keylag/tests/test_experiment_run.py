@@ -264,6 +264,27 @@ def test_a_run_without_a_whole_block_has_no_empty_charts(make_run: MakeRun) -> N
     assert "from 0 to 1" not in page
 
 
+@pytest.mark.parametrize("code", ["200", "500"])
+def test_a_run_in_which_everything_failed_ends_with_an_error(
+    make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    """And says why; one with an answer does not."""
+
+    def answer(block: Block, arm: str) -> run.Sent:
+        return run.Sent(rows(block, arm, code), ["503 Service Unavailable"])
+
+    under_way = make_run("r", Fake())
+    fake = Fake(wrong=answer)
+    monkeypatch.setenv("KEYLAG_STATE", str(tmp_path))
+    monkeypatch.setattr(experiment, "_executor", lambda *_: fake)
+    arguments = ["resume", str(under_way.folder.path)]
+    result = CliRunner().invoke(experiment.command, arguments)
+
+    assert result.exit_code == (code == "500"), result.output
+    said = f"Error: {under_way.folder.path}: of what is compared, nothing answers"
+    assert (said in result.output) == (code == "500")
+
+
 def test_rows_of_a_block_under_way_are_not_read(make_run: MakeRun) -> None:
     """A result may be read, and compared, while its run goes on."""
     under_way = make_run("r", Fake())

@@ -22,12 +22,14 @@ from keylag.experiment.journal import Folder, Journal
 from keylag.experiment.marks import TOKEN, Marked
 from keylag.experiment.plan import MOST_MINUTES, Plan
 from keylag.experiment.progress import say_block
-from keylag.experiment.run import Executor, Run
+from keylag.experiment.run import COULD_NOT_GO_ON, NOTHING_LEFT, Executor, Run
 from keylag.experiment.stacks import Stacks
 from keylag.state import CHECKOUT, locked, state_folder
 from keylag.target import TargetError
 
 KIND = "experiments"
+FAILED = (COULD_NOT_GO_ON, NOTHING_LEFT)
+"""How a run ends that cannot answer its question."""
 SEEDS = 2**31
 
 OURS = (
@@ -189,8 +191,14 @@ def _go(folder: Folder, otlp: str | None, grafana: str | None) -> None:
 
 
 def _exit(folder: Folder) -> None:
-    if folder.load().ended == journal.INTERRUPTED:
+    """End as the run did: with an exit code, if it has no answer to give."""
+    found = folder.load()
+    if found.ended == journal.INTERRUPTED:
         sys.exit(INTERRUPTED)
+    if found.ended in FAILED:
+        why = "; ".join(found.events[-1:]) or "see its report"
+        message = f"{folder.path}: {found.ended}: {why}"
+        raise click.ClickException(message)
 
 
 def _executor(asked: Plan, console: Console, otlp: str | None) -> Executor:

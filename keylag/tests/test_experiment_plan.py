@@ -78,6 +78,11 @@ def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
         ("minutes = 10", "slice_seconds = 0.01", ":9: design.slice_seconds: Input"),
         ("minutes = 10", "turn_seconds = 2.6", ":9: design.turn_seconds: it has to be"),
         ("minutes = 10", 'minutes = "10"', ":9: design.minutes: Input should be"),
+        (
+            "minutes = 10",
+            'turn_seconds = "10s"',
+            ":9: design.turn_seconds: Input should be a valid number, without quotes",
+        ),
         ("minutes = 10", "minuets = 10", ":9: design.minuets: Extra inputs"),
         ('"token-issue"', '"service-call"', ":5: load.plan: it calls a service, and"),
         ('"POST"', '"GET"', ":12: decision.method: token-issue sends no GET"),

@@ -52,7 +52,7 @@ def _share(_context: click.Context, _option: click.Parameter, text: str) -> floa
     "settings",
     metavar="NAME=VALUE",
     multiple=True,
-    help="A property of the plan; give it as often as needed.",
+    help="A property of the plan, such as threads=4; as often as needed.",
 )
 @click.option("--url", help="Any Keystone, such as http://keystone:5000/v3.")
 @click.option(
@@ -93,8 +93,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     Examples:
       keylag load token-issue
       keylag load token-validate --set threads=4 --set loops=100
-      keylag load token-mixed --set loops=-1 --set duration_seconds=60 \
-          --set rate_per_second=20
+      keylag load token-mixed --set loops=-1 --set duration_seconds=60
       keylag load service-call          needs `keylag up --with service`
 
     Against another Keystone, the service user comes from the variables of an

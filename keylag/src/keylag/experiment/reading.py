@@ -56,6 +56,9 @@ TABLES: Final[Mapping[str, type[BaseModel]]] = {
 }
 """What each table of a plan is read as."""
 
+NUMBERS: Final = ("float_type", "int_type")
+"""What pydantic calls a number that is none."""
+
 Mistake = tuple[Place, str]
 """Where it stands, and why it is one."""
 
@@ -204,7 +207,11 @@ def _elsewhere_mistakes(plan: Plan, there: Elsewhere) -> Iterator[Mistake]:
 
 def _mistake(found: ErrorDetails) -> Mistake:
     place = tuple(str(key) for key in found["loc"])
-    hint = _hint(place) if found["type"] == "extra_forbidden" else ""
+    hint = ""
+    if found["type"] == "extra_forbidden":
+        hint = _hint(place)
+    elif found["type"] in NUMBERS and isinstance(found["input"], str):
+        hint = ", without quotes or a unit"
     return place, f"{found['msg']}{hint}"
 
 

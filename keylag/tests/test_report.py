@@ -59,6 +59,8 @@ def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
     page = path.read_text()
     assert not re.search(r"(?:src|href)=|@import|https?://", page)
     assert "&lt;null&gt;" in page
+    assert page.count("<p>What may help:</p>\n<ul>\n<li>") == 2
+    assert "<li>lowering [identity] password_hash_rounds" in page
     assert page.count('role="img"') == 2
     assert "<script" not in page
 

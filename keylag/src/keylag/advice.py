@@ -29,9 +29,9 @@ _STEPS: Final[Mapping[str, str]] = {"other": "outside the named steps"}
 
 
 def sentence(call: Call, environment: Environment | None = None) -> str:
-    """Say in words where the time of a call goes, and what may help: facts, options.
+    """Say in words where the time of a call goes: facts, what dominates first.
 
-    `environment` is the run's; the more it says, the sharper the options.
+    `environment` is the run's; the more it says, the sharper the facts.
     """
     client = call["client_seconds"]
     if client is None:
@@ -39,16 +39,21 @@ def sentence(call: Call, environment: Environment | None = None) -> str:
     start = f"{title(call)} takes {milliseconds(client['mean'])} at the client"
     if not call["blocks"]:
         return f"{start}; Keystone sent no Server-Timing, so where is not known."
-    found = _findings(call, environment or {})
-    facts = "; ".join([start, *(fact for _, fact in found)])
-    may_help = (
-        text for place, _ in found for text in options(place, environment or {})
-    )
-    return f"{facts}. What may help: {'; '.join(may_help)}.".replace("%", " %")
+    facts = (fact for _, fact in _findings(call, environment or {}))
+    return f"{'; '.join([start, *facts])}.".replace("%", " %")
+
+
+def may_help(call: Call, environment: Environment | None = None) -> list[str]:
+    """Return the options that there are, in the order of those facts."""
+    known = environment or {}
+    found = _findings(call, known)
+    return [text for place, _ in found for text in options(place, known)]
 
 
 def _findings(call: Call, environment: Environment) -> list[Finding]:
-    """Return where the time goes, what dominates first."""
+    """Return where the time goes, what dominates first; nothing without parts."""
+    if not (call["client_seconds"] and call["blocks"]):
+        return []
     inside, outside = _inside(call), [*_outside(call, environment)]
     if _share_outside(call) >= DOMINANT:
         return [*outside, inside]

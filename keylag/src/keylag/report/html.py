@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from keylag import results
-from keylag.advice import sentence, title
+from keylag.advice import may_help, sentence, title
 from keylag.breakdown import Run
 from keylag.phases import BLOCK_NAMES, OPERATIONS, PHASES, in_order
 from keylag.report.pages import templates
@@ -60,7 +60,18 @@ def write_html(runs: Sequence[Run], path: Path) -> None:
 def render(runs: Sequence[Run]) -> str:
     """Return the page."""
     environment = templates()
-    helpers = (bars, count, matrix, ms, per_cent, sentence, title, total, value)
+    helpers = (
+        bars,
+        count,
+        matrix,
+        may_help,
+        ms,
+        per_cent,
+        sentence,
+        title,
+        total,
+        value,
+    )
     environment.globals.update({helper.__name__: helper for helper in helpers})
     return environment.get_template("report.html.j2").render(
         runs=runs,

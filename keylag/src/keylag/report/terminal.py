@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from keylag.advice import conclusion, sentence, title
+from keylag.advice import conclusion, may_help, sentence, title
 from keylag.breakdown import Run
 from keylag.phases import BLOCK_NAMES
 from keylag.report.rows import (
@@ -30,13 +30,25 @@ def render_terminal(runs: Sequence[Run], console: Console) -> None:
         console.print()
         console.print(_breakdown(group))
         for one in group:
-            words = sentence(one.call, one.run["environment"])
-            console.print(Text.assemble((f"{one.run['name']}: ", "bold"), words))
+            _say(one, console)
     console.print()
     console.print(Text(conclusion(runs), "bold"))
     for run in runs:
         for warning in run["warnings"]:
             console.print(Text(f"{run['name']}: {warning}", "yellow"))
+
+
+def _say(one: Shown, console: Console) -> None:
+    """Print the facts of a call, and the options below them."""
+    known = one.run["environment"]
+    words = sentence(one.call, known)
+    console.print(Text.assemble((f"{one.run['name']}: ", "bold"), words))
+    if texts := may_help(one.call, known):
+        console.print("What may help:")
+        options = Table.grid(padding=(0, 1))
+        for text in texts:
+            options.add_row("-", Text(text))
+        console.print(options)
 
 
 def _latency(groups: Sequence[Sequence[Shown]]) -> Table:

@@ -1,16 +1,18 @@
 """Measure what Keylag costs a Keystone, beside what else there is; `make bench`."""
 
-import signal
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from rich.console import Console
 
-from keylag.commands.common import explained, out_folder_option
+from keylag import results
+from keylag.commands.common import out_folder_option
+from keylag.door import INTERRUPTED, reported
 from keylag_bench.process import Processes
 from keylag_bench.report import Progress, publish
 from keylag_bench.results import environment
@@ -22,7 +24,7 @@ from keylag_bench.tables import ARMS, BASE, WORKLOADS
 
 QUICK: Final = 2
 """Restarts and blocks of a quick run."""
-INTERRUPTED: Final = 130
+KIND: Final = "bench"
 
 
 @dataclass
@@ -91,7 +93,7 @@ def measure(plan: Plan, out: Path, console: Console) -> Kept:
 )
 @click.option("--seed", default=1, show_default=True, help="Of the order.")
 @click.option("--quick", is_flag=True, help="See that it works; proves nothing.")
-@out_folder_option("bench", "Where overhead.json and overhead.csv are left.")
+@out_folder_option("bench/overhead", "overhead.json and overhead.csv")
 def command(  # noqa: PLR0913, PLR0917 - one for each option
     workloads: tuple[str, ...],
     arms: tuple[str, ...],
@@ -99,7 +101,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     blocks: int,
     requests: int | None,
     seed: int,
-    out: Path,
+    out: Path | None,
     *,
     quick: bool,
 ) -> None:
@@ -125,25 +127,27 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     run(plan.shortened(QUICK) if quick else plan, out, Console())
 
 
-def run(plan: Plan, out: Path, console: Console) -> None:
+def run(plan: Plan, out: Path | None, console: Console) -> None:
     """Measure, write and show; exits with 130 if it was interrupted."""
-    out.mkdir(parents=True, exist_ok=True)
-    # What is there is another run's; the rows of this one are no part of it.
-    (out / "overhead.json").unlink(missing_ok=True)
     found = environment()
-    with explained():
-        kept = measure(plan, out, console)
+    with reported(), results.folder(out, KIND, "overhead") as made:
+        kept = measure(plan, made, console)
+        show(kept, plan, found, made, console)
+    if not kept.complete:
+        sys.exit(INTERRUPTED)
+
+
+def show(
+    kept: Kept, plan: Plan, found: Mapping[str, Any], out: Path, console: Console
+) -> None:
+    """Judge and show what was measured."""
     facts = {
         "complete": kept.complete,
         "exports": kept.exports,
         "environment": found,
     }
     publish(kept.rows, kept.counted, plan, facts, out, console)
-    if not kept.complete:
-        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":
-    # Ended by another program is ended as by Ctrl-C: nothing is left running.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     command()

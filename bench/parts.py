@@ -14,8 +14,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from keylag.commands.common import explained, out_folder_option
+from keylag import results
+from keylag.commands.common import out_folder_option
+from keylag.door import reported
 from keylag.launch import StackError
+from keylag.state import write_output
 from keylag.tools.base import tail
 from keylag_bench.report import WIDE
 from keylag_bench.servers import Servers, open_servers
@@ -90,8 +93,8 @@ def _saving(saved: float, call_us: float) -> tuple[str, str]:
 
 
 @click.command("parts", context_settings={"help_option_names": ["-h", "--help"]})
-@out_folder_option("bench", "Where parts.json is left.")
-def command(out: Path) -> None:
+@out_folder_option("bench/parts", "parts.json")
+def command(out: Path | None) -> None:
     """Say what each part of Keylag costs in Python and in C.
 
     Counts how often a validation and a log-in run each part, with a warm cache and
@@ -104,14 +107,14 @@ def command(out: Path) -> None:
     """  # noqa: D301 - click reads a backspace
     console = Console()
     console.width = max(console.width, WIDE)
-    out.mkdir(parents=True, exist_ok=True)
-    with explained(), open_sink() as sink, open_servers(sink.port, console) as servers:
-        found = {
-            f"{call}, cache {cache}": measure(servers, call, cache)
-            for call, cache in CALLS
-        }
-    path = out / "parts.json"
-    path.write_text(json.dumps(found, indent=2), encoding="utf-8")
+    with reported(), results.folder(out, "bench", "parts") as made:
+        with open_sink() as sink, open_servers(sink.port, console) as servers:
+            found = {
+                f"{call}, cache {cache}": measure(servers, call, cache)
+                for call, cache in CALLS
+            }
+        path = made / "parts.json"
+        write_output(path, json.dumps(found, indent=2))
     for title, measured in found.items():
         console.print(table(title, measured))
     console.print(f"\n{path}", highlight=False, soft_wrap=True)

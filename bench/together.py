@@ -13,7 +13,9 @@ from typing import Any
 import click
 from rich.console import Console
 
+from keylag import results
 from keylag.commands.common import out_folder_option
+from keylag.door import reported
 from keylag_bench.report import publish
 from keylag_bench.rows import Counted, Row, read
 from keylag_bench.schedule import Plan
@@ -138,8 +140,8 @@ def together(runs: Sequence[Run]) -> tuple[list[Row], Plan]:
     required=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-@out_folder_option("bench", "Where overhead.json of all is left.")
-def command(folders: tuple[Path, ...], out: Path) -> None:
+@out_folder_option("bench/together", "overhead.json of all")
+def command(folders: tuple[Path, ...], out: Path | None) -> None:
     """Take runs of bench/overhead.py together.
 
     FOLDERS are what was given to them as --out.  Their restarts are judged as if one
@@ -151,9 +153,6 @@ def command(folders: tuple[Path, ...], out: Path) -> None:
       (cd b && taskset -c 1 .venv/bin/python bench/overhead.py --seed 2 --out /tmp/2)
       .venv/bin/python bench/together.py /tmp/1 /tmp/2
     """  # noqa: D301 - click reads a backspace
-    if out.resolve() in {folder.resolve() for folder in folders}:
-        message = f"{out} is one of the runs; give another folder as --out."
-        raise RunError(message)
     runs = [read_run(folder) for folder in folders]
     check(runs)
     rows, plan = together(runs)
@@ -162,7 +161,8 @@ def command(folders: tuple[Path, ...], out: Path) -> None:
         "environment": runs[0].result["environment"],
         "seeds": [run.result["seed"] for run in runs],
     }
-    publish(rows, runs[0].counted, plan, facts, out, Console())
+    with reported(), results.folder(out, "bench", "together") as made:
+        publish(rows, runs[0].counted, plan, facts, made, Console())
 
 
 if __name__ == "__main__":

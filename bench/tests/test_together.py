@@ -91,7 +91,7 @@ def test_a_run_is_not_overwritten(run: Any, tmp_path: Path) -> None:
     ended = taken(run("one"), run("two", 2), out=tmp_path / "two")
 
     assert ended.exit_code == 1
-    assert "give another folder" in ended.output
+    assert "results are never overwritten" in ended.output
 
 
 @pytest.mark.parametrize("name", ["overhead.csv", "overhead.json"])

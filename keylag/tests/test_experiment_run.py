@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from fake_experiment import REQUESTS, Fake, MakeRun, rows
 
+from keylag.cli import main
 from keylag.commands import experiment
 from keylag.experiment import forecast, report, run
 from keylag.experiment.analysis import compare, tallies
@@ -187,7 +188,7 @@ def test_two_runs_are_weaker_evidence(make_run: MakeRun) -> None:
         under_way = make_run(name, Fake())
         under_way.go()
     folders = [str(under_way.folder.path.with_name(name)) for name in ("r", "s")]
-    result = CliRunner().invoke(experiment.command, ["compare", *folders])
+    result = CliRunner().invoke(main, ["experiment", "compare", *folders])
 
     assert result.exit_code == 0
     assert "Weaker evidence" in result.output
@@ -205,7 +206,7 @@ def test_the_columns_of_two_runs_are_told_apart_at_80_columns(
         under_way = make_run(name, Fake())
         under_way.go()
         paths.append(str(under_way.folder.path))
-    result = CliRunner().invoke(experiment.command, ["compare", *paths])
+    result = CliRunner().invoke(main, ["experiment", "compare", *paths])
     lines = result.output.splitlines()
 
     assert result.exit_code == 0, result.output
@@ -278,7 +279,7 @@ def test_a_run_in_which_everything_failed_ends_with_an_error(
     monkeypatch.setenv("KEYLAG_STATE", str(tmp_path))
     monkeypatch.setattr(experiment, "_executor", lambda *_: fake)
     arguments = ["resume", str(under_way.folder.path)]
-    result = CliRunner().invoke(experiment.command, arguments)
+    result = CliRunner().invoke(main, ["experiment", *arguments])
 
     assert result.exit_code == (code == "500"), result.output
     said = f"Error: {under_way.folder.path}: of what is compared, nothing answers"
@@ -313,7 +314,7 @@ def test_too_short_a_limit_is_refused(make_run: MakeRun) -> None:
     """With what it would take."""
     folder = make_run("r", Fake()).folder
     arguments = ["resume", str(folder.path), "--minutes", "0.5"]
-    result = CliRunner().invoke(experiment.command, arguments)
+    result = CliRunner().invoke(main, ["experiment", *arguments])
 
     assert result.exit_code == 1
     assert "--minutes 0.5: 5 blocks, the fewest that tell anything, take 35 s" in (
@@ -361,7 +362,7 @@ def test_a_dry_run_checks_and_starts_nothing(
     monkeypatch.setenv("KEYLAG_STATE", str(state_folder()))
     path = PLANS / "same.toml"
     result = CliRunner().invoke(
-        experiment.command, ["run", str(path), "--dry-run", "--minutes", "20"]
+        main, ["experiment", "run", str(path), "--dry-run", "--minutes", "20"]
     )
 
     assert result.exit_code == 0, result.output

@@ -9,6 +9,7 @@ import pytest
 
 from keylag import results
 from keylag.results import ResultsError
+from keylag.state import write_output
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +22,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def fill(name: str) -> Path:
     """Leave a result, as a run does."""
     with results.folder(None, "load", "token-issue") as out:
-        results.write(out / "breakdown.json", name)
+        write_output(out / "breakdown.json", name)
     return out
 
 
@@ -70,7 +71,7 @@ def test_what_ends_badly_is_kept_and_is_not_the_latest(here: Path) -> None:
 def test_a_chosen_folder_has_to_be_empty(here: Path) -> None:
     """A run against another Keystone would replace this one's samples."""
     with results.folder(here / "mine") as out:
-        results.write(out / "breakdown.json", "first")
+        write_output(out / "breakdown.json", "first")
 
     refused = pytest.raises(ResultsError, match="mine is not empty, and")
     with refused, results.folder(here / "mine"):
@@ -92,13 +93,13 @@ def test_who_reads_while_it_is_written_sees_all_or_the_former(here: Path) -> Non
     """Two results are read while one of them is written."""
     path = here / "result.json"
     texts = ("a" * 1_000_000, "b" * 1_000_000)
-    results.write(path, texts[0])
+    write_output(path, texts[0])
     end = time.monotonic() + 0.5
 
     def rewrite() -> None:
         while time.monotonic() < end:
             for text in texts:
-                results.write(path, text)
+                write_output(path, text)
 
     with ThreadPoolExecutor() as pool:
         writing = pool.submit(rewrite)

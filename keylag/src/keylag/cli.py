@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from keylag.door import reported
+from keylag.door import DEBUG, reported
 
 COMMANDS = (
     *("setup", "up", "status", "load", "trace", "explain", "digest", "experiment"),
@@ -44,7 +44,7 @@ class Commands(click.Group):
 @click.option(
     "--debug",
     is_flag=True,
-    envvar="KEYLAG_DEBUG",
+    envvar=DEBUG,
     help="Show where an error comes from.  [$KEYLAG_DEBUG]",
 )
 @click.version_option(package_name="keylag")

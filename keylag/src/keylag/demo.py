@@ -18,12 +18,13 @@ from typing import Final
 import psutil
 from rich.console import Console
 
-from keylag import cloud, jtl, options, plans, results, sql_sides, target
+from keylag import cloud, jtl, options, plans, sql_sides, target
 from keylag.breakdown import Run, break_down, named
 from keylag.prepared import Prepared
 from keylag.report import write_html
 from keylag.sending import send
 from keylag.stack import Stack, StackOptions
+from keylag.state import write_output
 from keylag.tools.venvs import keystone_version
 
 RUNS: Final[Mapping[str, str]] = {"cache-off": "null", "memcache-pool": "memcache_pool"}
@@ -93,6 +94,6 @@ def _machine() -> dict[str, str]:
 def save(runs: Sequence[Run], out: Path) -> tuple[Path, Path]:
     """Write breakdown.json and report.html; returns their paths."""
     breakdown, report = out / "breakdown.json", out / "report.html"
-    results.write(breakdown, json.dumps({"runs": runs}, indent=2) + "\n")
+    write_output(breakdown, json.dumps({"runs": runs}, indent=2) + "\n")
     write_html(runs, report)
     return breakdown, report

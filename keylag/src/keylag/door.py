@@ -12,6 +12,8 @@ import click
 
 from keylag.errors import KeylagError
 
+DEBUG: Final = "KEYLAG_DEBUG"
+"""The variable that shows where an error comes from."""
 INTERRUPTED: Final = 130
 """The exit code of a command that Ctrl-C or SIGTERM ended."""
 
@@ -33,7 +35,7 @@ _ADVICE: Final[Mapping[int | None, str]] = {
 
 
 @contextmanager
-def reported(*, debug: bool) -> Iterator[None]:
+def reported(*, debug: bool = DEBUG in os.environ) -> Iterator[None]:
     """End a command without a traceback, unless it is asked for.
 
     docs/reference/exit-codes.md lists the codes.

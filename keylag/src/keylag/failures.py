@@ -6,6 +6,7 @@ from typing import Final
 
 from keylag.advice import title
 from keylag.breakdown import Call, Run
+from keylag.errors import KeylagError
 
 MOST: Final = 0.05
 """Share of a load's requests that may fail, unless one says otherwise."""
@@ -26,7 +27,7 @@ _MEANINGS: Final = {
 """What an answer looks like, what it means, and what to do."""
 
 
-class TooManyFailedError(Exception):
+class TooManyFailedError(KeylagError):
     """More requests failed than may; the text says how, and what to do."""
 
 

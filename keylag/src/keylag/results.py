@@ -13,11 +13,13 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Final
 
+from keylag.errors import KeylagError
+
 OUT: Final = Path("out")
 LATEST: Final = "latest"
 
 
-class ResultsError(Exception):
+class ResultsError(KeylagError):
     """Results cannot be left there; the text says why and what to do."""
 
 
@@ -49,13 +51,6 @@ def runs(holds: str, *kind: str) -> list[Path]:
     """Return the folders of a kind that hold a certain file, by path."""
     found = OUT.joinpath(*kind).glob(f"*/*/{holds}")
     return sorted(path.parent for path in found if not path.parent.is_symlink())
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file of results, whole or not at all: who reads it sees no half."""
-    scratch = path.with_name(f".{path.name}.new")
-    scratch.write_text(text, encoding="utf-8")
-    scratch.replace(path)
 
 
 def _empty(chosen: Path) -> Path:

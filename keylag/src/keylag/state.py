@@ -79,10 +79,16 @@ def moved_in(target: Path) -> Iterator[Path]:
 
 
 def write_output(path: Path, text: str) -> None:
-    """Write a file for a reader, and its folder; an OSError names the path."""
+    """Write a file for a reader, whole or not at all, and its folder.
+
+    A device or a pipe is written to as it is.  Raises OSError, which names the path.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    is_special = path.exists() and not path.is_file()
+    scratch = path if is_special else path.with_name(f".{path.name}.new")
     try:
-        path.write_text(text, encoding="utf-8")
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(path)
     except OSError as error:
         # A full disk is noticed where the name is not known any more.
         error.filename = error.filename or str(path)

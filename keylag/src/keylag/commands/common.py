@@ -1,13 +1,11 @@
 """What the commands on a stack share: options, and how errors show."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from keylag.errors import KeylagError
 from keylag.stack_folder import StackFolder
 from keylag.state import default_stack_folder
 
@@ -56,15 +54,6 @@ def out_folder_option(kind: str, what: str) -> Callable[[Function], Function]:
         show_default=f"out/{kind}/TIME",
         help=f"Empty folder for {what}.",
     )
-
-
-@contextmanager
-def explained() -> Iterator[None]:
-    """Show our own errors as their text, without a traceback."""
-    try:
-        yield
-    except KeylagError as error:
-        raise click.ClickException(str(error)) from error
 
 
 def addresses(stack: StackFolder) -> list[str]:

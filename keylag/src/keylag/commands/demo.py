@@ -10,11 +10,9 @@ from rich.console import Console
 from keylag import demo, failures, results, sql_sides
 from keylag.commands.common import (
     addresses,
-    explained,
     out_folder_option,
     output_option,
 )
-from keylag.commands.load import explained_load
 from keylag.report import render_terminal
 from keylag.stack import Stack
 from keylag.state import state_folder
@@ -47,7 +45,7 @@ def command(out: Path | None, form: str, *, keep: bool) -> None:
     progress = Console(stderr=form == "json")
     folder = state_folder() / "demo"
     options = demo.options_of(next(iter(demo.RUNS)))
-    with explained(), explained_load(), results.folder(out, "demo") as made:
+    with results.folder(out, "demo") as made:
         stop_stack(folder)
         # What an earlier demo left in the logs and in Prometheus is not to count.
         shutil.rmtree(folder, ignore_errors=True)
@@ -71,5 +69,4 @@ def command(out: Path | None, form: str, *, keep: bool) -> None:
     progress.print(f"\n{breakdown}\n{report}", highlight=False, soft_wrap=True)
     for line in addresses(stack) if keep else ():
         progress.print(line, highlight=False, soft_wrap=True)
-    with explained_load():
-        failures.check(runs, failures.MOST)
+    failures.check(runs, failures.MOST)

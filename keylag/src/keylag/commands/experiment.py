@@ -1,10 +1,7 @@
 """`keylag experiment`: compare Keystones, and say how sure one can be."""
 
 import secrets
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +9,10 @@ import click
 from rich.console import Console
 from rich.markdown import Markdown
 
-from keylag import jmeter, results
-from keylag.commands.common import Function, explained, out_folder_option
-from keylag.commands.load import INTERRUPTED
+from keylag import results
+from keylag.commands.common import Function, out_folder_option
+from keylag.door import INTERRUPTED
+from keylag.errors import KeylagError
 from keylag.experiment import environment, forecast, journal, known, reading, report
 from keylag.experiment.arms import PLANS
 from keylag.experiment.elsewhere import Switched
@@ -25,20 +23,11 @@ from keylag.experiment.progress import say_block
 from keylag.experiment.run import COULD_NOT_GO_ON, NOTHING_LEFT, Executor, Run
 from keylag.experiment.stacks import Stacks
 from keylag.state import CHECKOUT, locked, state_folder
-from keylag.target import TargetError
 
 KIND = "experiments"
 FAILED = (COULD_NOT_GO_ON, NOTHING_LEFT)
 """How a run ends that cannot answer its question."""
 SEEDS = 2**31
-
-OURS = (
-    journal.FolderError,
-    jmeter.JMeterError,
-    reading.PlanError,
-    results.ResultsError,
-    TargetError,
-)
 
 a_run = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -106,23 +95,22 @@ def run(  # noqa: PLR0913 - one for each option
       keylag experiment run experiments/cache-backends.toml --dry-run
       keylag experiment run experiments/cache-backends.toml --minutes 5
     """  # noqa: D301 - click reads a backspace
-    with explained(), _explained():
-        asked = reading.bounded(reading.read(file), minutes)
-        known.check(asked, file)
-        for line in forecast.lines(asked):
-            click.echo(line)
-        if dry_run:
-            click.echo("All of it can be run; nothing was started.")
-            return
-        begun = Journal(
-            seed=secrets.randbelow(SEEDS) if seed is None else seed,
-            environment=environment.record(asked),
-            minutes=minutes,
-        )
-        with results.folder(out, KIND, file.stem) as made:
-            folder = Folder(made)
-            folder.create(file, begun)
-            _go(folder, otlp, grafana)
+    asked = reading.bounded(reading.read(file), minutes)
+    known.check(asked, file)
+    for line in forecast.lines(asked):
+        click.echo(line)
+    if dry_run:
+        click.echo("All of it can be run; nothing was started.")
+        return
+    begun = Journal(
+        seed=secrets.randbelow(SEEDS) if seed is None else seed,
+        environment=environment.record(asked),
+        minutes=minutes,
+    )
+    with results.folder(out, KIND, file.stem) as made:
+        folder = Folder(made)
+        folder.create(file, begun)
+        _go(folder, otlp, grafana)
     _exit(folder)
 
 
@@ -140,11 +128,10 @@ def resume(
     change `blocks` in its plan.toml.
     """
     begun = Folder(folder)
-    with explained(), _explained():
-        if minutes:
-            reading.bounded(begun.plan(), minutes)
-            begun.save(replace(begun.load(), minutes=minutes))
-        _go(begun, otlp, grafana)
+    if minutes:
+        reading.bounded(begun.plan(), minutes)
+        begun.save(replace(begun.load(), minutes=minutes))
+    _go(begun, otlp, grafana)
     _exit(begun)
 
 
@@ -157,8 +144,7 @@ def compare(first: Path, second: Path) -> None:
     They were measured at different times, so what the machine did meanwhile is in
     the difference too: weaker evidence than one run with both.
     """
-    with _explained():
-        text = report.markdown_of_two(Folder(first), Folder(second))
+    text = report.markdown_of_two(Folder(first), Folder(second))
     Console().print(Markdown(text))
 
 
@@ -166,8 +152,7 @@ def compare(first: Path, second: Path) -> None:
 def list_() -> None:
     """List the plans that there are, and the runs."""
     for path in sorted(PLANS.glob("*.toml")):
-        with _explained():
-            click.echo(f"{path.relative_to(CHECKOUT)}: {reading.read(path).question}")
+        click.echo(f"{path.relative_to(CHECKOUT)}: {reading.read(path).question}")
     for folder in results.runs("run.json", KIND):
         found = Folder(folder).load()
         click.echo(f"{folder}: {found.blocks} blocks, {found.ended}")
@@ -175,8 +160,6 @@ def list_() -> None:
 
 def _go(folder: Folder, otlp: str | None, grafana: str | None) -> None:
     """Run what is left of a run, and write what it says, however it ends."""
-    # Ended by another program is ended as by Ctrl-C: nothing is left running.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console()
     asked = folder.plan()
     # Two at a time would measure each other.
@@ -184,7 +167,12 @@ def _go(folder: Folder, otlp: str | None, grafana: str | None) -> None:
         executor = _executor(asked, console, otlp)
         if grafana:
             executor = Marked(executor, grafana)
-        Run(asked, folder, executor, lambda so_far: say_block(so_far, console)).go()
+        run = Run(asked, folder, executor, lambda so_far: say_block(so_far, console))
+        try:
+            run.go()
+        except OSError as error:
+            message = f"{error}. What was measured stays; make room, then resume."
+            raise KeylagError(message) from error
     report.write(folder)
     console.print(Markdown((folder.path / "report.md").read_text(encoding="utf-8")))
     console.print(f"{folder.path / 'report.html'}", highlight=False, soft_wrap=True)
@@ -198,22 +186,10 @@ def _exit(folder: Folder) -> None:
     if found.ended in FAILED:
         why = "; ".join(found.events[-1:]) or "see its report"
         message = f"{folder.path}: {found.ended}: {why}"
-        raise click.ClickException(message)
+        raise KeylagError(message)
 
 
 def _executor(asked: Plan, console: Console, otlp: str | None) -> Executor:
     if asked.elsewhere:
         return Switched(asked, asked.elsewhere)
     return Stacks(asked, state_folder() / "experiment", console, otlp)
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Show our own errors as their text, without a traceback."""
-    try:
-        yield
-    except OURS as error:
-        raise click.ClickException(str(error)) from error
-    except OSError as error:
-        message = f"{error}. What was measured stays; make room, then resume."
-        raise click.ClickException(message) from error

@@ -3,10 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 import click
 from rich.console import Console
@@ -14,26 +11,16 @@ from rich.console import Console
 from keylag import failures, jmeter, jtl, plans, results, target
 from keylag.breakdown import Run, break_down, named
 from keylag.commands.common import (
-    explained,
     out_folder_option,
     output_option,
     stack_folder_option,
 )
+from keylag.door import INTERRUPTED
 from keylag.report import render_terminal, write_html
 from keylag.sending import send
 from keylag.stack_folder import StackFolder
+from keylag.state import write_output
 from keylag.target import Target
-
-OURS: Final = (
-    failures.TooManyFailedError,
-    jmeter.JMeterError,
-    jtl.JtlError,
-    plans.PlanError,
-    results.ResultsError,
-    target.TargetError,
-)
-INTERRUPTED: Final = 130
-"""The exit code of a command that Ctrl-C ended."""
 
 
 def _share(_context: click.Context, _option: click.Parameter, text: str) -> float:
@@ -108,21 +95,20 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     has to run with keylag_otel and KEYLAG_SERVER_TIMING=true for more than
     the client's latency.
     """  # noqa: D301 - click reads a backspace
-    with explained(), explained_load():
-        plan = plans.find(plan_name)
-        chosen = properties(settings)
-        plan.check(chosen)
-        where = _target(url, users, folder)
-        with results.folder(out, "load", plan.name) as made:
-            result = send(plan, where, chosen, made, Console(stderr=True))
-            if result.interrupted and not result.samples.exists():
-                raise KeyboardInterrupt
-            run = _saved(plan, where, chosen, result, made)
-        _show(run, form)
-        click.echo(f"Samples and report: {made}", err=True)
-        if result.interrupted:
-            sys.exit(INTERRUPTED)
-        failures.check([run], max_errors)
+    plan = plans.find(plan_name)
+    chosen = properties(settings)
+    plan.check(chosen)
+    where = _target(url, users, folder)
+    with results.folder(out, "load", plan.name) as made:
+        result = send(plan, where, chosen, made, Console(stderr=True))
+        if result.interrupted and not result.samples.exists():
+            raise KeyboardInterrupt
+        run = _saved(plan, where, chosen, result, made)
+    _show(run, form)
+    click.echo(f"Samples and report: {made}", err=True)
+    if result.interrupted:
+        sys.exit(INTERRUPTED)
+    failures.check([run], max_errors)
 
 
 def _target(url: str | None, users: Path | None, folder: Path) -> Target:
@@ -162,7 +148,7 @@ def _saved(
     environment = {**plan.environment(chosen), **where.environment}
     run = named(plan.name, break_down(samples, environment, notes))
     text = json.dumps({"runs": [run]}, indent=2)
-    results.write(out / "breakdown.json", text + "\n")
+    write_output(out / "breakdown.json", text + "\n")
     write_html([run], out / "report.html")
     return run
 
@@ -172,12 +158,3 @@ def _show(run: Run, form: str) -> None:
         click.echo(json.dumps(run, indent=2))
     else:
         render_terminal([run], Console())
-
-
-@contextmanager
-def explained_load() -> Iterator[None]:
-    """Show our own errors as their text, without a traceback."""
-    try:
-        yield
-    except OURS as error:
-        raise click.ClickException(str(error)) from error

@@ -24,7 +24,7 @@ LOOKED_SECONDS: Final = 2.0
 """How long to look at what our processors do before the start."""
 NOT_ALWAYS: Final = {"proxysql": "proxysql", "redis": "redis-server"}
 """The program of each server that only some arms have."""
-OVERHEAD: Final = CHECKOUT / "out" / "bench" / "overhead.json"
+OVERHEAD: Final = CHECKOUT / "out/bench/overhead/latest/overhead.json"
 
 
 def record(plan: Plan) -> dict[str, Any]:

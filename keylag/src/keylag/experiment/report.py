@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from keylag import results
 from keylag.experiment import charts, words
 from keylag.experiment.analysis import compare
 from keylag.experiment.journal import Folder, FolderError
 from keylag.experiment.result import as_json, of_folder
 from keylag.experiment.samples import Row
 from keylag.report.pages import templates
+from keylag.state import write_output
 
 IN_SECONDS = ("p50", "p95", "mean")
 """Measures that are times; the others are counts."""
@@ -24,7 +24,7 @@ def write(folder: Folder) -> None:
         "report.html": _render("experiment.html.j2", **known),
     }
     for name, text in texts.items():
-        results.write(folder.path / name, text)
+        write_output(folder.path / name, text)
 
 
 def _render(template: str, **known: object) -> str:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from keylag import results
 from keylag.advice import may_help, sentence, title
 from keylag.breakdown import Run
 from keylag.phases import BLOCK_NAMES, OPERATIONS, PHASES, in_order
@@ -21,6 +20,7 @@ from keylag.report.rows import (
     total,
     value,
 )
+from keylag.state import write_output
 
 LETTERS: Final[Mapping[str, str]] = dict(zip(BLOCK_NAMES, "SCRHTMO", strict=True))
 """A letter for each block, so that a bar can be read without its colours."""
@@ -54,7 +54,7 @@ class Bar:
 def write_html(runs: Sequence[Run], path: Path) -> None:
     """Write the page of one or more runs; the folder is made if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    results.write(path, render(runs))
+    write_output(path, render(runs))
 
 
 def render(runs: Sequence[Run]) -> str:

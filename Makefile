@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests demo test test-collectors test-oldest \
   test-exporters test-keylag test-stack test-matrix test-native test-pythons test-keystone mutation \
-  bench lint up down clean
+  bench lint man up down clean
 
 STATE := $(abspath $(or $(KEYLAG_STATE),.keylag))
 KEYLAG := .venv/bin/keylag
@@ -96,6 +96,9 @@ test-keystone: setup-tests ## Run Keystone's own tests with and without Keylag (
 mutation: setup-tests ## Score tests by the mutants that they kill (MODULES=...)
 	@$(SCRATCH) && .venv/bin/python -m keylag.tools.mutation $(MODULES)
 
+man: setup ## Write manual pages of the commands into .keylag/man
+	@.venv/bin/python -m keylag.tools.man_pages "$(STATE)/man/man1"
+
 up: setup ## Start a stack and print its addresses
 	@$(KEYLAG) up
 
@@ -105,6 +108,6 @@ down: ## Stop the stack
 clean: ## Stop everything and delete all that was made
 	@if [[ -x $(KEYLAG) ]]; then $(KEYLAG) down --all; fi
 # Only what is ours: $$KEYLAG_STATE may be a folder that holds other things too.
-	@cd "$(STATE)" 2>/dev/null && rm -rf --one-file-system tools stack demo bench bench.lock mutation prepared tmp || true
+	@cd "$(STATE)" 2>/dev/null && rm -rf --one-file-system tools stack demo bench bench.lock mutation prepared tmp man || true
 	@rmdir "$(STATE)" 2>/dev/null || true
 	@rm -rf .venv .venv.new

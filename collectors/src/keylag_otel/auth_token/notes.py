@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from traceback import walk_tb
 from typing import Any
 
 from opentelemetry import trace
@@ -27,6 +28,9 @@ _CAUSES = dict.fromkeys(
     ("ServiceError", "ConnectFailure", "DiscoveryFailure", "RequestTimeout"),
     "unavailable",
 )
+#: What keystonemiddleware before 10.2 caches of a token that Keystone has refused.
+_REFUSED = "invalid"
+
 _CACHE_ERRORS = {"QueueEmpty": "no_connection"}
 
 
@@ -50,6 +54,8 @@ def note_lookup(clock: Clock, args: tuple[Any, ...], found: Any) -> None:
     if not token:
         return
     clock.count(_CALLS)
+    if found == _REFUSED:
+        return
     hit = found is not None
     if hit:
         _judged(clock, "offline", "accepted")
@@ -63,8 +69,10 @@ def note_lookup(clock: Clock, args: tuple[Any, ...], found: Any) -> None:
 def note_cached(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Count a token that Keystone has accepted, and that is now to be cached."""
     del kwargs
-    cache, token = args[0], args[1]
+    cache, token, data = args[:3]
     clock.count(_CALLS)
+    if data == _REFUSED:
+        return
     _judged(clock, "online", "accepted")
     REPLAY.validated(token, _kept_seconds(cache))
 
@@ -75,7 +83,18 @@ def note_not_accepted(clock: Clock, args: tuple[Any, ...], error: Exception) -> 
     result = _CAUSES.get(type(error.__context__).__name__) or _FAILURES.get(
         type(error).__name__, "failed"
     )
-    _judged(clock, "online", result)
+    offline = result == "refused" and _raised_in(error) == "fetch_token"
+    _judged(clock, "offline" if offline else "online", result)
+
+
+def _raised_in(error: Exception) -> str:
+    """Return the name of the function that raised it.
+
+    auth_token itself refuses what it has cached as refused; what refuses a token
+    that Keystone was asked about is called by it.
+    """
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    return frame.f_code.co_name
 
 
 def note_cache_error(clock: Clock, args: tuple[Any, ...], error: Exception) -> None:

@@ -50,7 +50,7 @@ test-collectors:
 
 # And with the oldest release of Keystone that Keylag knows.
 test-oldest:
-	@$(SCRATCH) && .venv/bin/python -m keylag.tools.matrix 2023.1
+	@$(SCRATCH) && .venv/bin/python -m keylag.tools.matrix zed
 
 test-exporters:
 	@$(SCRATCH) && .venv/bin/python -m pytest -p no:cacheprovider exporters/tests

@@ -23,6 +23,7 @@ def _tests(release: str) -> Tool:
 
 
 RELEASES: dict[str, Tool] = {
+    "zed": _tests("zed"),  # Keystone 22, SQLAlchemy 1.4: those of Debian 12
     "2023.1": _tests("2023.1"),  # Keystone 23, SQLAlchemy 1.4
     "2024.2": _tests("2024.2"),  # Keystone 26, SQLAlchemy 2.0
     "2026.2-sqlalchemy-2.0": _tests("2026.2-sqlalchemy-2.0"),

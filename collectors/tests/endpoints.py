@@ -67,8 +67,8 @@ def _text(attributes: Any, key: str) -> str:
 
 
 @contextmanager
-def healthy() -> Iterator[Sink]:
-    """Take exports and answer as a collector does."""
+def healthy(port: int = 0) -> Iterator[Sink]:
+    """Take exports and answer as a collector does, on a free port or this one."""
     sink = Sink()
 
     class Handler(BaseHTTPRequestHandler):
@@ -83,7 +83,7 @@ def healthy() -> Iterator[Sink]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    with ThreadingHTTPServer((LOCAL, 0), Handler) as server:
+    with ThreadingHTTPServer((LOCAL, port), Handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         sink.url = f"http://{LOCAL}:{server.server_port}"
         yield sink

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from keylag_otel.seldom import SECONDS, Seldom, say_seldom
+from keylag_otel.seldom import SECONDS, Seldom, hear_all, hear_less
 
 
 @pytest.fixture
@@ -53,9 +53,11 @@ def test_only_opentelemetrys_own_loggers_are_quietened_and_only_once() -> None:
     class Ours(OTLPMetricExporter):
         """An exporter that somebody derived."""
 
-    say_seldom(Ours)
-    say_seldom(Ours)
+    hear_less(Seldom, Ours)
+    hear_less(Seldom, Ours)
 
     theirs = logging.getLogger(OTLPMetricExporter.__module__)
     assert sum(isinstance(each, Seldom) for each in theirs.filters) == 1
     assert logging.getLogger(Ours.__module__).filters == []
+    hear_all()
+    assert theirs.filters == []

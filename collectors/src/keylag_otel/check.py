@@ -21,6 +21,7 @@ from typing import Any
 
 from keylag_otel import provider, runtime
 from keylag_otel.clock import COMPILED, REFUSED
+from keylag_otel.environment import without_user_info
 from keylag_otel.package import TRIED, untried_keystone
 from keylag_otel.seam import Binding, Seam
 
@@ -36,7 +37,6 @@ DISTRIBUTIONS = (
 PREFIXES = ("OTEL_", "KEYLAG_")
 #: Variables whose values may let somebody in.
 _SECRET = re.compile(r"HEADERS|PASSWORD|SECRET|TOKEN|CREDENTIAL|KEYS")
-_USER_INFO = re.compile(r"//[^/@]*@")
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def installed(name: str) -> str | None:
 def settings(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that matter, without what is secret in them."""
     return {
-        name: "(set)" if _SECRET.search(name) else _USER_INFO.sub("//", value)
+        name: "(set)" if _SECRET.search(name) else without_user_info(value)
         for name, value in sorted(environ.items())
         if name.startswith(PREFIXES)
     }

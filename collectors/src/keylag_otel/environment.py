@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 #: "true": every answer carries its own breakdown in a Server-Timing header.
 #: "signed": only answers to those who sign their request as for OSProfiler.
@@ -38,7 +39,14 @@ _SHARES = {
 }
 _RATIOS = frozenset({"traceidratio", "parentbased_traceidratio"})
 
+_USER_INFO = re.compile(r"//[^/@]*@")
+
 _TRUE = frozenset({"1", "true", "yes", "on"})
+
+
+def without_user_info(address: str) -> str:
+    """Return an address without the name and password that may be in it."""
+    return _USER_INFO.sub("//", address)
 
 
 def is_true(name: str) -> bool:

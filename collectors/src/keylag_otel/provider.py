@@ -25,7 +25,8 @@ from keylag_otel import environment
 from keylag_otel.farewell import Farewell
 from keylag_otel.ledger import LIMIT
 from keylag_otel.model import CELLS
-from keylag_otel.seldom import say_seldom
+from keylag_otel.outage import Exports, NotOurs
+from keylag_otel.seldom import Seldom, hear_less
 
 LOG = logging.getLogger("keylag_otel")
 
@@ -86,6 +87,15 @@ def load_exporters(
     return tuple(found[name].load() for name in names)
 
 
+def make_exporters(names: tuple[str, ...], signal: Signal = METRICS) -> list[Any]:
+    """Make the exporters; each tells once when it fails, and when it works again."""
+    exporters = [exporter() for exporter in load_exporters(names, signal)]
+    hear_less(NotOurs, *map(type, exporters))
+    for exporter in exporters:
+        exporter.export = Exports(exporter, signal.name)
+    return exporters
+
+
 def prepare() -> None:
     """Import what `build` needs, before workers are forked; starts nothing."""
     try:
@@ -116,12 +126,12 @@ def build(completed: Complete | None = None) -> MeterProvider | None:
             "not installed; install keylag-otel[otlp]"
         )
         return None
-    exporters = [exporter() for exporter in load_exporters(names)]
+    exporters = make_exporters(names)
     if completed is not None:
         for exporter in exporters:
             exporter.export = _completing(exporter.export, completed)
-    say_seldom(*map(type, exporters), sdk["PeriodicExportingMetricReader"])
     reader = sdk["PeriodicExportingMetricReader"]
+    hear_less(Seldom, reader)
     readers = [reader(exporter, **_limits(sdk)) for exporter in exporters]
     resource = sdk["Resource"].create({"service.instance.id": instance_id()})
     # The SDK's own shutdown at exit may wait 30 seconds for an endpoint.

@@ -1,7 +1,7 @@
-"""Loggers that repeat themselves, heard seldom.
+"""What OpenTelemetry's own loggers may say in Keystone's log: nothing again and again.
 
-An exporter whose endpoint is away says so several times a minute, in every
-worker; Keystone's log is not for that.  The first time is what matters.
+A queue that is full says so at each request, in every worker; Keystone's log is not
+for that.  The first time is what matters.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Callable
 #: How long a message that was said is not said again.
 SECONDS = 600
 
-#: The loggers that were quietened.
-_quiet: list[logging.Logger] = []
+#: The filters that were added, and to which loggers.
+_added: list[tuple[logging.Logger, logging.Filter]] = []
 
 
 class Seldom(logging.Filter):
@@ -41,8 +41,8 @@ class Seldom(logging.Filter):
         return True
 
 
-def say_seldom(*classes: type) -> None:
-    """Quieten the loggers of the modules that these classes come from."""
+def hear_less(kind: type[logging.Filter], *classes: type) -> None:
+    """Filter what the modules say that these classes of OpenTelemetry come from."""
     modules = {
         base.__module__
         for each in classes
@@ -51,13 +51,14 @@ def say_seldom(*classes: type) -> None:
     }
     for name in modules:
         logger = logging.getLogger(name)
-        if not any(isinstance(present, Seldom) for present in logger.filters):
-            logger.addFilter(Seldom())
-            _quiet.append(logger)
+        if not any(isinstance(present, kind) for present in logger.filters):
+            made = kind()
+            logger.addFilter(made)
+            _added.append((logger, made))
 
 
 def hear_all() -> None:
-    """Let the loggers that were quietened speak as they want to."""
-    while _quiet:
-        logger = _quiet.pop()
-        logger.filters[:] = [f for f in logger.filters if not isinstance(f, Seldom)]
+    """Let the loggers speak as they want to."""
+    while _added:
+        logger, made = _added.pop()
+        logger.removeFilter(made)

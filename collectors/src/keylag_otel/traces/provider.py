@@ -17,9 +17,9 @@ from keylag_otel.provider import (
     TRACES,
     exporter_names,
     instance_id,
-    load_exporters,
+    make_exporters,
 )
-from keylag_otel.seldom import say_seldom
+from keylag_otel.seldom import Seldom, hear_less
 
 LOG = logging.getLogger("keylag_otel")
 
@@ -43,8 +43,8 @@ def build() -> TracerProvider | None:
             "install keylag-otel[otlp]"
         )
         return None
-    exporters = [exporter() for exporter in load_exporters(names, TRACES)]
-    say_seldom(*map(type, exporters), BatchSpanProcessor)
+    exporters = make_exporters(names, TRACES)
+    hear_less(Seldom, BatchSpanProcessor)
     resource = resources.Resource.create({"service.instance.id": instance_id()})
     provider = sdk.TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.sampler = KeepingSampler(provider.sampler)

@@ -78,7 +78,9 @@ def test_every_release_is_bound_seam_by_seam(
         return version if name == "keystone" else real(name)
 
     monkeypatch.setattr(package, "version", installed)
-    monkeypatch.setattr("opentelemetry.instrumentation.dependencies.version", installed)
+    # Not every release of OpenTelemetry imports it by name.
+    theirs = "opentelemetry.instrumentation.dependencies"
+    monkeypatch.setattr(f"{theirs}.version", installed, raising=False)
 
     KeystoneInstrumentor().instrument()
 

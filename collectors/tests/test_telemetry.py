@@ -10,7 +10,8 @@ from fake_time import FakeTime
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from keylag_otel import environment, provider, telemetry
+from keylag_otel import environment, metering, provider, telemetry
+from keylag_otel.auth_token.instruments import BUCKETS, HISTOGRAMS
 from keylag_otel.clock import Clock, read_with, start
 from keylag_otel.ledger import LEDGER, route_template
 from keylag_otel.model import cell_of
@@ -82,6 +83,21 @@ def test_requests_come_out_as_metrics_in_base_units(reader) -> None:
     assert (statements.value, statements.attributes) == (12, attributes)
     (calls,) = metrics["keystone.request.cache.calls"].data.data_points
     assert calls.value == 34
+
+
+def test_an_opentelemetry_whose_instruments_take_no_bounds_has_them_from_views(
+    monkeypatch,
+) -> None:
+    monkeypatch.setattr(metering, "TAKES_BOUNDS", False)
+    reader = InMemoryMetricReader()
+    made = MeterProvider([reader], views=provider.views())
+    record = metering.histogram(made.get_meter("test"), HISTOGRAMS["age"])
+
+    record(400.0, {})
+
+    (point,) = read(reader)[HISTOGRAMS["age"].name].data.data_points
+    assert point.explicit_bounds == BUCKETS["age"]
+    assert point.bucket_counts[BUCKETS["age"].index(600)] == 1
 
 
 def test_a_child_process_starts_from_nothing(reader, monkeypatch) -> None:

@@ -72,13 +72,11 @@ class Durations:
         return replace(collected, resource_metrics=resources)
 
     def _data_point(self, row: Row) -> HistogramDataPoint:
-        from opentelemetry.sdk.metrics import Exemplar  # noqa: PLC0415 - optional
-        from opentelemetry.sdk.metrics.export import (  # noqa: PLC0415
+        from opentelemetry.sdk.metrics.export import (  # noqa: PLC0415 - optional
             HistogramDataPoint,
         )
 
         attributes, totals = row
-        exemplars = self._exemplars.pop(id(attributes), {})
         return HistogramDataPoint(
             attributes=attributes,
             start_time_unix_nano=self._began,
@@ -89,5 +87,14 @@ class Durations:
             explicit_bounds=DURATION_BUCKETS,
             min=totals.shortest / NS_PER_SECOND,
             max=totals.longest / NS_PER_SECOND,
-            exemplars=[Exemplar({}, *known) for known in list(exemplars.values())],
+            **self._exemplars_of(attributes),
         )
+
+    def _exemplars_of(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        """Return the exemplars since the last time, as a point's field if it has it."""
+        known = self._exemplars.pop(id(attributes), {})
+        try:
+            from opentelemetry.sdk.metrics import Exemplar  # noqa: PLC0415 - since 1.28
+        except ImportError:
+            return {}
+        return {"exemplars": [Exemplar({}, *each) for each in list(known.values())]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from inspect import signature
 from typing import Any, Callable
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
@@ -14,16 +15,19 @@ from keylag_otel.ledger import Ledger, Record
 
 Read = Callable[[], Readings]
 
+_ADVICE = "explicit_bucket_boundaries_advisory"
+
+#: Whether an instrument can say its bounds: OpenTelemetry 1.30 brought that.
+TAKES_BOUNDS = _ADVICE in signature(Meter.create_histogram).parameters
+
 
 def histogram(
     meter: Meter, instrument: Instrument, buckets: tuple[float, ...] = DURATION_BUCKETS
 ) -> Record:
     """Create a histogram; return what records a value with its attributes."""
+    advice: dict[str, Any] = {_ADVICE: buckets} if TAKES_BOUNDS else {}
     created = meter.create_histogram(
-        instrument.name,
-        instrument.unit,
-        instrument.description,
-        explicit_bucket_boundaries_advisory=buckets,
+        instrument.name, instrument.unit, instrument.description, **advice
     )
     return created.record
 

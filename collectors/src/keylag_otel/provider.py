@@ -21,7 +21,8 @@ from typing import Any, Callable, cast
 
 from opentelemetry.metrics import MeterProvider
 
-from keylag_otel import environment
+from keylag_otel import environment, instruments, metering
+from keylag_otel.auth_token import instruments as served
 from keylag_otel.farewell import Farewell
 from keylag_otel.ledger import LIMIT
 from keylag_otel.model import CELLS
@@ -48,6 +49,13 @@ _OTLP = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 
 #: What exporters import only when they are made, in a worker that should serve.
 _IMPORTED_LATE = {"otlp_proto_http": ("requests",)}
+
+#: Metric to the bounds of its histogram.
+_BOUNDS: dict[str, tuple[float, ...]] = {
+    instruments.REQUEST_DURATION.name: instruments.DURATION_BUCKETS,
+    served.REQUEST_DURATION.name: instruments.DURATION_BUCKETS,
+    **{served.HISTOGRAMS[name].name: bounds for name, bounds in served.BUCKETS.items()},
+}
 
 Exporter = Callable[[], Any]
 #: Given the SDK's ``MetricsData``, returns others.
@@ -135,7 +143,9 @@ def build(completed: Complete | None = None) -> MeterProvider | None:
     readers = [reader(exporter, **_limits(sdk)) for exporter in exporters]
     resource = sdk["Resource"].create({"service.instance.id": instance_id()})
     # The SDK's own shutdown at exit may wait 30 seconds for an endpoint.
-    provider = sdk["MeterProvider"](readers, resource=resource, shutdown_on_exit=False)
+    provider = sdk["MeterProvider"](
+        readers, resource=resource, shutdown_on_exit=False, views=views()
+    )
     seconds = environment.last_export_seconds()
     Farewell(partial(provider.shutdown, timeout_millis=seconds * 1000), seconds)
     return cast("MeterProvider", provider)
@@ -151,6 +161,23 @@ def _limits(sdk: dict[str, Any]) -> dict[str, Any]:
     if name not in signature(sdk["PeriodicExportingMetricReader"]).parameters:
         return {}
     return {name: {sdk["ObservableCounter"]: (LIMIT + 1) * len(CELLS)}}
+
+
+def views() -> list[Any]:
+    """Return views with the bounds of histograms, where instruments take none."""
+    if metering.TAKES_BOUNDS:
+        return []
+    from opentelemetry.sdk.metrics.view import (  # noqa: PLC0415 - the SDK is optional
+        ExplicitBucketHistogramAggregation,
+        View,
+    )
+
+    return [
+        View(
+            instrument_name=name, aggregation=ExplicitBucketHistogramAggregation(bounds)
+        )
+        for name, bounds in _BOUNDS.items()
+    ]
 
 
 def _completing(export: Callable[..., Any], completed: Complete) -> Callable[..., Any]:

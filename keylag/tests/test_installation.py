@@ -1,0 +1,89 @@
+"""Keylag in Keystone's environment: nothing that Keystone has is moved for it."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from keylag.state import CHECKOUT, state_folder
+from keylag.tools.pythons import MADE, PACKAGE
+from keylag.tools.venvs import base, uv_program
+
+LOCK = CHECKOUT / "locks" / "keystone-zed.txt"
+PAGES = [
+    *(CHECKOUT / "docs").rglob("*.md"),
+    CHECKOUT / "README.md",
+    CHECKOUT / "collectors" / "README.md",
+]
+INSTALLS = re.compile(r"^.*pip install.*collectors.*$", re.MULTILINE)
+
+
+class Environment:
+    """A virtual environment, and what is installed in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.python = folder / "bin" / "python"
+        self._uv("venv", "-q", "-p", base(), folder)
+
+    def pip(self, command: str, *words: object) -> str:
+        return self._uv("pip", command, "-q", "--python", self.python, *words)
+
+    def freeze(self) -> set[str]:
+        return set(self.pip("freeze").splitlines())
+
+    def _uv(self, *words: object) -> str:
+        uv = uv_program(state_folder() / "tools")
+        done = subprocess.run(
+            [uv, *map(str, words)], check=True, stdout=subprocess.PIPE, text=True
+        )
+        return done.stdout
+
+
+@pytest.fixture
+def keystones_own(tmp_path: Path) -> Environment:
+    """Keystone's environment before OpenTelemetry came, with its old protobuf."""
+    made = Environment(tmp_path / "venv")
+    made.pip("install", "--require-hashes", "-r", LOCK)
+    names = (line.partition("==")[0] for line in made.freeze())
+    made.pip("uninstall", *(n for n in names if n.startswith("opentelemetry-")))
+    return made
+
+
+@pytest.fixture
+def collectors(tmp_path: Path) -> Path:
+    """The package without what was built of it in the checkout."""
+    for name in PACKAGE:
+        source, target = CHECKOUT / "collectors" / name, tmp_path / "collectors" / name
+        target.parent.mkdir(exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=MADE)
+        else:
+            shutil.copy(source, target)
+    return tmp_path / "collectors"
+
+
+@pytest.mark.matrix
+def test_with_constraints_nothing_of_keystones_moves(
+    keystones_own: Environment, collectors: Path, tmp_path: Path
+) -> None:
+    before = keystones_own.freeze()
+    constraints = tmp_path / "upper-constraints.txt"
+    constraints.write_text("\n".join(before))
+
+    keystones_own.pip("install", "-c", constraints, f"{collectors}[otlp]")
+
+    after = keystones_own.freeze()
+    added = {line.partition("==")[0] for line in after - before}
+    assert before - after == set()
+    assert {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"} <= added
+    built = "from keylag_otel import provider; assert provider.build()"
+    subprocess.run([keystones_own.python, "-c", built], check=True)
+
+
+def test_each_page_that_installs_it_names_constraints() -> None:
+    lines = [line for page in PAGES for line in INSTALLS.findall(page.read_text())]
+
+    assert len(lines) > 2
+    assert [line for line in lines if " -c " not in line] == []

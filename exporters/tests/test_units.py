@@ -119,3 +119,10 @@ def test_the_page_on_deployment_names_each_port():
     for name, port in PORTS.items():
         assert f"| {port} | `{name}` |" in page
         assert f"]({name}-exporter.md)" in page
+
+
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *(ROOT / "docs").rglob("*.md")]
+
+
+def test_commands_are_spelled_alike_on_all_pages():
+    assert [page for page in PAGES if "/bin/keylag " in page.read_text()] == []

@@ -18,6 +18,9 @@ from keylag_otel.durations import Durations
 from keylag_otel.ledger import Ledger
 from keylag_otel.metering import histogram
 
+NEEDS_EXEMPLARS = pytest.mark.skipif(
+    not hasattr(metrics, "Exemplar"), reason="this OpenTelemetry has no exemplars"
+)
 SCOPE = "keylag_otel"
 NAME = instruments.REQUEST_DURATION.name
 GET, POST = "GET", "POST"
@@ -107,9 +110,7 @@ def test_it_goes_on_adding_up_as_the_sdks_does(both) -> None:
     assert began == first[1].data.data_points[0].start_time_unix_nano
 
 
-@pytest.mark.skipif(
-    not hasattr(metrics, "Exemplar"), reason="this OpenTelemetry has no exemplars"
-)
+@NEEDS_EXEMPLARS
 def test_the_last_traced_request_of_a_bucket_is_its_exemplar_once(both) -> None:
     traced(both, 1, TraceFlags.SAMPLED, 200)
     traced(both, 2, TraceFlags.SAMPLED, 210)

@@ -69,7 +69,8 @@ def test_each_outage_is_told_once_and_its_end(
     [
         ("absent", "Name or service not known|name resolution"),
         ("hanging", "timeout|timed out"),
-        ("overloaded", "Service Unavailable"),
+        # OpenTelemetry 1.27 tries for a minute, however short the time-out.
+        pytest.param("overloaded", "Service Unavailable", marks=pytest.mark.newest),
         ("answering rubbish", r"\w+"),
     ],
 )

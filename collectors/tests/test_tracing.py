@@ -10,6 +10,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace.sampling import DEFAULT_OFF, DEFAULT_ON
 from spans_of import Traces
+from test_durations import NEEDS_EXEMPLARS
 
 from keylag_otel import environment, telemetry
 from keylag_otel.clock import current
@@ -197,6 +198,7 @@ def test_a_request_with_more_events_than_are_kept_says_so() -> None:
     assert traces.taken()[0]["attributes"]["keystone.trace.cut"] is True
 
 
+@NEEDS_EXEMPLARS
 def test_a_traced_request_is_an_exemplar_of_its_duration() -> None:
     reader = InMemoryMetricReader()
     traces = Traces(DEFAULT_OFF)

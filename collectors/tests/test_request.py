@@ -209,6 +209,35 @@ def test_server_timing_for_those_who_sign(monkeypatch, keys, key, answered) -> N
     assert ("Server-Timing" in dict(started[0][1])) is answered
 
 
+def fail(*_: Any) -> Any:
+    message = "no such thing"
+    raise LookupError(message)
+
+
+@pytest.mark.parametrize("broken", ["server_timing.is_signed", "request.server_timing"])
+def test_where_the_header_cannot_be_made_the_answer_goes_on(
+    monkeypatch, broken
+) -> None:
+    monkeypatch.setenv("KEYLAG_SERVER_TIMING", "signed")
+    monkeypatch.setenv("KEYLAG_SERVER_TIMING_KEYS", "key")
+    monkeypatch.setattr(f"keylag_otel.{broken}", fail)
+    content, sign = signed_pack({"base_id": "x"}, "key")
+    answer = [b"a"]
+
+    def application(environ: Any, start_response: Any) -> list[bytes]:
+        start_response("200 OK", HEADERS)
+        return answer
+
+    body, started = call(
+        application, HTTP_X_TRACE_INFO=content.decode(), HTTP_X_TRACE_HMAC=sign
+    )
+
+    assert body is answer
+    assert started == [("200 OK", HEADERS)]
+    assert statuses() == [200]
+    assert sum(count for count, _ in LEDGER.tallied("faults")) == 1
+
+
 @pytest.mark.parametrize("said", ["é", "\u20ac", "", " "])
 def test_what_is_no_signature_is_none(said) -> None:
     environ = {"HTTP_X_TRACE_HMAC": said, "HTTP_X_TRACE_INFO": said}

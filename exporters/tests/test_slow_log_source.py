@@ -217,6 +217,32 @@ def test_without_a_log_at_the_last_run_all_of_it_is_new(log, settings):
     second.close()
 
 
+@pytest.mark.parametrize("restarted", [False, True], ids=["goes on", "restarted"])
+def test_a_log_that_may_not_be_looked_at_yet_begins_at_its_end(
+    restarted, settings, tmp_path
+):
+    folder = tmp_path / "mounted later"
+    folder.touch()
+    log = folder / "slow.log"
+    settings = {**settings, "file": log, "from_start": False}
+    made = Idle(settings)
+    with pytest.raises(UnreachableError, match="Not a directory"):
+        made.collect()
+    if restarted:
+        made.close()
+        made = Idle(settings)
+    folder.unlink()
+    folder.mkdir()
+    writer = Writer(log)
+    writer.write(3)
+    made.collect()
+    writer.write(2)
+    made.collect()
+
+    assert calls(made.collect()) == 2
+    made.close()
+
+
 def test_what_was_counted_is_told_while_the_log_cannot_be_read(
     writer, log, settings, caplog
 ):

@@ -113,6 +113,7 @@ class Follower:
         self.read_bytes = self.errors = self.lost = 0
         self.changes = {"renamed": 0, "truncated": 0}
         self.place = "start"
+        self._at_end: bool | None = None
         self._path = path
         self._digest = digest
         self._clock = clock
@@ -125,12 +126,24 @@ class Follower:
     def open(self, *, at_end: bool) -> None:
         """Begin at the end of the log, or at its start; a log made later at its start.
 
-        The place is that of this moment, even if the file cannot be opened yet.
+        The place is that of this moment, even if the file cannot be opened yet; of a
+        log that may not even be looked at, that of the moment when it may.
         """
+        self._at_end = at_end
         with contextlib.suppress(OSError):
+            self._place()
+
+    def _place(self) -> None:
+        """Find the place to begin at; raise OSError if it cannot be known yet."""
+        at_end = bool(self._at_end)
+        try:
             status = self._path.stat()
-            self.resume([Position(status.st_size * at_end, "", status.st_ino)])
-            self.place = "end" if at_end else "start"
+        except FileNotFoundError:
+            self._at_end = None
+            return
+        self._at_end = None
+        self.resume([Position(status.st_size * at_end, "", status.st_ino)])
+        self.place = "end" if at_end else "start"
 
     def resume(self, positions: list[Position]) -> None:
         """Read on from saved positions, as soon as their files can be opened."""
@@ -139,8 +152,10 @@ class Follower:
         self._patient_until = self._clock() + GRACE_SECONDS
 
     @property
-    def positions(self) -> list[Position]:
-        """Where a restart has to read on, in each of the files."""
+    def positions(self) -> list[Position] | None:
+        """Where a restart has to read on, in each of the files; None if not known."""
+        if self._at_end is not None:
+            return None
         missing = [one.position for one in self._missing]
         return self._saved or missing + [tail.position for tail in self._tails]
 
@@ -168,6 +183,8 @@ class Follower:
         """
         before = self.read_bytes
         try:
+            if self._at_end is not None:
+                self._place()
             if self._saved:
                 self._resume()
             self._search()

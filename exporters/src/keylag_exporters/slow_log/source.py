@@ -122,7 +122,8 @@ class SlowLog:
                 return None
             digest.restore(state["digest"])
             selection.restore(state["selection"], digest.classes)
-            positions = [position.Position(*one) for one in state["positions"]]
+            saved = state["positions"]
+            positions = saved and [position.Position(*one) for one in saved]
         except (KeyError, TypeError, ValueError) as error:
             aside = position.set_aside(self._state)  # type: ignore[arg-type]
             LOG.warning(
@@ -183,8 +184,9 @@ class SlowLog:
     def _to_save(self) -> dict[str, Any]:
         """Return what the next start needs to go on."""
         self._digest.flush()
+        positions = self._follower.positions
         return {
-            "positions": [astuple(one) for one in self._follower.positions],
+            "positions": positions and [astuple(one) for one in positions],
             "digest": self._digest.as_dict(),
             "selection": self._selection.as_dict(),
         }

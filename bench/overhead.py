@@ -11,8 +11,8 @@ import click
 from rich.console import Console
 
 from keylag import results
+from keylag.command_errors import INTERRUPTED, reported
 from keylag.commands.common import out_folder_option
-from keylag.door import INTERRUPTED, reported
 from keylag_bench.process import Processes
 from keylag_bench.report import Progress, publish
 from keylag_bench.results import environment

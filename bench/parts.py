@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from keylag import results
+from keylag.command_errors import reported
 from keylag.commands.common import out_folder_option
-from keylag.door import reported
 from keylag.launch import StackError
 from keylag.state import write_output
 from keylag.tools.base import tail

@@ -14,8 +14,8 @@ import click
 from rich.console import Console
 
 from keylag import results
+from keylag.command_errors import reported
 from keylag.commands.common import out_folder_option
-from keylag.door import reported
 from keylag_bench.report import publish
 from keylag_bench.rows import Counted, Row, read
 from keylag_bench.schedule import Plan

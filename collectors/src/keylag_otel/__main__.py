@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from keylag_otel.auth_token.seams import SEAMS as AUTH_TOKEN_SEAMS
 from keylag_otel.check import Finding, Report, check, installed
-from keylag_otel.door import CODES, ended
+from keylag_otel.command_errors import CODES, ended
 from keylag_otel.seam import Seam
 from keylag_otel.seams import SEAMS
 from keylag_otel.version import __version__

@@ -16,7 +16,7 @@ from keylag_dashboards import render, rules
 from keylag_dashboards.arguments import absolute, parser
 from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.config import RUNBOOK_URL
-from keylag_otel.door import ended
+from keylag_otel.command_errors import ended
 
 FOLDER: Final = Path(__file__).parents[2] / "generated"
 _MADE: Final = "# Made by `python -m keylag_dashboards`; change the tables instead.\n"

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from typing import Final
 from urllib.parse import urlsplit
 
-from keylag_otel.door import CODES
+from keylag_otel.command_errors import CODES
 
 PACKAGE: Final = "keylag-dashboards"
 

@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from keylag_dashboards.arguments import absolute, parser
-from keylag_otel.door import ended
+from keylag_otel.command_errors import ended
 
 GENERATED: Final = Path(__file__).parents[2] / "generated" / "provisioned"
 WINDOW: Final = "1h"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keylag_exporters.door import reported
+from keylag_exporters.command_errors import reported
 from keylag_exporters.settings import (
     SettingsError,
     from_file,
@@ -30,7 +30,7 @@ class _Sources(click.Group):
     """Makes the sub-command of a source when it is asked for."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it; see keylag_exporters.door for how it ends."""
+        """Run it; see keylag_exporters.command_errors for how it ends."""
         with reported(debug=ctx.params["debug"]):
             return super().invoke(ctx)
 

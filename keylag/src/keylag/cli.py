@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from keylag.door import DEBUG, reported
+from keylag.command_errors import DEBUG, reported
 
 COMMANDS = (
     *("setup", "up", "status", "load", "trace", "explain", "digest", "experiment"),
@@ -18,7 +18,7 @@ class Commands(click.Group):
     """Imports the one that is asked for: the others' libraries take a second."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the sub-command; see keylag.door for how it ends."""
+        """Run the sub-command; see keylag.command_errors for how it ends."""
         with reported(debug=ctx.params["debug"]):
             return super().invoke(ctx)
 

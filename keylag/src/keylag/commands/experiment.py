@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from keylag import results
+from keylag.command_errors import INTERRUPTED
 from keylag.commands.common import Function, out_folder_option
-from keylag.door import INTERRUPTED
 from keylag.errors import KeylagError
 from keylag.experiment import environment, forecast, journal, known, reading, report
 from keylag.experiment.arms import PLANS

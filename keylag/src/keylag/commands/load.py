@@ -10,12 +10,12 @@ from rich.console import Console
 
 from keylag import failures, jmeter, jtl, plans, results, target
 from keylag.breakdown import Run, break_down, named
+from keylag.command_errors import INTERRUPTED
 from keylag.commands.common import (
     out_folder_option,
     output_option,
     stack_folder_option,
 )
-from keylag.door import INTERRUPTED
 from keylag.report import render_terminal, write_html
 from keylag.sending import send
 from keylag.stack_folder import StackFolder

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from keylag import digest
 from keylag.cli import COMMANDS, main
-from keylag.door import INTERRUPTED
+from keylag.command_errors import INTERRUPTED
 from keylag.errors import KeylagError
 from keylag.state import CHECKOUT
 

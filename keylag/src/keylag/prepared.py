@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keylag.errors import KeylagError
 from keylag.state import CHECKOUT, DEPLOY, locked, moved_in
 from keylag.tools import Tools
 
@@ -46,6 +47,10 @@ class Prepared:
 
     key: str
     fill: Callable[["Stack"], None]
+
+
+class CopyError(KeylagError):
+    """Prepared data could not be copied; the text says why and what to do."""
 
 
 def _leave_bare(_: "Stack") -> None:
@@ -121,5 +126,14 @@ class Store:
 
 
 def _copy(source: Path, target: Path) -> None:
-    shutil.copytree(source, target, dirs_exist_ok=True, ignore=NOT_COPIED)
+    try:
+        shutil.copytree(source, target, dirs_exist_ok=True, ignore=NOT_COPIED)
+    except shutil.Error as error:
+        # It has all the files that failed; one says enough.
+        _, _, why = error.args[0][0]
+        message = (
+            f"The stack's data could not be copied to {target}: {why}. "
+            "Make room there, or choose another folder with --state."
+        )
+        raise CopyError(message) from error
     target.chmod(0o700)

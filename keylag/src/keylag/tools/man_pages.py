@@ -1,18 +1,15 @@
 """Manual pages of the commands: `python -m keylag.tools.man_pages FOLDER`."""
 
 import re
-from importlib.metadata import version
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Final
 
 import click
 from click_man.core import write_man_pages
 
-from keylag.cli import main as keylag
-from keylag_exporters.cli import main as exporter
-
-COMMANDS: Final = (("keylag", keylag), ("keylag-exporters", exporter))
-"""Distributions and their commands."""
+PACKAGES: Final = ("keylag", "keylag-exporters")
+"""The distributions whose commands have pages."""
 _AS_IS: Final = re.compile(r"^\x08\n((?:[^.\n].*\n)+)", re.MULTILINE)
 """A paragraph that click leaves as it is; click-man leaves its mark in."""
 
@@ -22,11 +19,13 @@ _AS_IS: Final = re.compile(r"^\x08\n((?:[^.\n].*\n)+)", re.MULTILINE)
 def command(folder: Path) -> None:
     """Write a page for each command and sub-command into FOLDER."""
     folder.mkdir(parents=True, exist_ok=True)
-    for distribution, group in COMMANDS:
-        _load(group)
-        write_man_pages(
-            group.name, group, version=version(distribution), target_dir=str(folder)
-        )
+    for package in map(distribution, PACKAGES):
+        for entry in package.entry_points.select(group="console_scripts"):
+            group = entry.load()
+            _load(group)
+            write_man_pages(
+                entry.name, group, version=package.version, target_dir=str(folder)
+            )
     for page in folder.glob("keylag*.1"):
         text = page.read_text(encoding="utf-8")
         page.write_text(_AS_IS.sub(r".nf\n\1.fi\n", text), encoding="utf-8")

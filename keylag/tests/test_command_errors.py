@@ -48,23 +48,16 @@ CODES = CHECKOUT / "docs" / "reference" / "exit-codes.md"
         (["explain", "x", "--from=mysql+pymysql://k@127.0.0.1:70000/k"], "Port out of"),
         (["explain", "x", "--from=mysql+pymysql://k@127.0.0.1:1/k"], "127.0.0.1:1"),
         (["explain", "--url=http://127.0.0.1:1/v3"], "call: Connection refused. Look"),
-        (["explain", "--url=http://127.0.0.1:70000/v3"], "70000"),
-        (["load", "token-issue", "--url=http://127.0.0.1:70000/v3"], "70000"),
     ],
 )
 def test_a_failure_says_what_to_what_and_what_to_do(
-    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a few lines, with exit code 1."""
     monkeypatch.setenv("OS_USERNAME", "admin")
     monkeypatch.setenv("OS_PASSWORD", "canary")
-    users = tmp_path / "users.csv"
-    users.write_text(
-        "username,password,user_domain,project,project_domain\na,b,c,d,e\n"
-    )
-    more = [f"--users={users}"] if words[0] == "load" else []
 
-    result = CliRunner().invoke(main, [*words, *more])
+    result = CliRunner().invoke(main, words)
 
     assert result.exit_code == 1
     assert said in result.stderr
@@ -88,6 +81,25 @@ def fail(error: BaseException, *words: str) -> tuple[int, str]:
 def test_ctrl_c_is_130() -> None:
     """As in every shell."""
     assert fail(KeyboardInterrupt()) == (130, "Interrupted.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["explain", "--url=http://127.0.0.1:70000/v3"], "70000"),
+        (["explain", "--url=word"], "word is no URL of a Keystone"),
+        (["load", "token-issue", "--url=word", f"--users={LOG}"], "word is no URL"),
+        (["load", "token-isue"], "token-issue"),
+        (["up", "--state=/a b"], "Choose a path of letters"),
+        (["experiment", "run", "/dev/null"], "/dev/null"),
+    ],
+)
+def test_wrong_usage_is_2(words: list[str], said: str) -> None:
+    """Nothing was started then."""
+    result = CliRunner().invoke(main, words)
+
+    assert result.exit_code == 2
+    assert said in result.stderr
 
 
 def test_usage_is_2_and_help_is_0() -> None:

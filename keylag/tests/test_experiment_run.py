@@ -316,7 +316,7 @@ def test_too_short_a_limit_is_refused(make_run: MakeRun) -> None:
     arguments = ["resume", str(folder.path), "--minutes", "0.5"]
     result = CliRunner().invoke(main, ["experiment", *arguments])
 
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "--minutes 0.5: 5 blocks, the fewest that tell anything, take 35 s" in (
         result.output
     )

@@ -298,7 +298,8 @@ def test_the_programs_are_needed_to_start_a_stack_alone(
 ) -> None:
     """A load goes to a running stack, whatever has left the PATH since."""
     with make_stack("s", service("keystone")) as stack:
-        users_file(stack).touch()
+        users = "username,password,user_domain,project,project_domain\na,b,c,d,e\n"
+        users_file(stack).write_text(users)
         monkeypatch.setenv("PATH", "")
         known = StackFolder(stack.folder, (service("keystone"),))
         where = of_stack(known)

@@ -207,7 +207,7 @@ def test_ctrl_c_before_the_first_sample_is_no_mistake(
     arguments = ["token-issue", "--url", "http://k:5000", "--users", str(users)]
     result = CliRunner().invoke(main, ["load", *arguments])
 
-    assert result.output == "Interrupted.\n"
+    assert (result.exit_code, result.stderr) == (130, "Interrupted.\n")
     assert list((tmp_path / "out" / "load" / "token-issue").iterdir()) == []
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from keylag.errors import KeylagError
+from keylag.errors import KeylagError, WrongUsageError
 
 DEBUG: Final = "KEYLAG_DEBUG"
 """The variable that shows where an error comes from."""
@@ -52,7 +52,9 @@ def reported(*, debug: bool = DEBUG in os.environ) -> Iterator[None]:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        raise click.ClickException(_message(error)) from error
+        wrong = isinstance(error, WrongUsageError)
+        kind = click.UsageError if wrong else click.ClickException
+        raise kind(_message(error)) from error
 
 
 def _message(error: Exception) -> str:

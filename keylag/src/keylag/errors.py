@@ -5,6 +5,10 @@ class KeylagError(Exception):
     """Something failed; the text says what, to what, and what to do next."""
 
 
+class WrongUsageError(KeylagError):
+    """What was asked for cannot be: nothing was started, and the exit code is 2."""
+
+
 def root_cause(error: BaseException) -> str:
     """Return what a chain of errors began with, such as "Connection refused"."""
     while deeper := error.__cause__ or error.__context__:

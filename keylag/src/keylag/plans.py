@@ -12,7 +12,7 @@ from typing import Final
 
 from keylag import options, properties
 from keylag.closest import did_you_mean
-from keylag.errors import KeylagError
+from keylag.errors import WrongUsageError
 from keylag.properties import NO_LIMIT, Mistake
 from keylag.state import CHECKOUT
 
@@ -24,7 +24,7 @@ SECRET: Final = ("service_password",)
 _PROPERTY: Final = re.compile(r"\$\{__P\((\w+),([^)]*)\)\}")
 
 
-class PlanError(KeylagError):
+class PlanError(WrongUsageError):
     """A plan or a property does not exist, or has a wrong value; the text says."""
 
 

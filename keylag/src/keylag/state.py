@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from keylag.errors import KeylagError
+from keylag.errors import WrongUsageError
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 """The checkout this package was installed from (editable)."""
@@ -20,7 +20,7 @@ UNSAFE = " \t\n\"'$%\\:#&;<>()|*?![]{}^`"
 """What some program of the stack does not take in a path; setup.sh has the same."""
 
 
-class PathError(KeylagError):
+class PathError(WrongUsageError):
     """A path has a character that some program of the stack does not take."""
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from keylag import options, users
 from keylag.cloud import users_file
-from keylag.errors import KeylagError
+from keylag.errors import WrongUsageError
 from keylag.services.keystone import CACHE_BACKENDS
 from keylag.stack_folder import StackFolder
 from keylag.users import COLUMNS
@@ -30,7 +30,7 @@ NO_SERVICE: Final = (
 )
 
 
-class TargetError(KeylagError):
+class TargetError(WrongUsageError):
     """It is not known where to send the load; the text says what to give."""
 
 

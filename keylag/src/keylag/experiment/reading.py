@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from keylag import plans, target
 from keylag.closest import did_you_mean
-from keylag.errors import KeylagError
+from keylag.errors import WrongUsageError
 from keylag.experiment.lines import Place, line_of
 from keylag.experiment.plan import (
     FEWEST_BLOCKS,
@@ -63,7 +63,7 @@ Mistake = tuple[Place, str]
 """Where it stands, and why it is one."""
 
 
-class PlanError(KeylagError):
+class PlanError(WrongUsageError):
     """The plan cannot be run; the text has file, line and reason of each mistake."""
 
 

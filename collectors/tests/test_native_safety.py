@@ -335,6 +335,9 @@ def test_sums_may_be_cleared_while_a_key_is_compared(half) -> None:
         sums.by_key()
 
 
+@pytest.mark.skipif(
+    sys.version_info >= (3, 14), reason="a tuple remembers its hash: no key is asked"
+)
 def test_sums_may_be_added_to_while_they_are_read(half, clock) -> None:
     sums = half.Sums([1], 2)
     status = iter(range(10**6))
@@ -489,6 +492,9 @@ def test_what_is_no_status_is_a_fault(half, clock, faults, status) -> None:
 
 # What is too deep.
 
+#: Calls in calls.  Python 3.14 limits them by the size of the stack, not by a number.
+DEEP = 20_000 if sys.version_info < (3, 14) else 1_000_000
+
 
 def chain(depth: int, link: Any, end: Any) -> Any:
     for _ in range(depth):
@@ -503,7 +509,7 @@ def test_watched_calls_in_watched_calls_have_an_end(half, clock, kind) -> None:
         "watch_body": lambda call: half.watch_body(call, 255, 0),
         "asked": lambda call: half.asked(call, 0, None, None),
     }[kind]
-    deep = chain(20_000, link, lambda: None)
+    deep = chain(DEEP, link, lambda: None)
     with pytest.raises(RecursionError):
         deep()
     with pytest.raises(AttributeError):

@@ -36,7 +36,7 @@ from test_uwsgi import STATISTICS
 SOURCES = {
     "slow-log": 'file = "{log}"\nfrom-start = true\n',
     "proxysql": 'port = {proxysql}\nuser = "reader"\npassword-file = "{password}"\n',
-    "revocations": 'port = {mariadb}\npassword-file = "{password}"\ninterval = 5\n',
+    "revocations": 'port = {mariadb}\npassword-file = "{password}"\n',
     "memcached": 'address = "127.0.0.1:{memcached}"\n',
     "uwsgi": 'address = "127.0.0.1:{uwsgi}"\n',
 }

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MAX_SERIES = 20_000
 """Series to remember: each source limits how many it has."""
+MAX_PLAIN = 1_000_000
+"""Go writes whole numbers below it without an exponent."""
 
 
 class Families:
@@ -71,7 +73,15 @@ class Families:
 
 def _line(series: str, value: float) -> str:
     """Return the line of one sample."""
-    return f"{series} {floatToGoString(value)}\n"  # type: ignore[no-untyped-call]
+    return f"{series} {_number(value)}\n"
+
+
+def _number(value: float) -> str:
+    """Return a number as Go writes it; most are counts, and small."""
+    if type(value) is int and -MAX_PLAIN < value < MAX_PLAIN:
+        return f"{value}.0"
+    text: str = floatToGoString(value)  # type: ignore[no-untyped-call]
+    return text
 
 
 @lru_cache(MAX_SERIES)

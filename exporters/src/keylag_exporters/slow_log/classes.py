@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import asdict, dataclass, field, fields, replace
-from operator import itemgetter
+from operator import add, attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from keylag_exporters.slow_log.comment import Tag
@@ -12,6 +12,8 @@ from keylag_exporters.slow_log.fingerprint import MAX_TEXT, class_id
 from keylag_exporters.slow_log.tables import table_class
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from keylag_exporters.slow_log.events import Fields, Rows
 
 # Upper bounds in seconds: from one index look-up to a lock wait that times out.
@@ -35,6 +37,8 @@ _COMMAND = b"administrator"
 
 Key: TypeAlias = tuple[str, Tag]
 Group: TypeAlias = tuple[str, Tag]
+Sums: TypeAlias = tuple[int, ...]
+"""Those of a class by NUMBERS."""
 
 # flag of an event: what says so in the headers of MariaDB, Percona and MySQL 8, and
 # what of that has to be taken away again, a number of zero
@@ -97,12 +101,15 @@ class Totals:
                 self, name, sum(map(headers.count, yes)) - sum(map(headers.count, no))
             )
 
-    def add(self, other: Totals, sign: int = 1) -> None:
-        """Add (or with -1 take away) the sums of another."""
+    def add(self, other: Totals) -> None:
+        """Add the sums of another."""
         for name in NUMBERS:
-            setattr(self, name, getattr(self, name) + sign * getattr(other, name))
-        pairs = zip(self.buckets, other.buckets, strict=True)
-        self.buckets = [mine + sign * theirs for mine, theirs in pairs]
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.buckets = list(map(add, self.buckets, other.buckets))
+
+    def numbers(self) -> Sums:
+        """Return all sums but the buckets, in the order of NUMBERS."""
+        return _NUMBERS_OF(self)
 
     def copy(self) -> Totals:
         """Return an independent copy."""
@@ -114,6 +121,7 @@ class Totals:
 
 
 NUMBERS = tuple(f.name for f in fields(Totals) if f.name != "buckets")
+_NUMBERS_OF: Callable[[Totals], Sums] = attrgetter(*NUMBERS)
 
 
 class StatementClass:

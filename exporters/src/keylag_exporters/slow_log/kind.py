@@ -17,24 +17,24 @@ _OF_CLASS = "by class (an unchosen class counts as id=other)"
 
 # (metric, field of Totals, factor, help); one row for each counter of a class
 COUNTERS = (
-    ("calls", "count", 1.0, "Statements in the slow log"),
+    ("calls", "count", 1, "Statements in the slow log"),
     ("query_time_seconds", "query_time_us", 1e-6, "Time in the server"),
     ("lock_time_seconds", "lock_time_us", 1e-6, "Time waiting for locks"),
-    ("rows_sent", "rows_sent", 1.0, "Rows sent to clients"),
-    ("rows_examined", "rows_examined", 1.0, "Rows read by the server"),
-    ("errors", "errors", 1.0, "Statements that failed, where errors are logged,"),
-    ("full_scans", "full_scans", 1.0, "Statements that read a whole table, as logged,"),
-    ("full_joins", "full_joins", 1.0, "Joins without an index, where logged,"),
+    ("rows_sent", "rows_sent", 1, "Rows sent to clients"),
+    ("rows_examined", "rows_examined", 1, "Rows read by the server"),
+    ("errors", "errors", 1, "Statements that failed, where errors are logged,"),
+    ("full_scans", "full_scans", 1, "Statements that read a whole table, as logged,"),
+    ("full_joins", "full_joins", 1, "Joins without an index, where logged,"),
     (
         "temporary_tables",
         "temporary_tables",
-        1.0,
+        1,
         "Statements with a temporary table, where logged,",
     ),
     (
         "disk_temporary_tables",
         "disk_temporary_tables",
-        1.0,
+        1,
         "Statements with a temporary table on disk, where logged,",
     ),
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
+from operator import sub
 from typing import TYPE_CHECKING, Any
 
-from keylag_exporters.slow_log.classes import Key, StatementClass, Totals
+from keylag_exporters.slow_log.classes import Key, StatementClass, Sums, Totals
 from keylag_exporters.slow_log.comment import Tag
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Selection:
 
     def choose(
         self, classes: Mapping[Key, StatementClass], total: Totals
-    ) -> tuple[list[tuple[StatementClass, Totals]], Totals]:
+    ) -> tuple[list[tuple[StatementClass, Sums]], Sums]:
         """Return the chosen classes with their sums, and the sums of the rest."""
         self._start = {key: at for key, at in self._start.items() if key in classes}
         best = heapq.nlargest(
@@ -57,13 +58,13 @@ class Selection:
 
     def _split(
         self, classes: Mapping[Key, StatementClass], total: Totals
-    ) -> tuple[list[tuple[StatementClass, Totals]], Totals]:
+    ) -> tuple[list[tuple[StatementClass, Sums]], Sums]:
         """Return each chosen class since it was chosen, and what that leaves."""
-        chosen, rest = [], total.copy()
+        rest = total.numbers()
+        chosen = []
         for key, start in self._start.items():
-            since = classes[key].totals.copy()
-            since.add(start, -1)
-            rest.add(since, -1)
+            since = _differences(classes[key].totals.numbers(), start.numbers())
+            rest = _differences(rest, since)
             chosen.append((classes[key], since))
         return chosen, rest
 
@@ -77,3 +78,8 @@ class Selection:
         """Go on with the series that `as_dict` described."""
         self._start = {(id_, Tag(*tag)): Totals(**at) for id_, tag, at in saved}
         self._was_rest = set(classes) - set(self._start)
+
+
+def _differences(sums: Sums, less: Sums) -> Sums:
+    """Return sums less other sums."""
+    return tuple(map(sub, sums, less))

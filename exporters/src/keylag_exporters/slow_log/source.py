@@ -14,7 +14,7 @@ from keylag_exporters.families import Families
 from keylag_exporters.model import UnreachableError
 from keylag_exporters.settings import SettingsError
 from keylag_exporters.slow_log import position
-from keylag_exporters.slow_log.classes import BUCKETS
+from keylag_exporters.slow_log.classes import BUCKETS, NUMBERS
 from keylag_exporters.slow_log.digest import Digest
 from keylag_exporters.slow_log.follow import Follower
 from keylag_exporters.slow_log.kind import COUNTERS, METRICS
@@ -24,7 +24,7 @@ from keylag_exporters.slow_log.selection import Selection
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from keylag_exporters.slow_log.classes import StatementClass, Totals
+    from keylag_exporters.slow_log.classes import StatementClass, Sums
 
 LOG = logging.getLogger("keylag_exporters.slow_log")
 
@@ -34,6 +34,12 @@ CHUNK_BYTES = 1 << 20
 """Read at a time: a scrape waits for two of these, however long the log is."""
 
 MAX_FINGERPRINT_LABEL = 500
+
+# metric, where its sum is among NUMBERS, factor
+_COUNTERS = [
+    (f"keylag_slow_log_{name}_total", NUMBERS.index(field), factor)
+    for name, field, factor, _ in COUNTERS
+]
 
 
 class SlowLog:
@@ -231,7 +237,7 @@ class SlowLog:
             families.add("keylag_slow_log_file_changes_total", count, change)
 
 
-def _add_class(families: Families, one: StatementClass, sums: Totals) -> None:
+def _add_class(families: Families, one: StatementClass, sums: Sums) -> None:
     """Add a class's counters and its fingerprint."""
     _add_counters(families, sums, (one.id, one.table_class, *one.tag))
     text = one.fingerprint.decode("utf-8", "replace")[:MAX_FINGERPRINT_LABEL]
@@ -239,8 +245,7 @@ def _add_class(families: Families, one: StatementClass, sums: Totals) -> None:
     families.add_once("keylag_slow_log_class_info", 1, *info)
 
 
-def _add_counters(families: Families, sums: Totals, labels: tuple[str, ...]) -> None:
+def _add_counters(families: Families, sums: Sums, labels: tuple[str, ...]) -> None:
     """Add one sample to each counter of a class."""
-    for name, field, factor, _ in COUNTERS:
-        value = getattr(sums, field) * factor
-        families.add(f"keylag_slow_log_{name}_total", value, *labels)
+    for name, place, factor in _COUNTERS:
+        families.add(name, sums[place] * factor, *labels)

@@ -1,6 +1,7 @@
 """Where results are left, and that nothing there is overwritten."""
 
 import re
+import resource
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -106,3 +107,19 @@ def test_who_reads_while_it_is_written_sees_all_or_the_former(here: Path) -> Non
         while not writing.done():
             assert path.read_text() in texts
         writing.result()
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_scratch(tmp_path: Path) -> None:
+    """The write fails where a file may not grow further, as on a full disk."""
+    path = tmp_path / "report.txt"
+    write_output(path, "old")
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limit[1]))
+    try:
+        with pytest.raises(OSError, match=r"report\.txt"):
+            write_output(path, "x" * 4096)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+
+    assert [one.name for one in tmp_path.iterdir()] == ["report.txt"]
+    assert path.read_text() == "old"

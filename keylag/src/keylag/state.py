@@ -92,6 +92,8 @@ def write_output(path: Path, text: str) -> None:
     except OSError as error:
         # A full disk is noticed where the name is not known any more.
         error.filename = error.filename or str(path)
+        if not is_special:
+            scratch.unlink(missing_ok=True)
         raise
 
 

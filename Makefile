@@ -32,7 +32,7 @@ setup-tests:
 lint: setup ## Check style, format and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy keylag/src collectors/src exporters/src dashboards/src \
+	@.venv/bin/mypy keylag/src collectors/src exporters/src dashboards/src dev/src \
 	  bench/inside bench/keylag_bench bench/overhead.py bench/parts.py \
 	  bench/simulate.py bench/together.py
 
@@ -50,14 +50,14 @@ test-collectors:
 
 # And with the oldest release of Keystone that Keylag knows.
 test-oldest:
-	@$(SCRATCH) && .venv/bin/python -m keylag.tools.matrix zed
+	@$(SCRATCH) && .venv/bin/python -m keylag_dev.matrix zed
 
 test-exporters:
 	@$(SCRATCH) && .venv/bin/python -m pytest -p no:cacheprovider exporters/tests
 
 test-keylag:
 	@$(SCRATCH) && .venv/bin/python -m pytest -p no:cacheprovider \
-	  keylag/tests bench/tests dashboards/tests
+	  keylag/tests bench/tests dashboards/tests dev/tests
 
 # What crosses folders, on a stack of real servers.
 test-stack:
@@ -78,26 +78,26 @@ bench: ## Measure what Keylag costs, an hour or so (QUICK=1 only tries it)
 
 test-matrix: setup-tests ## Run what is too long for test: each release, each server, experiments
 	@./setup.sh --with keystone-2026.1
-	@$(SCRATCH) && .venv/bin/python -m keylag.tools.matrix $(RELEASES)
+	@$(SCRATCH) && .venv/bin/python -m keylag_dev.matrix $(RELEASES)
 	@$(SCRATCH) && .venv/bin/python -m pytest -m matrix
 
 test-native: setup-tests ## Check the C part with sanitizers, reference counts, its twin (CHECKS=...)
 	@./setup.sh --with native
-	@$(SCRATCH) && .venv/bin/python -m keylag.tools.native_checks $(CHECKS)
+	@$(SCRATCH) && .venv/bin/python -m keylag_dev.native_checks $(CHECKS)
 
 test-pythons: ## Run the collectors' tests on each Python that Debian has (PYTHONS=...)
 	@./setup.sh --with pythons
-	@$(SCRATCH) && .venv/bin/python -m keylag.tools.pythons $(PYTHONS)
+	@$(SCRATCH) && .venv/bin/python -m keylag_dev.pythons $(PYTHONS)
 
 test-keystone: setup-tests ## Run Keystone's own tests with and without Keylag (MODULES=..., or all)
 	@./setup.sh --with keystone-own
-	@$(SCRATCH) && .venv/bin/python -m keylag.tools.keystone_own $(MODULES)
+	@$(SCRATCH) && .venv/bin/python -m keylag_dev.keystone_unit_tests $(MODULES)
 
 mutation: setup-tests ## Score tests by the mutants that they kill (MODULES=...)
-	@$(SCRATCH) && .venv/bin/python -m keylag.tools.mutation $(MODULES)
+	@$(SCRATCH) && .venv/bin/python -m keylag_dev.mutation $(MODULES)
 
 man: setup ## Write manual pages of the commands into .keylag/man
-	@.venv/bin/python -m keylag.tools.man_pages "$(STATE)/man/man1"
+	@.venv/bin/python -m keylag_dev.man_pages "$(STATE)/man/man1"
 
 up: setup ## Start a stack and print its addresses
 	@$(KEYLAG) up

@@ -52,7 +52,7 @@ for word in "$@"; do
 done
 
 # Our own packages, installed so that the checkout is what runs.
-packages=(keylag collectors exporters dashboards)
+packages=(keylag collectors exporters dashboards dev)
 
 say() { printf '%s\n' "$*"; }
 
@@ -134,9 +134,9 @@ make_uv() {
   move_in "$target.new" "$target"
 }
 
-make_workshop() {
+make_environment() {
   local uv=$state/tools/uv/bin/uv target=.venv stamp package
-  stamp=$(digest locks/workshop.txt "${packages[@]/%//pyproject.toml}" \
+  stamp=$(digest locks/dev.txt "${packages[@]/%//pyproject.toml}" \
     collectors/setup.py collectors/native/*.[ch])-$python-$PWD
   is_current "$target" "$stamp" && return
   say "Installing the keylag command and what tests it, into $PWD/$target"
@@ -144,11 +144,11 @@ make_workshop() {
   # Movable: made beside the old one and put in its place when it is whole.
   "$uv" venv --quiet --relocatable --python "$python" "$target.new"
   "$uv" pip install --quiet --python "$target.new/bin/python" \
-    --require-hashes -r locks/workshop.txt ||
+    --require-hashes -r locks/dev.txt ||
     not_installed "What the keylag command needs" "${UV_DEFAULT_INDEX:-}"
   for package in "${packages[@]}"; do
     "$uv" pip install --quiet --python "$target.new/bin/python" --no-deps \
-      --build-constraints locks/workshop.txt -e "$package" ||
+      --build-constraints locks/dev.txt -e "$package" ||
       not_installed "$package" "${UV_DEFAULT_INDEX:-}"
   done
   printf '%s' "$stamp" >"$target.new/.stamp"
@@ -173,7 +173,7 @@ mkdir -p "$state/tools"
 exec 9>"$state/tools/.bootstrap.lock"
 flock --nonblock 9 || { say "Waiting for another set-up in this checkout"; flock 9; }
 make_uv 9>&-
-make_workshop 9>&-
+make_environment 9>&-
 exec 9>&-
 
 exec .venv/bin/keylag setup "$@"

@@ -1,47 +1,35 @@
 """Generated pages are those that the declarations give today."""
 
-import importlib.util
 import re
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 
 from keylag_dashboards.metrics import instruments_by_kind
+from keylag_dev import metrics_page, panels_page
 from keylag_otel.clock import START
 from keylag_otel.model import CELLS, OPERATIONS, PHASE_BITS, PHASE_MASK, PHASES
 from keylag_otel.seam import Seam
 from keylag_otel.seams import SEAMS
 
 DOCS = Path(__file__).parents[1] / "docs"
-REFERENCE = DOCS / "reference"
 STEP = re.compile(r"^[│├└ ]*([A-Za-z_.0-9]+) +(\w+|·) +(\w+|·)(?:  |$)", re.MULTILINE)
 FOUND = re.compile(r"\| [\d, ]+(: [^|]+)? \|")
 """What a query found in one run: numbers, and why there is nothing."""
 
 
-def load(name: str) -> ModuleType:
-    """Load a generator, which is a script and no module."""
-    spec = importlib.util.spec_from_file_location(name, REFERENCE / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_page_of_metrics_is_current() -> None:
     """If this fails, run the generator and commit what it writes."""
-    generator = load("generate_metrics")
-
-    assert generator.PAGE.read_text(encoding="utf-8") == generator.page()
+    assert metrics_page.PAGE.read_text(encoding="utf-8") == metrics_page.page()
 
 
 def test_the_page_of_queries_is_current() -> None:
     """All but what one run found; if this fails, run the generator on a stack."""
-    generator = load("generate_panels")
     written, made = (
         FOUND.sub("| |", text)
-        for text in (generator.PAGE.read_text("utf-8"), generator.page(lambda _: 1))
+        for text in (
+            panels_page.PAGE.read_text("utf-8"),
+            panels_page.page(lambda _: 1),
+        )
     )
 
     assert written == made

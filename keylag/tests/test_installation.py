@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from keylag.state import CHECKOUT, state_folder
-from keylag.tools.pythons import MADE, PACKAGE
 from keylag.tools.venvs import base, uv_program
+from keylag_dev.pythons import MADE, PACKAGE
 
 LOCK = CHECKOUT / "locks" / "keystone-zed.txt"
 PAGES = [

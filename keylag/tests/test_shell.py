@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from keylag.cli import COMMANDS
 from keylag.state import CHECKOUT
-from keylag.tools.man_pages import command
+from keylag_dev.man_pages import command
 
 HOW_TO = (CHECKOUT / "docs" / "how-to" / "shell.md").read_text(encoding="utf-8")
 PROGRAMS = Path(sys.executable).parent

@@ -8,15 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from keylag.state import CHECKOUT
 from keylag.tools import (
     EXTRA_TOOLS,
     TOOLS,
     ToolError,
     collector,
     jmeter,
-    keystone_own,
-    matrix,
 )
 from keylag.tools.base import Build, Tool, tail
 from keylag.tools.install import Installer, ready, recorded
@@ -219,44 +216,3 @@ def _answering(program: Path, lines: list[str]) -> Path:
     program.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\n")
     program.chmod(0o755)
     return program
-
-
-def test_every_release_of_the_matrix_has_a_lock_of_its_own() -> None:
-    """The name of a release is the name of its lock."""
-    locks = [tool.inputs[0] for tool in matrix.RELEASES.values()]
-
-    assert all((CHECKOUT / lock).exists() for lock in locks)
-    assert len(set(locks)) == len(locks)
-
-
-def test_a_release_that_nobody_locked_is_said(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Nothing is run, and what there is is named."""
-    assert matrix.main(["1999.1"]) == 2
-    assert "2023.1" in capsys.readouterr().out
-
-
-def test_tests_that_come_to_another_outcome_are_told_apart() -> None:
-    """One that is missing in one arm differs too."""
-    without = {"same": "passed", "worse": "passed", "gone": "skipped"}
-    outcomes = {"without": without, "with": {"same": "passed", "worse": "failed"}}
-
-    lines = keystone_own.differences(outcomes)
-
-    assert lines == [
-        "gone: skipped without, None with Keylag",
-        "worse: passed without, failed with Keylag",
-    ]
-
-
-def test_all_modules_of_keystones_own_tests_are_found(tmp_path: Path) -> None:
-    """Wherever they lie; what is no test is none."""
-    folder = tmp_path / "lib/python3.11/site-packages/keystone/tests/unit"
-    for name in ("test_b.py", "core.py", "token/test_a.py"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
-
-    found = keystone_own.every_module(tmp_path / "bin" / "python")
-
-    assert found == ["test_b", "token.test_a"]

@@ -15,7 +15,7 @@ from keylag.tools.base import Build, Tool, ToolError
 
 NEWEST = "2026.2"
 """The release that Keylag runs unless it is asked for another one."""
-BUILD_LOCK = "locks/workshop.txt"
+BUILD_LOCK = "locks/dev.txt"
 NATIVE = CHECKOUT / "collectors" / "native"
 COLLECTORS = (
     "collectors/pyproject.toml",
@@ -57,7 +57,7 @@ def fill(
     python = folder / "bin" / "python"
     install: list[str | Path] = [uv, "pip", "install", "--python", python]
     build.run([*install, "--require-hashes", "-r", CHECKOUT / lock], env=env)
-    # What builds our packages is held to the workshop's lock as well.
+    # What builds our packages is pinned by the same lock.
     ours: list[str | Path] = [
         *install,
         "--no-deps",

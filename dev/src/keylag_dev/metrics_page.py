@@ -1,13 +1,13 @@
 """Write docs/reference/metrics.md from the declarations in keylag_otel.
 
-    python docs/reference/generate_metrics.py
+    python -m keylag_dev.metrics_page
 
 A test compares the result with the committed page.
 """
 
 from collections.abc import Iterable
-from pathlib import Path
 
+from keylag.state import CHECKOUT
 from keylag_dashboards.metrics import instruments_by_kind, prometheus_name
 from keylag_otel.auth_token import instruments as auth_token
 from keylag_otel.authentication import COMBINATIONS, METHODS, MULTIPLE, OTHER
@@ -15,7 +15,7 @@ from keylag_otel.instruments import OVERFLOW, TALLIES
 from keylag_otel.ledger import LIMIT as ROWS
 from keylag_otel.model import OPERATIONS, PHASES
 
-PAGE = Path(__file__).with_name("metrics.md")
+PAGE = CHECKOUT / "docs" / "reference" / "metrics.md"
 
 COUNTED = frozenset((*TALLIES.values(), *auth_token.TALLIES.values()))
 LABELS = (*METHODS, *COMBINATIONS.values(), MULTIPLE, OTHER)
@@ -23,7 +23,7 @@ LABELS = (*METHODS, *COMBINATIONS.values(), MULTIPLE, OTHER)
 INTRODUCTION = """\
 # Metrics of keylag-otel
 
-<!-- Made by docs/reference/generate_metrics.py; change the declarations instead. -->
+<!-- Made by `python -m keylag_dev.metrics_page`; change the declarations instead. -->
 
 All attributes come from closed sets: series do not grow with users or tokens,
 nor with whatever clients send.

@@ -1,6 +1,6 @@
 """Check the C part of the collectors with sanitizers, reference counts and its twin.
 
-``python -m keylag.tools.native_checks [CHECK...]``; without one, all of them.  Each
+``python -m keylag_dev.native_checks [CHECK...]``; without one, all of them.  Each
 compiles a copy of the collectors in its own way and runs their tests against it.
 """
 
@@ -15,8 +15,8 @@ from pathlib import Path
 
 from keylag.state import CHECKOUT, state_folder
 from keylag.tools.base import ToolError
-from keylag.tools.matrix import environment, say
 from keylag.tools.venvs import COLLECTORS_TESTS
+from keylag_dev.matrix import environment, say
 
 STRICT = ("-Wall", "-Wextra", "-Werror")
 TWINS = "tests/test_native_differential.py"

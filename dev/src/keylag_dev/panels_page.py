@@ -1,6 +1,6 @@
 """Write docs/reference/panels.md: what each query of each dashboard found.
 
-    python docs/reference/generate_panels.py http://127.0.0.1:9090
+    python -m keylag_dev.panels_page http://127.0.0.1:9090
 
 It asks the Prometheus of a stack that is up and has had all kinds of calls; the page
 says which.  A test compares all of the page but the numbers.
@@ -9,18 +9,18 @@ says which.  A test compares all of the page but the numbers.
 import json
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Final
 
+from keylag.state import CHECKOUT
 from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.check import GENERATED, Question, questions, samples
 from keylag_dashboards.model import Board
 
-PAGE: Final = Path(__file__).with_name("panels.md")
+PAGE: Final = CHECKOUT / "docs" / "reference" / "panels.md"
 INTRODUCTION: Final = """\
 # What the dashboards ask, and what they found
 
-<!-- Made by docs/reference/generate_panels.py; run it again instead of editing. -->
+<!-- Made by `python -m keylag_dev.panels_page`; run it again instead of editing. -->
 
 Every query of every panel, variable and annotation, with the number of series that
 it found at the end of one run in containers, without Grafana and with images that
@@ -33,7 +33,7 @@ $ docker compose run --rm jmeter token-mixed --set threads=2 --set loops=8 \\
     --set issue_percent=40 --set validate_percent=30 --set revoke_percent=30
 $ docker compose run --rm jmeter service-call --set threads=2 --set loops=10 \\
     --set subjects=3
-$ .venv/bin/python docs/reference/generate_panels.py http://127.0.0.1:9090
+$ .venv/bin/python -m keylag_dev.panels_page http://127.0.0.1:9090
 ```
 
 Grafana's intervals are an hour here, and each variable is *All*.

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from keylag.state import CHECKOUT
-from keylag.tools import pythons
-from keylag.tools.debian import Debian
-from keylag.tools.pythons import PYTHONS, Outcome, Python
-from keylag.tools.sandbox import contained, inside
+from keylag_dev import pythons
+from keylag_dev.debian import Debian
+from keylag_dev.pythons import PYTHONS, Outcome, Python
+from keylag_dev.sandbox import contained, inside
 from keylag_otel.package import TESTED_PYTHONS
 
 NEEDS_BWRAP = pytest.mark.skipif(

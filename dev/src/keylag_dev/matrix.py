@@ -1,6 +1,6 @@
 """Run the collectors' tests against each release of Keystone that has a lock.
 
-``python -m keylag.tools.matrix [RELEASE...]``; without one, all of them.
+``python -m keylag_dev.matrix [RELEASE...]``; without one, all of them.
 """
 
 import subprocess

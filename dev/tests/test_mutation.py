@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from keylag.state import CHECKOUT
-from keylag.tools.mutation import PROJECTS, chosen, dotted, outcomes, row, score
+from keylag_dev.mutation import PROJECTS, chosen, dotted, outcomes, row, score
 
 RESULTS = """\
     keylag.experiment.sequence.x_reach__mutmut_1: killed

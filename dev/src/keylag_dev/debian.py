@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from keylag.tools.base import Build, Tool
-from keylag.tools.sandbox import contained
+from keylag_dev.sandbox import contained
 
 MIRROR = "http://deb.debian.org/debian"
-SOURCE = "keylag/src/keylag/tools/debian.py"
+SOURCE = "dev/src/keylag_dev/debian.py"
 PACKAGES = (
     *("ca-certificates", "gcc", "libc6-dev"),
     *(

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from keylag.tools import ToolError, native_checks
+from keylag.tools import ToolError
+from keylag_dev import native_checks
 
 
 def test_the_copy_is_what_its_interpreter_imports(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Run the collectors' tests on each Python that a release of Debian has.
 
-``python -m keylag.tools.pythons [PYTHON...]``; without one, all of them.  Each runs
+``python -m keylag_dev.pythons [PYTHON...]``; without one, all of them.  Each runs
 inside its own Debian, with the C part compiled there without a warning.
 """
 
@@ -16,11 +16,11 @@ from xml.etree import ElementTree as ET
 
 from keylag.state import CHECKOUT, state_folder
 from keylag.tools.base import Build, Tool, ToolError, tail
-from keylag.tools.debian import SOURCE, Debian
 from keylag.tools.install import Installer
-from keylag.tools.matrix import say
-from keylag.tools.sandbox import inside
 from keylag.tools.venvs import ADVICE, uv_program
+from keylag_dev.debian import SOURCE, Debian
+from keylag_dev.matrix import say
+from keylag_dev.sandbox import inside
 
 LOCK = "locks/collectors.txt"
 PACKAGE = ("pyproject.toml", "setup.py", "README.md", "src", "native")

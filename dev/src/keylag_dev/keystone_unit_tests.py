@@ -1,6 +1,6 @@
 """Run Keystone's own unit tests with and without Keylag, and compare.
 
-``python -m keylag.tools.keystone_own [MODULE...]``, a module being what follows
+``python -m keylag_dev.keystone_unit_tests [MODULE...]``, a module being what follows
 ``keystone.tests.unit.``; without one, those that deal with tokens, and all there
 are for ``all``.
 """
@@ -16,8 +16,8 @@ from pathlib import Path
 
 from keylag.state import CHECKOUT
 from keylag.tools.base import ToolError
-from keylag.tools.matrix import environment, say
 from keylag.tools.venvs import collectors_tests
+from keylag_dev.matrix import environment, say
 
 TESTS = replace(
     collectors_tests(

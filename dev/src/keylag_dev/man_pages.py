@@ -1,4 +1,4 @@
-"""Manual pages of the commands: `python -m keylag.tools.man_pages FOLDER`."""
+"""Manual pages of the commands: `python -m keylag_dev.man_pages FOLDER`."""
 
 import re
 from importlib.metadata import distribution

@@ -1,6 +1,6 @@
 """Write docs/reference/calls.md: what today's Keystone does for each token call.
 
-    python docs/reference/generate_calls.py
+    python -m keylag_dev.calls_page
 
 It starts a stack of its own, once for each way to cache, has one call of each kind
 followed, and takes some minutes.  The tables are those of OpenStack's "Keystone DB /
@@ -24,6 +24,7 @@ from keylag.phases import BLOCK_NAMES
 from keylag.server_timing import parse
 from keylag.services.otel_collector import traces_file
 from keylag.stack import Stack, StackOptions
+from keylag.state import CHECKOUT
 from keylag.tools import Tools
 from keylag.tools.venvs import keystone_version
 from keylag.trace import analysis, keystone, sources
@@ -31,7 +32,7 @@ from keylag.trace.calls import CALLS
 from keylag.trace.explanation import Counted, Explanation
 from keylag.trace.rows import rows, shortened
 
-PAGE: Final = Path(__file__).with_name("calls.md")
+PAGE: Final = CHECKOUT / "docs" / "reference" / "calls.md"
 WARM_UP: Final = 3
 """Calls of a kind before the one that is followed."""
 OUTLIERS: Final = 5
@@ -52,7 +53,7 @@ WAYS: Final[Mapping[str, StackOptions]] = {
 INTRODUCTION: Final = """\
 # What Keystone does for a token call
 
-<!-- Made by docs/reference/generate_calls.py; run it again instead of editing. -->
+<!-- Made by `python -m keylag_dev.calls_page`; run it again instead of editing. -->
 
 Keystone {version}, one process, the small cloud of `keylag up`, its own MariaDB.
 One run on one machine: each column is one call after {warm_up} of its kind, read from

@@ -1,6 +1,6 @@
 """Measure how many mutants the tests kill, with mutmut, on a copy of the checkout.
 
-``python -m keylag.tools.mutation [MODULE...]``, a module being a part of its path;
+``python -m keylag_dev.mutation [MODULE...]``, a module being a part of its path;
 without one, all of `PROJECTS`.  mutmut changes one expression of a function at a time
 and runs the tests that call the function; the mutant is killed if one of them fails.
 """
@@ -18,8 +18,8 @@ from pathlib import Path
 
 from keylag.state import CHECKOUT, state_folder
 from keylag.tools.base import Tool, ToolError
-from keylag.tools.matrix import environment, say
 from keylag.tools.venvs import fill
+from keylag_dev.matrix import environment, say
 
 LEAST = 0.85
 """The share of its mutants that the tests of a module have to kill."""

@@ -95,11 +95,11 @@ def test_the_exporter_reads_the_comment_that_keystone_writes() -> None:
     assert found[1] == b"route='POST /v3/auth/tokens',operation='validate'"
 
 
-def test_the_command_knows_the_same_phases_and_blocks() -> None:
+def test_the_command_knows_the_same_phases_and_categories() -> None:
     """The header's names are the report's names."""
     assert set(model.PHASES) == set(phases.PHASES)
     assert set(model.OPERATIONS) == set(phases.OPERATIONS)
-    assert list(model.BLOCKS) == list(phases.BLOCKS)
+    assert list(model.CATEGORIES) == list(phases.CATEGORIES)
 
 
 def test_the_dashboard_shows_the_marks_that_an_experiment_makes() -> None:

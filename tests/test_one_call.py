@@ -74,8 +74,8 @@ def test_three_totals_agree(
 
     assert max(totals) == pytest.approx(min(totals), rel=APART)
     assert max(totals) < sent.exchange.total_seconds
-    near = pytest.approx(by_header.blocks, abs=APART * max(totals))
-    assert by_opentelemetry.blocks == near
+    near = pytest.approx(by_header.categories, abs=APART * max(totals))
+    assert by_opentelemetry.categories == near
 
 
 def test_all_tell_the_same_statements(

@@ -98,7 +98,9 @@ def assert_explained(stack: Stack) -> None:
     assert said["call"] == f"GET {NAME}"
     assert said["operations"]["auth_token"] > 0
     assert said["operations"]["validate"] > 0
-    assert sum(said["blocks"].values()) == pytest.approx(said["wall_seconds"], rel=0.01)
+    assert sum(said["categories"].values()) == pytest.approx(
+        said["wall_seconds"], rel=0.01
+    )
 
 
 def _way_up(span: dict[str, Any] | None, by_id: dict[str, dict[str, Any]]) -> list[str]:

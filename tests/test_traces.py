@@ -74,7 +74,7 @@ def test_it_is_explained_from_wherever_it_is(
     said = json.loads(CliRunner().invoke(explain.command, words).stdout)
 
     assert said["call"] == "POST /v3/auth/tokens"
-    assert said["blocks"]["password_hash"] > 0
+    assert said["categories"]["password_hash"] > 0
     assert len(said["statements"]) > 0
 
 

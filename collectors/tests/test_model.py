@@ -1,9 +1,9 @@
-"""The model: cells, names and blocks."""
+"""The model: cells, names and categories."""
 
 from keylag_otel.clock import start
 from keylag_otel.model import (
-    BLOCK_OF_CELL,
-    BLOCKS,
+    CATEGORIES,
+    CATEGORY_OF_CELL,
     CELLS,
     OPERATIONS,
     PHASE_MASK,
@@ -24,16 +24,16 @@ def test_a_new_clock_runs_the_web_framework() -> None:
     assert CELLS[start({"REQUEST_METHOD": "GET"}).at] == ("wsgi", "other")
 
 
-def test_every_cell_belongs_to_one_headline_block() -> None:
-    assert set(CELLS) == set(BLOCK_OF_CELL)
-    assert set(BLOCK_OF_CELL.values()) == set(BLOCKS)
+def test_every_cell_belongs_to_one_headline_category() -> None:
+    assert set(CELLS) == set(CATEGORY_OF_CELL)
+    assert set(CATEGORY_OF_CELL.values()) == set(CATEGORIES)
 
 
 def test_whatever_is_done_to_check_a_revocation_is_revocation_time() -> None:
-    blocks = {BLOCK_OF_CELL[cell_of(p, "check_revocation")] for p in PHASES}
+    categories = {CATEGORY_OF_CELL[cell_of(p, "check_revocation")] for p in PHASES}
 
-    assert blocks == {"revocation"}
+    assert categories == {"revocation"}
 
 
 def test_waiting_for_a_connection_is_sql_time() -> None:
-    assert BLOCK_OF_CELL[cell_of("sql_pool", "validate")] == "sql"
+    assert CATEGORY_OF_CELL[cell_of("sql_pool", "validate")] == "sql"

@@ -1,12 +1,12 @@
-"""Words in capitals, names of metrics, and blocks as matchers."""
+"""Words in capitals, names of metrics, and categories as matchers."""
 
 import re
 
 import pytest
 
-from keylag_dashboards.blocks import MATCHERS, TITLES
+from keylag_dashboards.categories import MATCHERS, TITLES
 from keylag_dashboards.promql import expand, metric_names
-from keylag_otel.model import BLOCK_OF_CELL, BLOCKS, CELLS
+from keylag_otel.model import CATEGORIES, CATEGORY_OF_CELL, CELLS
 
 
 def test_words_in_capitals_stand_for_matchers_and_ranges() -> None:
@@ -31,18 +31,18 @@ def test_names_of_metrics(query: str, names: set[str]) -> None:
     assert metric_names(query) == names
 
 
-def test_blocks_divide_the_cells_as_the_model_does() -> None:
-    """Each cell is chosen by the matchers of its own block and by no others."""
+def test_categories_divide_the_cells_as_the_model_does() -> None:
+    """Each cell is chosen by the matchers of its own category and by no others."""
     pattern = re.compile(r'keystone_operation!~"(.*)", keystone_phase=~"(.*)"')
     for cell, (phase, operation) in CELLS.items():
         choosing = []
-        for block, matchers in MATCHERS.items():
+        for category, matchers in MATCHERS.items():
             others, phases = pattern.fullmatch(matchers).groups()
             if re.fullmatch(phases, phase) and not re.fullmatch(others, operation):
-                choosing.append(block)
-        assert choosing == [BLOCK_OF_CELL[cell]]
+                choosing.append(category)
+        assert choosing == [CATEGORY_OF_CELL[cell]]
 
 
-def test_every_block_has_a_title() -> None:
-    """The stack has all blocks, in the model's order."""
-    assert tuple(TITLES) == BLOCKS
+def test_every_category_has_a_title() -> None:
+    """The stack has all categories, in the model's order."""
+    assert tuple(TITLES) == CATEGORIES

@@ -7,7 +7,7 @@ from pathlib import Path
 from keylag.experiment.run import Run, Sent
 from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Block
-from keylag.phases import BLOCKS
+from keylag.phases import CATEGORIES
 
 PLAN = """\
 question = "Is <b> faster?"
@@ -35,7 +35,7 @@ def rows(block: Block, arm: str, code: str = "200") -> list[Row]:
     """Return requests by the table above, a little different from block to block."""
     number = block.number
     base = MILLISECONDS[arm] + number * ord(arm) % 3 + number % 5
-    parts = dict.fromkeys(BLOCKS, 0.0) | {"sql": (base - 20) / 1000, "cache": 0.005}
+    parts = dict.fromkeys(CATEGORIES, 0.0) | {"sql": (base - 20) / 1000, "cache": 0.005}
     counts = {"sql_statements": 6.0, "cache_calls": 14.0}
     measured = {"total": base / 1000, **parts, **counts} if code == "200" else {}
     return [

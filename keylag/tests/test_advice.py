@@ -8,16 +8,16 @@ from keylag import plans
 from keylag.advice import conclusion, may_help, milliseconds, sentence
 from keylag.breakdown import Breakdown, Call, Run, named
 from keylag.options import OUTSIDE, QUEUE, TABLE, options
-from keylag.phases import BLOCKS, OPERATIONS
+from keylag.phases import CATEGORIES, OPERATIONS
 
 
 def call(cells: dict[str, float], *, client: float = 0.262, wall: float = 0.25) -> Call:
-    """Make a call of these shares; the block is the phase's own name."""
-    blocks = dict.fromkeys(BLOCKS, 0.0)
+    """Make a call of these shares; the category is the phase's own name."""
+    categories = dict.fromkeys(CATEGORIES, 0.0)
     for cell, share in cells.items():
         phase, _, operation = cell.partition(".")
-        block = "revocation" if operation == "check_revocation" else phase
-        blocks[block] += share
+        category = "revocation" if operation == "check_revocation" else phase
+        categories[category] += share
     return Call(
         method="POST",
         route="/v3/auth/tokens",
@@ -29,7 +29,9 @@ def call(cells: dict[str, float], *, client: float = 0.262, wall: float = 0.25) 
         unmeasured=0,
         client_seconds={"mean": client},
         wall_seconds={"mean": wall},
-        blocks={block: {"share": share} for block, share in blocks.items()},
+        categories={
+            category: {"share": share} for category, share in categories.items()
+        },
         phases={},
         operations={},
         cells={cell: {"share": share} for cell, share in cells.items()},
@@ -54,7 +56,7 @@ def test_a_sentence_says_where_and_what_to_change() -> None:
     )
 
 
-def test_a_second_large_block_is_named() -> None:
+def test_a_second_large_category_is_named() -> None:
     """Half the truth would send the reader the wrong way."""
     said = sentence(call({"sql.roles": 0.3, "sql.catalog": 0.3, "orm.roles": 0.4}))
 
@@ -79,7 +81,7 @@ def test_advice_on_sql_knows_the_cache(environment: dict[str, Any], words: str) 
 
 
 def test_time_outside_keystone_is_named() -> None:
-    """A queue before the workers is no block of theirs."""
+    """A queue before the workers is no category of theirs."""
     slow = call({"sql.roles": 1.0}, client=0.4, wall=0.1)
     said = sentence(slow)
 
@@ -127,7 +129,7 @@ def test_time_outside_is_no_queue_where_workers_were_free(
 
 
 @pytest.mark.parametrize(
-    ("block", "known", "never"),
+    ("category", "known", "never"),
     [
         ("cache", {"cache_backend": "oslo_cache.memcache_pool"}, "memcache_pool"),
         ("cache", {"cache_backend": "oslo_cache.memcache_pool"}, "Redis"),
@@ -138,15 +140,15 @@ def test_time_outside_is_no_queue_where_workers_were_free(
     ],
 )
 def test_nobody_is_told_to_change_to_what_there_is(
-    block: str, known: dict[str, str], never: str
+    category: str, known: dict[str, str], never: str
 ) -> None:
     """Options fit the configuration."""
-    assert options(block, known)
-    assert not [text for text in options(block, known) if never in text]
+    assert options(category, known)
+    assert not [text for text in options(category, known) if never in text]
 
 
 @pytest.mark.parametrize(
-    ("block", "known", "words"),
+    ("category", "known", "words"),
     [
         (
             "cache",
@@ -157,9 +159,9 @@ def test_nobody_is_told_to_change_to_what_there_is(
         ("other", {**BUSY, "threads_per_process": "4"}, "processes rather than"),
     ],
 )
-def test_what_fits_is_told(block: str, known: dict[str, str], words: str) -> None:
+def test_what_fits_is_told(category: str, known: dict[str, str], words: str) -> None:
     """By the cache, and by the threads."""
-    assert any(words in text for text in options(block, known))
+    assert any(words in text for text in options(category, known))
 
 
 @pytest.mark.parametrize(
@@ -184,23 +186,23 @@ def test_a_load_says_how_many_users_it_had() -> None:
 
 def test_a_call_without_measurement_says_so() -> None:
     """No advice without knowledge."""
-    assert "sent no Server-Timing" in sentence({**call({}), "blocks": {}})
+    assert "sent no Server-Timing" in sentence({**call({}), "categories": {}})
     assert "none of 100 requests" in sentence({**call({}), "client_seconds": None})
-    assert may_help({**call({}), "blocks": {}}) == []
+    assert may_help({**call({}), "categories": {}}) == []
     assert may_help({**call({}), "client_seconds": None}) == []
 
 
-@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("category", CATEGORIES)
 @pytest.mark.parametrize(
     "cache", [{}, {"cache_backend": "x.null"}, {"cache_backend": "y"}]
 )
-def test_every_block_has_advice(block: str, cache: dict[str, str]) -> None:
+def test_every_category_has_advice(category: str, cache: dict[str, str]) -> None:
     """Whatever a run and its Keystone are, there is something to say."""
-    operation = "check_revocation" if block == "revocation" else OPERATIONS[0]
-    phase = "cache" if block == "revocation" else block
+    operation = "check_revocation" if category == "revocation" else OPERATIONS[0]
+    phase = "cache" if category == "revocation" else category
 
     assert sentence(call({f"{phase}.{operation}": 1.0}), cache)
-    assert options(block, cache)
+    assert options(category, cache)
     assert options(QUEUE, cache)
     assert options(OUTSIDE, cache)
 
@@ -222,7 +224,7 @@ def run(name: str, one: Call) -> Run:
 
 
 def test_the_conclusion_is_one_line_over_all_runs() -> None:
-    """Each call once, with its largest block in every run."""
+    """Each call once, with its largest category in every run."""
     runs = [
         run("off", call({"sql.roles": 0.8})),
         run("on", call({"cache.roles": 0.6})),

@@ -8,7 +8,7 @@ import pytest
 
 from keylag.breakdown import Call, break_down, call_of, quantile, throughput_per_second
 from keylag.jtl import Sample
-from keylag.phases import BLOCKS, OPERATIONS, PHASES, Cell
+from keylag.phases import CATEGORIES, OPERATIONS, PHASES, Cell
 from keylag.server_timing import ServerTiming
 
 LABEL = "POST /v3/auth/tokens password"
@@ -49,9 +49,9 @@ def test_means_and_shares_by_hand() -> None:
     assert call["wall_seconds"]["mean"] == pytest.approx(0.020)
     assert call["phases"]["sql"]["mean"] == pytest.approx(0.007)
     assert call["phases"]["sql"]["share"] == pytest.approx(0.35)
-    assert call["blocks"]["sql"]["mean"] == pytest.approx(0.002)
-    assert call["blocks"]["revocation"]["mean"] == pytest.approx(0.005)
-    assert call["blocks"]["orm"] == {"mean": 0, "p50": 0, "p95": 0, "share": 0}
+    assert call["categories"]["sql"]["mean"] == pytest.approx(0.002)
+    assert call["categories"]["revocation"]["mean"] == pytest.approx(0.005)
+    assert call["categories"]["orm"] == {"mean": 0, "p50": 0, "p95": 0, "share": 0}
     assert call["operations"]["roles"]["share"] == pytest.approx(0.6)
     assert call["cells"]["cache.roles"]["mean"] == pytest.approx(0.010)
     assert call["sql_statements"] == {"mean": 6, "p95": 6}
@@ -60,7 +60,7 @@ def test_means_and_shares_by_hand() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_each_way_of_cutting_adds_up_to_the_wall_time(seed: int) -> None:
-    """Blocks, phases, operations and cells are four partitions of one time."""
+    """Categories, phases, operations and cells are four partitions of one time."""
     chance = random.Random(seed)  # noqa: S311 - test data
     cells = [(phase, operation) for phase in PHASES for operation in OPERATIONS]
     call = only_call(
@@ -72,10 +72,15 @@ def test_each_way_of_cutting_adds_up_to_the_wall_time(seed: int) -> None:
 
     assert call["wall_seconds"] is not None
     wall = call["wall_seconds"]["mean"]
-    for parts in (call["blocks"], call["phases"], call["operations"], call["cells"]):
+    for parts in (
+        call["categories"],
+        call["phases"],
+        call["operations"],
+        call["cells"],
+    ):
         assert math.fsum(part["mean"] for part in parts.values()) == pytest.approx(wall)
         assert math.fsum(part["share"] for part in parts.values()) == pytest.approx(1)
-    assert tuple(call["blocks"]) == BLOCKS
+    assert tuple(call["categories"]) == CATEGORIES
 
 
 def test_failures_are_counted_but_not_timed() -> None:
@@ -100,7 +105,7 @@ def test_requests_without_a_measurement_are_said_to_be_so() -> None:
     assert call["unmeasured"] == 2
     assert call["client_seconds"] is not None
     assert call["wall_seconds"] is None
-    assert call["blocks"] == {}
+    assert call["categories"] == {}
     assert call["sql_statements"] is None
 
 

@@ -9,7 +9,7 @@ import pytest
 from keylag import plans
 from keylag.jmeter import USER_PROPERTIES
 from keylag.jtl import SETUP
-from keylag.phases import BLOCKS
+from keylag.phases import CATEGORIES
 from keylag.properties import KINDS
 
 NAMES = ("service-call", "token-issue", "token-mixed", "token-validate")
@@ -121,7 +121,7 @@ def test_the_default_load_is_a_hundred_requests_in_ten_seconds(name: str) -> Non
 @pytest.mark.parametrize("name", NAMES)
 def test_every_server_timing_variable_is_extracted_and_saved(name: str) -> None:
     """The plans and the settings name the same columns."""
-    expected = ["server_timing", "total_ms", *(f"{block}_ms" for block in BLOCKS)]
+    expected = ["server_timing", "total_ms", *(f"{name}_ms" for name in CATEGORIES)]
 
     assert saved_variables() == [*expected, "sql_statements", "cache_calls"]
     assert set(extractors(name)) == set(saved_variables())

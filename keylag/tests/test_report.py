@@ -83,7 +83,7 @@ def test_a_bar_reaches_from_nought_to_the_clients_latency() -> None:
         assert segment.left == pytest.approx(edges[-1])
         edges.append(segment.left + segment.width)
     assert edges[-1] == pytest.approx(100)
-    assert bar.segments[-1].block == "outside"
+    assert bar.segments[-1].category == "outside"
     assert bar.segments[-1].width == pytest.approx(50)
 
 

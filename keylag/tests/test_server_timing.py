@@ -2,7 +2,7 @@
 
 import pytest
 
-from keylag.phases import BLOCKS, PHASES, block_of, in_order
+from keylag.phases import CATEGORIES, PHASES, category_of, in_order
 from keylag.server_timing import BadServerTimingError, parse
 
 HEADER = (
@@ -17,7 +17,9 @@ def test_milliseconds_become_seconds() -> None:
     timing = parse(HEADER)
 
     assert timing.total_seconds == pytest.approx(0.012)
-    assert timing.blocks == pytest.approx({"sql": 0.007, "cache": 0.004, "other": 1e-3})
+    assert timing.categories == pytest.approx(
+        {"sql": 0.007, "cache": 0.004, "other": 1e-3}
+    )
     assert timing.cells == pytest.approx(
         {
             ("sql", "validate"): 0.007,
@@ -41,7 +43,7 @@ def test_a_new_phase_of_a_known_operation_is_kept() -> None:
     timing = parse("total;dur=2, dns.validate;dur=2")
 
     assert timing.cells == {("dns", "validate"): 0.002}
-    assert block_of(("dns", "validate")) == "other"
+    assert category_of(("dns", "validate")) == "other"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,7 @@ def test_parts_within_the_rounding_add_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cell", "block"),
+    ("cell", "category"),
     [
         (("sql", "validate"), "sql"),
         (("sql_pool", "roles"), "sql"),
@@ -73,11 +75,11 @@ def test_parts_within_the_rounding_add_up() -> None:
     ],
 )
 def test_the_operation_decides_before_the_phase(
-    cell: tuple[str, str], block: str
+    cell: tuple[str, str], category: str
 ) -> None:
     """All that is done to check revocation is revocation."""
-    assert block == block_of(cell)
-    assert block in BLOCKS
+    assert category == category_of(cell)
+    assert category in CATEGORIES
 
 
 def test_known_names_come_in_their_order_before_unknown_ones() -> None:

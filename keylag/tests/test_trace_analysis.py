@@ -57,7 +57,7 @@ def test_self_times_add_up(found: Explanation) -> None:
             ("orm", "roles"): 18,
         }
     )
-    assert sum(found.blocks.values()) == pytest.approx(found.total_seconds)
+    assert sum(found.categories.values()) == pytest.approx(found.total_seconds)
     assert found.call == "GET /v3/auth/tokens"
 
 
@@ -148,7 +148,7 @@ def test_server_timing_alone() -> None:
     """Has all the cells and no statement, and says so."""
     alone = of_server_timing("GET /v3/auth/tokens", TIMING)
 
-    assert alone.blocks["sql"] == pytest.approx(0.5)
+    assert alone.categories["sql"] == pytest.approx(0.5)
     assert (alone.sql, alone.missing) == ((0, 0.0), (NO_STATEMENTS,))
 
 

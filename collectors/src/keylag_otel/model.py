@@ -54,8 +54,8 @@ CELL_LIMIT = 256
 #: them is not.
 EVENT_LIMIT = 32768
 
-#: The headline blocks, in the order in which they are shown.
-BLOCKS = (
+#: The categories, in the order in which they are shown.
+CATEGORIES = (
     "sql",
     "cache",
     "revocation",
@@ -65,8 +65,8 @@ BLOCKS = (
     "other",
 )
 
-_BLOCK_OF_OPERATION = {"check_revocation": "revocation"}
-_BLOCK_OF_PHASE = {
+_CATEGORY_OF_OPERATION = {"check_revocation": "revocation"}
+_CATEGORY_OF_PHASE = {
     "sql": "sql",
     "sql_pool": "sql",
     "cache": "cache",
@@ -81,9 +81,9 @@ def cell_of(phase: str, operation: str) -> int:
     return OPERATIONS.index(operation) << PHASE_BITS | PHASES.index(phase)
 
 
-def _block(phase: str, operation: str) -> str:
-    by_operation = _BLOCK_OF_OPERATION.get(operation)
-    return by_operation or _BLOCK_OF_PHASE.get(phase, "other")
+def _category(phase: str, operation: str) -> str:
+    by_operation = _CATEGORY_OF_OPERATION.get(operation)
+    return by_operation or _CATEGORY_OF_PHASE.get(phase, "other")
 
 
 CELLS: Mapping[int, tuple[str, str]] = {
@@ -93,7 +93,7 @@ CELLS: Mapping[int, tuple[str, str]] = {
 }
 """Cell to (phase, operation)."""
 
-BLOCK_OF_CELL: Mapping[int, str] = {
-    cell: _block(phase, operation) for cell, (phase, operation) in CELLS.items()
+CATEGORY_OF_CELL: Mapping[int, str] = {
+    cell: _category(phase, operation) for cell, (phase, operation) in CELLS.items()
 }
-"""Cell to headline block; every cell belongs to exactly one."""
+"""Cell to category; every cell belongs to exactly one."""

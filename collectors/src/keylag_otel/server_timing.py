@@ -1,6 +1,6 @@
 """The breakdown as a Server-Timing header (W3C Server Timing).
 
-``total``, the headline blocks that add up to it, the counts, then each cell
+``total``, the categories that add up to it, the counts, then each cell
 as ``phase.operation``; durations are milliseconds.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 from keylag_otel import environment
 from keylag_otel.clock import COUNTS, Clock
-from keylag_otel.model import BLOCK_OF_CELL, BLOCKS, CELLS
+from keylag_otel.model import CATEGORIES, CATEGORY_OF_CELL, CELLS
 
 _NS_PER_MS = 1e6
 
@@ -24,13 +24,13 @@ def _entry(name: str, nanoseconds: int) -> str:
 def server_timing(clock: Clock) -> str:
     """Return the header's value for what the clock has booked so far."""
     cells = clock.spent()
-    blocks = dict.fromkeys(BLOCKS, 0)
+    categories = dict.fromkeys(CATEGORIES, 0)
     for cell, nanoseconds in cells.items():
-        blocks[BLOCK_OF_CELL[cell]] += nanoseconds
+        categories[CATEGORY_OF_CELL[cell]] += nanoseconds
     return ", ".join(
         [
             _entry("total", clock.wall_ns),
-            *(_entry(block, spent) for block, spent in blocks.items()),
+            *(_entry(category, spent) for category, spent in categories.items()),
             *(f"{name};desc={count}" for name, count in zip(COUNTS, clock.counts)),
             *(_entry(".".join(CELLS[cell]), spent) for cell, spent in cells.items()),
         ]

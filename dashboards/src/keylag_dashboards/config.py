@@ -56,7 +56,7 @@ COLORS: Final[Mapping[str, str]] = {
     "orm": "light-blue",
     "other": "gray",
 }
-"""The blocks of the headline stack have the same colour everywhere."""
+"""The categories of the headline stack have the same colour everywhere."""
 
 HEADINGS: Final[Mapping[str, str]] = {
     "http_response_status_code": "status",

@@ -17,7 +17,7 @@ from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from keylag_dashboards.blocks import TITLES
+from keylag_dashboards.categories import TITLES
 from keylag_dashboards.config import COLORS, HEADINGS
 from keylag_dashboards.model import Kind, Panel
 
@@ -84,12 +84,12 @@ def _share(panel: Panel) -> Made:
 
 
 def _colored(made: Made) -> Made:
-    """Give each block of the headline stack its own colour, wherever it is shown."""
-    for block, color in COLORS.items():
+    """Give each category of the headline stack its own colour, wherever it is shown."""
+    for category, color in COLORS.items():
         fixed = models.DynamicConfigValue(
             "color", {"mode": "fixed", "fixedColor": color}
         )
-        made = made.override_by_name(TITLES[block], [fixed])
+        made = made.override_by_name(TITLES[category], [fixed])
     return made
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from keylag_dashboards.alerts import ALERTS
-from keylag_dashboards.blocks import MATCHERS
+from keylag_dashboards.categories import MATCHERS
 from keylag_dashboards.config import RUNBOOK_URL
 from keylag_dashboards.model import Alert
 from keylag_dashboards.promql import expand
@@ -35,18 +35,18 @@ def recorded() -> Iterator[Recorded]:
 
 
 def _token_calls() -> Iterator[Recorded]:
-    """Yield rates, blocks, and the share that was not in time."""
+    """Yield rates, categories, and the share that was not in time."""
     yield Recorded(
         "keylag:token_calls:rate5m",
         f"sum by ({_METHOD}) (rate({_COUNT}{{ALL_TOKENS}}[5m]))",
         {},
     )
-    for block, matchers in MATCHERS.items():
+    for category, matchers in MATCHERS.items():
         yield Recorded(
-            "keylag:token_block_seconds:rate5m",
+            "keylag:token_category_seconds:rate5m",
             f"""sum by ({_METHOD}) (rate(keystone_request_phase_time_seconds_total{{
                 ALL_TOKENS, {matchers}}}[5m]))""",
-            {"block": block},
+            {"category": category},
         )
     for window in WINDOWS:
         yield Recorded(

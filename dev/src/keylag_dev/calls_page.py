@@ -20,7 +20,7 @@ from rich.console import Console
 
 from keylag.cloud import connect
 from keylag.demo import CLOUD
-from keylag.phases import BLOCK_NAMES
+from keylag.phases import CATEGORY_NAMES
 from keylag.server_timing import parse
 from keylag.services.otel_collector import traces_file
 from keylag.stack import Stack, StackOptions
@@ -179,8 +179,8 @@ def _rows(ways: Sequence[Followed]) -> Iterator[list[str]]:
 
 def _told(by: Mapping[str, Explanation]) -> Iterator[list[str]]:
     """Give the rows of one call's table; a column for each who has told it."""
-    for block, words in BLOCK_NAMES.items():
-        yield [f"{words}, ms", *(_ms(one.blocks[block]) for one in by.values())]
+    for category, words in CATEGORY_NAMES.items():
+        yield [f"{words}, ms", *(_ms(one.categories[category]) for one in by.values())]
     yield ["total, ms", *(_ms(one.total_seconds) for one in by.values())]
     yield ["statements", *(str(one.counts["sql_statements"]) for one in by.values())]
 

@@ -15,10 +15,10 @@ from keylag.options import (
     options,
     workers,
 )
-from keylag.phases import BLOCK_NAMES, OPERATIONS, Cell, block_of
+from keylag.phases import CATEGORY_NAMES, OPERATIONS, Cell, category_of
 
 WORTH_NAMING: Final = 0.15
-"""A second block, or time outside Keystone, is named from this share on."""
+"""A second category, or time outside Keystone, is named from this share on."""
 DOMINANT: Final = 0.5
 """Time outside Keystone comes before all else from this share of the client's on."""
 
@@ -37,7 +37,7 @@ def sentence(call: Call, environment: Environment | None = None) -> str:
     if client is None:
         return f"{title(call)}: none of {call['requests']} requests was answered well."
     start = f"{title(call)} takes {milliseconds(client['mean'])} at the client"
-    if not call["blocks"]:
+    if not call["categories"]:
         return f"{start}; Keystone sent no Server-Timing, so where is not known."
     facts = (fact for _, fact in _findings(call, environment or {}))
     return f"{'; '.join([start, *facts])}.".replace("%", " %")
@@ -52,7 +52,7 @@ def may_help(call: Call, environment: Environment | None = None) -> list[str]:
 
 def _findings(call: Call, environment: Environment) -> list[Finding]:
     """Return where the time goes, what dominates first; nothing without parts."""
-    if not (call["client_seconds"] and call["blocks"]):
+    if not (call["client_seconds"] and call["categories"]):
         return []
     inside, outside = _inside(call), [*_outside(call, environment)]
     if _share_outside(call) >= DOMINANT:
@@ -65,8 +65,8 @@ def conclusion(runs: Sequence[Run]) -> str:
     said: dict[str, list[str]] = defaultdict(list)
     for run in runs:
         for call in run["calls"]:
-            for block, share in _by_share(call)[:1]:
-                words = f"{BLOCK_NAMES[block]} {share:.0%} ({run['name']})"
+            for category, share in _by_share(call)[:1]:
+                words = f"{CATEGORY_NAMES[category]} {share:.0%} ({run['name']})"
                 said[title(call)].append(f"{_waiting(call)}{words}")
     if not said:
         return "No call was measured, so where the time goes is not known."
@@ -88,24 +88,24 @@ def milliseconds(seconds: float) -> str:
 
 
 def _by_share(call: Call) -> list[tuple[str, float]]:
-    pairs = ((name, numbers["share"]) for name, numbers in call["blocks"].items())
+    pairs = ((name, numbers["share"]) for name, numbers in call["categories"].items())
     return sorted(pairs, key=lambda pair: -pair[1])
 
 
 def _inside(call: Call) -> Finding:
-    """Name the block that has most of the server's time, and the next one."""
-    blocks = _by_share(call)
-    block, share = blocks[0]
-    most = f"{share:.0%} of the server's time is {BLOCK_NAMES[block]}"
-    return block, f"{most}, {_where(call, block)}{_second(blocks)}"
+    """Name the category that has most of the server's time, and the next one."""
+    categories = _by_share(call)
+    category, share = categories[0]
+    most = f"{share:.0%} of the server's time is {CATEGORY_NAMES[category]}"
+    return category, f"{most}, {_where(call, category)}{_second(categories)}"
 
 
-def _where(call: Call, block: str) -> str:
-    """Name the operation that has most of the block."""
+def _where(call: Call, category: str) -> str:
+    """Name the operation that has most of the category."""
     shares: dict[str, float] = dict.fromkeys(OPERATIONS, 0.0)
     for name, numbers in call["cells"].items():
         cell = _cell(name)
-        if block_of(cell) == block:
+        if category_of(cell) == category:
             shares[cell[1]] = shares.get(cell[1], 0.0) + numbers["share"]
     step = max(shares, key=lambda operation: shares[operation])
     return _STEPS.get(step, f"in {step}" if _split(shares) else f"mostly in {step}")
@@ -122,11 +122,11 @@ def _cell(name: str) -> Cell:
     return phase, operation
 
 
-def _second(blocks: list[tuple[str, float]]) -> str:
-    block, share = blocks[1]
+def _second(categories: list[tuple[str, float]]) -> str:
+    category, share = categories[1]
     if share < WORTH_NAMING:
         return ""
-    return f", then {BLOCK_NAMES[block]} with {share:.0%}"
+    return f", then {CATEGORY_NAMES[category]} with {share:.0%}"
 
 
 def _outside(call: Call, environment: Environment) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 
 from keylag.jtl import Sample
-from keylag.phases import BLOCKS, OPERATIONS, PHASES, Cell, block_of, in_order
+from keylag.phases import CATEGORIES, OPERATIONS, PHASES, Cell, category_of, in_order
 from keylag.server_timing import ServerTiming
 
 QUANTILE_METHOD: Final = "linear interpolation (Hyndman and Fan type 7)"
@@ -41,7 +41,7 @@ class Call(TypedDict):
     """Answered without a Server-Timing that could be read."""
     client_seconds: Numbers | None
     wall_seconds: Numbers | None
-    blocks: dict[str, Numbers]
+    categories: dict[str, Numbers]
     phases: dict[str, Numbers]
     operations: dict[str, Numbers]
     cells: dict[str, Numbers]
@@ -151,7 +151,7 @@ def _call(key: tuple[str, str, str | None], samples: list[Sample]) -> Call:
         wall_seconds=_numbers(
             (timing.total_seconds for timing in timings), "mean", "p50", "p95", "p99"
         ),
-        blocks=_summed(timings, block_of, _FULL, BLOCKS, always=True),
+        categories=_summed(timings, category_of, _FULL, CATEGORIES, always=True),
         phases=_summed(timings, lambda cell: cell[0], _FULL, PHASES),
         operations=_summed(timings, lambda cell: cell[1], _MEAN, OPERATIONS),
         cells=_summed(timings, ".".join, _MEAN, ()),

@@ -73,7 +73,7 @@ class Option:
     """What may help when much of the time is in `place`, if `holds` for the run."""
 
     place: str
-    """A block of the break-down, QUEUE or OUTSIDE."""
+    """A category of the break-down, QUEUE or OUTSIDE."""
     text: str
     holds: Callable[[Environment], bool] = _any
     security: str = ""

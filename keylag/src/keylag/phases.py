@@ -1,7 +1,7 @@
-"""The words of a breakdown: phases, operations and the headline blocks they form.
+"""The words of a breakdown: phases, operations and the categories they form.
 
 A request's wall time is the sum of self times over (phase, operation) cells.
-The seven headline blocks are another partition of the same cells, so they add
+The seven categories are another partition of the same cells, so they add
 up to the same wall time.
 """
 
@@ -45,7 +45,7 @@ OPERATIONS: Final = (
     "other",
 )
 
-BLOCK_NAMES: Final[Mapping[str, str]] = {
+CATEGORY_NAMES: Final[Mapping[str, str]] = {
     "sql": "SQL",
     "cache": "cache",
     "revocation": "revocation check",
@@ -54,11 +54,11 @@ BLOCK_NAMES: Final[Mapping[str, str]] = {
     "orm": "ORM",
     "other": "other",
 }
-"""The headline blocks in the order of every table and bar, in words."""
+"""The categories in the order of every table and bar, in words."""
 
-BLOCKS: Final = tuple(BLOCK_NAMES)
+CATEGORIES: Final = tuple(CATEGORY_NAMES)
 
-_BLOCK_OF_PHASE: Final[Mapping[str, str]] = {
+_CATEGORY_OF_PHASE: Final[Mapping[str, str]] = {
     "sql": "sql",
     "sql_pool": "sql",
     "cache": "cache",
@@ -66,14 +66,14 @@ _BLOCK_OF_PHASE: Final[Mapping[str, str]] = {
     "token_crypto": "token_crypto",
     "orm": "orm",
 }
-_BLOCK_OF_OPERATION: Final[Mapping[str, str]] = {"check_revocation": "revocation"}
+_CATEGORY_OF_OPERATION: Final[Mapping[str, str]] = {"check_revocation": "revocation"}
 
 
-def block_of(cell: Cell) -> str:
-    """Return the headline block of a cell; the operation decides before the phase."""
+def category_of(cell: Cell) -> str:
+    """Return the category of a cell; the operation decides before the phase."""
     phase, operation = cell
-    by_phase = _BLOCK_OF_PHASE.get(phase, "other")
-    return _BLOCK_OF_OPERATION.get(operation, by_phase)
+    by_phase = _CATEGORY_OF_PHASE.get(phase, "other")
+    return _CATEGORY_OF_OPERATION.get(operation, by_phase)
 
 
 def in_order(names: set[str], known: tuple[str, ...]) -> list[str]:

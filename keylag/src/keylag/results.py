@@ -27,8 +27,8 @@ class ResultsError(KeylagError):
 def folder(chosen: Path | None, *kind: str) -> Iterator[Path]:
     """Give an empty folder: `chosen`, or one of this run's own below out/KIND.
 
-    `latest` leads to a run whose block has ended well: what it names is whole.  A
-    folder that stays empty is removed.  Raises ResultsError, before the block.
+    `latest` leads to a run whose `with` body succeeds: what it names is whole.  A
+    folder that stays empty is removed.  Raises ResultsError, before the body runs.
     """
     try:
         out = _empty(chosen) if chosen else _new(OUT.joinpath(*kind))

@@ -2,7 +2,7 @@
 
     total;dur=12.3, sql;dur=1.2, ..., sql_statements;desc=6, sql.validate;dur=0.7
 
-`total` and the durations of the headline blocks and of the (phase.operation)
+`total` and the durations of the categories and of the (phase.operation)
 cells are milliseconds in the header and seconds here.
 """
 
@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from keylag.phases import BLOCKS, OPERATIONS, PHASES, Cell
+from keylag.phases import CATEGORIES, OPERATIONS, PHASES, Cell
 
 COUNTS: Final = ("sql_statements", "cache_calls")
 
 ROUNDING_SECONDS: Final = 50e-9
 """The header has four decimals of a millisecond: half of the last one."""
 
-_WHOLES: Final = ("total", *BLOCKS)
+_WHOLES: Final = ("total", *CATEGORIES)
 _MILLISECOND: Final = 1e-3
 _NAME: Final = re.compile(r"[\w.!#$%&'*+^`|~-]+")
 
@@ -33,7 +33,7 @@ class ServerTiming:
     """One request as Keystone measured it; times in seconds."""
 
     total_seconds: float
-    blocks: Mapping[str, float]
+    categories: Mapping[str, float]
     """As the header names them; `keylag.phases` derives the same from the cells."""
     cells: Mapping[Cell, float]
     counts: Mapping[str, int]
@@ -74,7 +74,7 @@ def _built(durations: dict[str, float], counts: dict[str, int]) -> ServerTiming:
     split = {name: tuple(name.split(".", 1)) for name in durations if "." in name}
     return ServerTiming(
         total_seconds=durations["total"],
-        blocks={name: durations[name] for name in BLOCKS if name in durations},
+        categories={name: durations[name] for name in CATEGORIES if name in durations},
         cells={(cell[0], cell[1]): durations[name] for name, cell in split.items()},
         counts=counts,
     )

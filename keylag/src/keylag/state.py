@@ -62,7 +62,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def moved_in(target: Path) -> Iterator[Path]:
-    """Give a scratch folder that becomes `target` if the block ends well.
+    """Give a scratch folder that becomes `target` if the `with` body succeeds.
 
     `target` is never seen half made: it is what it was, or whole.  What an
     interrupted run left beside it is removed by the next one.

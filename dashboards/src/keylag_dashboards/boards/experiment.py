@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from keylag_dashboards.blocks import columns
+from keylag_dashboards.categories import columns
 from keylag_dashboards.model import Annotation, Board, Panel, Row
 from keylag_dashboards.queries.experiment import QUERIES
 
@@ -19,7 +19,7 @@ WHOLE: Final = Row(
     (
         Panel(
             "Arms",
-            "The block that differs is what the change did. Differences of means are no"
+            "The category that differs shows what the change did. The means are no"
             " proof: the verdict is in the experiment's own report.",
             "s",
             "table",
@@ -66,7 +66,7 @@ COURSE: Final = Row(
         _by_arm("Latency, p95", "The slow calls of each arm.", "s", "p95"),
         _by_arm(
             "Latency, p99",
-            "Few calls decide it: short blocks make it jump.",
+            "Few calls decide it: short rounds make it jump.",
             "s",
             "p99",
         ),

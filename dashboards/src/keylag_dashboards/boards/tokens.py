@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from keylag_dashboards.blocks import TITLES, columns
+from keylag_dashboards.categories import TITLES, columns
 from keylag_dashboards.config import OBJECTIVE_SECONDS, OBJECTIVE_SHARE
 from keylag_dashboards.model import Board, Panel, Row
 from keylag_dashboards.queries.tokens import AGES, QUERIES
 
-STACK: Final = {title: f"block_{block}" for block, title in TITLES.items()}
+STACK: Final = {title: f"category_{category}" for category, title in TITLES.items()}
 _BEFORE: Final = tuple(age for age in AGES if age != "now")
 
 
@@ -59,8 +59,8 @@ BY_METHOD: Final = Row(
     "$method /v3/auth/tokens",
     (
         Panel(
-            "Time per call, by block",
-            "The stack adds up to the wall time: the widest block is where to begin.",
+            "Time per call, by category",
+            "The stack adds up to the wall time: begin with the widest category.",
             "s",
             "stacked",
             STACK,
@@ -68,7 +68,7 @@ BY_METHOD: Final = Row(
         ),
         Panel(
             "Share of a call's time",
-            "A block whose share grows while the others keep theirs is the cause.",
+            "A category whose share grows while the others keep theirs is the cause.",
             "s",
             "share",
             STACK,
@@ -104,11 +104,11 @@ BY_METHOD: Final = Row(
             empty_only=_BEFORE,
         ),
         Panel(
-            "Blocks, now and before",
+            "Categories, now and before",
             "The row that differs most is what changed.",
             "s",
             "table",
-            {age: f"blocks {age}" for age in AGES},
+            {age: f"categories {age}" for age in AGES},
             empty="the data do not reach so far back yet",
             empty_only=_BEFORE,
         ),

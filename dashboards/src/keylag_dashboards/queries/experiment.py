@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from keylag_dashboards.blocks import table
+from keylag_dashboards.categories import table
 
 _ARM: Final = "sum by (keylag_run)"
 _COUNT: Final = "http_server_request_duration_seconds_count{ARMS}"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from keylag_dashboards.blocks import MATCHERS, table
+from keylag_dashboards.categories import MATCHERS, table
 
 AGES: Final[Mapping[str, str]] = {
     "now": "",
@@ -29,8 +29,8 @@ def _per_call(metric: str, by: str) -> str:
         / sum by ({by}) (rate({_COUNT}{{TOKENS}}[RATE]))"""
 
 
-def _block(matchers: str) -> str:
-    """Return a block's time per call; a block that nothing ran in took no time."""
+def _category(matchers: str) -> str:
+    """Return a category's time per call; zero if nothing ran in it."""
     calls = f"sum(rate({_COUNT}{{TOKENS}}[RATE]))"
     spent = f"sum(rate({_PHASES}{{TOKENS, {matchers}}}[RATE]))"
     return f"({spent} or 0 * {calls}) / {calls}"
@@ -60,20 +60,20 @@ QUERIES: Final[Mapping[str, str]] = {
     "p99": _quantile(0.99),
     "heat": """sum by (le) (
         increase(http_server_request_duration_seconds_bucket{TOKENS}[RATE]))""",
-    **{f"block_{name}": _block(matchers) for name, matchers in MATCHERS.items()},
+    **{f"category_{name}": _category(matchers) for name, matchers in MATCHERS.items()},
     **{
         query: asked
         for name, label in SPLITS.items()
         for query, asked in table(f"by_{name}", "TOKENS", label).items()
     },
     **{
-        f"wall {age}": f"""sum(keylag:token_block_seconds:rate5m{{RECORDED}}{offset})
+        f"wall {age}": f"""sum(keylag:token_category_seconds:rate5m{{RECORDED}}{offset})
             / sum(keylag:token_calls:rate5m{{RECORDED}}{offset})"""
         for age, offset in AGES.items()
     },
     **{
-        f"blocks {age}": f"""
-            sum by (block) (keylag:token_block_seconds:rate5m{{RECORDED}}{offset})
+        f"categories {age}": f"""
+            sum by (category) (keylag:token_category_seconds:rate5m{{RECORDED}}{offset})
             / on () group_left () sum(keylag:token_calls:rate5m{{RECORDED}}{offset})"""
         for age, offset in AGES.items()
     },

@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Final
 
 from keylag.experiment.samples import Row
-from keylag.phases import BLOCKS
+from keylag.phases import CATEGORIES
 from keylag.server_timing import COUNTS
 
 RESOLUTION_SECONDS: Final = 0.001
@@ -23,7 +23,7 @@ FEWEST_REQUESTS: Final = 5
 """A block with fewer answered as asked says nothing of an arm."""
 OUTSIDE: Final = "outside"
 """The client's time less Keystone's: waiting for a worker, network, the client."""
-PARTS: Final = (*BLOCKS, OUTSIDE)
+PARTS: Final = (*CATEGORIES, OUTSIDE)
 """What the client's mean is the sum of."""
 
 
@@ -78,8 +78,8 @@ def figures(rows: Sequence[Row], seconds: float) -> dict[str, float] | None:
     latencies = [row.latency_seconds for row in rows]
     found = {name: measure(latencies, seconds) for name, measure in MEASURES.items()}
     if all(row.measured for row in rows):
-        found |= _means(rows, (*BLOCKS, *COUNTS))
-        found[OUTSIDE] = found["mean"] - math.fsum(found[name] for name in BLOCKS)
+        found |= _means(rows, (*CATEGORIES, *COUNTS))
+        found[OUTSIDE] = found["mean"] - math.fsum(found[name] for name in CATEGORIES)
     return found
 
 

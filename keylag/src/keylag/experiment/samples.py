@@ -11,10 +11,10 @@ from typing import Final
 from keylag.breakdown import call_of
 from keylag.experiment.schedule import Block
 from keylag.jtl import Sample
-from keylag.phases import BLOCKS
+from keylag.phases import CATEGORIES
 from keylag.server_timing import COUNTS
 
-MEASURED: Final = ("total", *BLOCKS, *COUNTS)
+MEASURED: Final = ("total", *CATEGORIES, *COUNTS)
 """Columns that the answer's Server-Timing fills: seconds, then counts."""
 
 
@@ -79,7 +79,7 @@ def _measured(sample: Sample) -> dict[str, float]:
     timing = sample.timing
     if timing is None:
         return {}
-    return {"total": timing.total_seconds, **timing.blocks, **timing.counts}
+    return {"total": timing.total_seconds, **timing.categories, **timing.counts}
 
 
 def append(path: Path, rows: Iterable[Row]) -> None:

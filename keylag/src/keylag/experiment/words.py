@@ -8,10 +8,10 @@ from keylag.experiment.analysis import Comparison, Difference, Tally
 from keylag.experiment.measures import OUTSIDE
 from keylag.experiment.sequence import Interval
 from keylag.experiment.verdicts import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER
-from keylag.phases import BLOCK_NAMES
+from keylag.phases import CATEGORY_NAMES
 from keylag.server_timing import COUNTS
 
-PART_NAMES: Final = {**BLOCK_NAMES, OUTSIDE: "outside Keystone"}
+PART_NAMES: Final = {**CATEGORY_NAMES, OUTSIDE: "outside Keystone"}
 MEASURE_NAMES: Final = {
     "p50": "median",
     "p95": "95th percentile",

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from keylag.advice import may_help, sentence, title
 from keylag.breakdown import Run
-from keylag.phases import BLOCK_NAMES, OPERATIONS, PHASES, in_order
+from keylag.phases import CATEGORY_NAMES, OPERATIONS, PHASES, in_order
 from keylag.report.pages import templates
 from keylag.report.rows import (
     CLIENT,
@@ -22,8 +22,8 @@ from keylag.report.rows import (
 )
 from keylag.state import write_output
 
-LETTERS: Final[Mapping[str, str]] = dict(zip(BLOCK_NAMES, "SCRHTMO", strict=True))
-"""A letter for each block, so that a bar can be read without its colours."""
+LETTERS: Final[Mapping[str, str]] = dict(zip(CATEGORY_NAMES, "SCRHTMO", strict=True))
+"""A letter for each category, so that a bar can be read without its colours."""
 
 OUTSIDE: Final = "outside"
 _LABEL_FROM: Final = 2.5
@@ -34,7 +34,7 @@ _NAME_FROM: Final = 16.0
 class Segment:
     """One piece of a bar; `left` and `width` in per cent of the longest bar."""
 
-    block: str
+    category: str
     left: float
     width: float
     label: str
@@ -76,7 +76,7 @@ def render(runs: Sequence[Run]) -> str:
     return environment.get_template("report.html.j2").render(
         runs=runs,
         groups=list(by_call(runs)),
-        blocks=BLOCK_NAMES,
+        categories=CATEGORY_NAMES,
         letters=LETTERS,
         client_columns=CLIENT,
         environment=facts(runs),
@@ -101,12 +101,12 @@ def _digits(one: Shown) -> int:
 
 
 def _bar(one: Shown, longest: float) -> Bar:
-    parts = {name: part["mean"] for name, part in one.call["blocks"].items()}
+    parts = {name: part["mean"] for name, part in one.call["categories"].items()}
     parts[OUTSIDE] = max(0.0, _length(one) - sum(parts.values()))
     segments, left = [], 0.0
-    for block, seconds in parts.items():
+    for category, seconds in parts.items():
         width = 100 * seconds / longest if longest else 0.0
-        segments.append(_segment(one, block, seconds, left, width))
+        segments.append(_segment(one, category, seconds, left, width))
         left += width
     return Bar(
         run=one.run["name"],
@@ -117,14 +117,14 @@ def _bar(one: Shown, longest: float) -> Bar:
 
 
 def _segment(
-    one: Shown, block: str, seconds: float, left: float, width: float
+    one: Shown, category: str, seconds: float, left: float, width: float
 ) -> Segment:
-    words = BLOCK_NAMES.get(block, "outside Keystone's workers")
-    label = LETTERS.get(block, "") if width >= _LABEL_FROM else ""
+    words = CATEGORY_NAMES.get(category, "outside Keystone's workers")
+    label = LETTERS.get(category, "") if width >= _LABEL_FROM else ""
     if width >= _NAME_FROM:
-        label = words if block in BLOCK_NAMES else "outside"
+        label = words if category in CATEGORY_NAMES else "outside"
     tip = f"{words}: {ms(seconds, _digits(one))} ms"
-    return Segment(block, left, width, label, tip)
+    return Segment(category, left, width, label, tip)
 
 
 def matrix(one: Shown) -> dict[str, Any]:

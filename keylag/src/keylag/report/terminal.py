@@ -8,7 +8,7 @@ from rich.text import Text
 
 from keylag.advice import conclusion, may_help, sentence, title
 from keylag.breakdown import Run
-from keylag.phases import BLOCK_NAMES
+from keylag.phases import CATEGORY_NAMES
 from keylag.report.rows import (
     CLIENT,
     Shown,
@@ -76,8 +76,8 @@ def _breakdown(group: Sequence[Shown]) -> Table:
     for one in group:
         table.add_column(f"{one.run['name']} ms", justify="right")
         table.add_column("share", justify="right")
-    for block, words in BLOCK_NAMES.items():
-        table.add_row(words, *(text for one in group for text in _part(one, block)))
+    for category, words in CATEGORY_NAMES.items():
+        table.add_row(words, *(text for one in group for text in _part(one, category)))
     table.add_section()
     table.add_row("sum", *(text for one in group for text in _sum(one)))
     table.add_row("wall time", *(text for one in group for text in _wall(one)))
@@ -91,15 +91,17 @@ def _digits(one: Shown) -> int:
     return digits_for(value(one.call["wall_seconds"], "mean") or 0.0)
 
 
-def _part(one: Shown, block: str) -> tuple[str, str]:
-    numbers = one.call["blocks"].get(block)
+def _part(one: Shown, category: str) -> tuple[str, str]:
+    numbers = one.call["categories"].get(category)
     mean = ms(value(numbers, "mean"), _digits(one))
     return mean, per_cent(value(numbers, "share"))
 
 
 def _sum(one: Shown) -> tuple[str, str]:
-    blocks = one.call["blocks"]
-    return ms(total(blocks, "mean"), _digits(one)), per_cent(total(blocks, "share"))
+    categories = one.call["categories"]
+    return ms(total(categories, "mean"), _digits(one)), per_cent(
+        total(categories, "share")
+    )
 
 
 def _wall(one: Shown) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from keylag.phases import BLOCKS, Cell, block_of
+from keylag.phases import CATEGORIES, Cell, category_of
 from keylag.trace.model import STATEMENT, Span, Trace
 from keylag.trace.statements import StatementClass
 
@@ -63,9 +63,9 @@ class Explanation:
     """Seconds of the same call by each who measured it, where several did."""
 
     @property
-    def blocks(self) -> dict[str, float]:
-        """Seconds of the headline blocks, all of them in their order."""
-        return {**dict.fromkeys(BLOCKS, 0.0), **self.summed(block_of)}
+    def categories(self) -> dict[str, float]:
+        """Seconds of the categories, all of them in their order."""
+        return {**dict.fromkeys(CATEGORIES, 0.0), **self.summed(category_of)}
 
     def summed(self, part_of: Callable[[Cell], str]) -> dict[str, float]:
         """Return the seconds of each part of the cells, the largest first."""
@@ -105,7 +105,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "source": found.source,
         "trace_id": found.trace.id if found.trace else None,
         "wall_seconds": found.total_seconds,
-        "blocks": found.blocks,
+        "categories": found.categories,
         "phases": found.summed(lambda cell: cell[0]),
         "operations": found.summed(lambda cell: cell[1]),
         "cells": found.summed(".".join),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from keylag.phases import BLOCK_NAMES, OPERATIONS, PHASES, block_of, in_order
+from keylag.phases import CATEGORY_NAMES, OPERATIONS, PHASES, category_of, in_order
 from keylag.report.pages import templates
 from keylag.report.rows import ms, per_cent
 from keylag.state import write_output
@@ -23,7 +23,7 @@ _LABEL_FROM: Final = 6.0
 class Flame:
     """A span in the graph; `left` and `width` in per cent of the whole."""
 
-    block: str
+    category: str
     left: float
     width: float
     top: int
@@ -47,7 +47,7 @@ def render(found: Explanation) -> str:
             flames=flames,
             height=max((flame.top for flame in flames), default=0) + ROW,
             row=ROW,
-            blocks=BLOCK_NAMES,
+            categories=CATEGORY_NAMES,
             matrix=_matrix(found),
             ms=lambda seconds: ms(seconds, 2),
             per_cent=per_cent,
@@ -65,7 +65,7 @@ def _flames(found: Explanation) -> Iterator[Flame]:
         for span in spans:
             name, width = label(found, span), 100 * span.seconds / whole
             yield Flame(
-                block=block_of(span.cell),
+                category=category_of(span.cell),
                 left=100 * span.start / whole,
                 width=width,
                 top=depth * ROW,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from keylag.phases import block_of
+from keylag.phases import category_of
 from keylag.trace.explanation import Explanation
 from keylag.trace.model import (
     FUNCTION,
@@ -37,7 +37,7 @@ class Row:
 
     depth: int
     label: str
-    block: str
+    category: str
     count: int
     seconds: float
     """Of all of them together, with what is below."""
@@ -53,12 +53,12 @@ def rows(explanation: Explanation) -> Iterator[Row]:
 def _rows(explanation: Explanation, spans: Iterable[Span], depth: int) -> Iterator[Row]:
     alike: dict[tuple[str, str], list[Span]] = defaultdict(list)
     for span in spans:
-        alike[label(explanation, span), block_of(span.cell)].append(span)
-    for (name, block), group in alike.items():
+        alike[label(explanation, span), category_of(span.cell)].append(span)
+    for (name, category), group in alike.items():
         yield Row(
             depth,
             name,
-            block,
+            category,
             sum(span.calls for span in group),
             sum(span.seconds for span in group),
             sum(span.self_seconds for span in group),

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from keylag.phases import BLOCK_NAMES
+from keylag.phases import CATEGORY_NAMES
 from keylag.report.rows import ms, per_cent
 from keylag.trace.exchange import PARTS, Exchange
 from keylag.trace.explanation import Counted, Explanation
@@ -31,8 +31,10 @@ def render(found: Explanation, console: Console) -> None:
     """Print all there is to say of a call."""
     title = f"{found.call}: {ms(found.total_seconds, DIGITS)} ms"
     console.print(Text.assemble((title, "bold"), f"  ({found.source})"))
-    blocks = {BLOCK_NAMES[name]: spent for name, spent in found.blocks.items()}
-    console.print(_parts("block", blocks, found.total_seconds))
+    categories = {
+        CATEGORY_NAMES[name]: spent for name, spent in found.categories.items()
+    }
+    console.print(_parts("category", categories, found.total_seconds))
     operations = found.summed(lambda cell: cell[1])
     if len(operations) > 1:
         console.print(_parts("operation", operations, found.total_seconds))

@@ -1,9 +1,9 @@
-"""The headline blocks of the breakdown, from the model itself, and tables of them."""
+"""The categories of the breakdown, from the model itself, and tables of them."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from keylag_otel.model import BLOCK_OF_CELL, BLOCKS, CELLS, OPERATIONS
+from keylag_otel.model import CATEGORIES, CATEGORY_OF_CELL, CELLS, OPERATIONS
 
 TITLES: Final[Mapping[str, str]] = {
     "sql": "SQL",
@@ -14,19 +14,21 @@ TITLES: Final[Mapping[str, str]] = {
     "orm": "ORM",
     "other": "other",
 }
-"""How each block is called on a page, in the order of the stack."""
+"""How each category is called on a page, in the order of the stack."""
 
 
-def matchers(block: str) -> str:
-    """Return the matchers that choose exactly the cells of a block."""
-    cells = [CELLS[cell] for cell, of in BLOCK_OF_CELL.items() if of == block]
+def matchers(category: str) -> str:
+    """Return the matchers that choose exactly the cells of a category."""
+    cells = [CELLS[cell] for cell, of in CATEGORY_OF_CELL.items() if of == category]
     operations = {operation for _, operation in cells}
     phases = "|".join(sorted({phase for phase, _ in cells}))
     missing = "|".join(sorted(set(OPERATIONS) - operations))
     return f'keystone_operation!~"{missing}", keystone_phase=~"{phases}"'
 
 
-MATCHERS: Final[Mapping[str, str]] = {block: matchers(block) for block in BLOCKS}
+MATCHERS: Final[Mapping[str, str]] = {
+    category: matchers(category) for category in CATEGORIES
+}
 
 _COUNT: Final = "http_server_request_duration_seconds_count"
 _SUM: Final = "http_server_request_duration_seconds_sum"
@@ -43,12 +45,12 @@ def table(name: str, word: str, by: str) -> dict[str, str]:
         return f"sum by ({by}) (increase({metric}{{{word}{more}}}[SHOWN]))"
 
     calls = grown(_COUNT)
-    blocks = {
-        f"{name}_{block}": f"({grown(_PHASES, f', {m}')} or 0 * {calls}) / {calls}"
-        for block, m in MATCHERS.items()
+    categories = {
+        f"{name}_{category}": f"({grown(_PHASES, f', {m}')} or 0 * {calls}) / {calls}"
+        for category, m in MATCHERS.items()
     }
     wall = f"{grown(_SUM)} / {calls}"
-    return {f"{name}_calls": calls, f"{name}_wall": wall, **blocks}
+    return {f"{name}_calls": calls, f"{name}_wall": wall, **categories}
 
 
 def columns(name: str) -> dict[str, str]:

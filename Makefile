@@ -22,8 +22,11 @@ help: ## Show the targets
 setup: ## Install what is missing; takes no time when nothing is
 	@./setup.sh
 
-demo: setup ## Measure real token calls and show where their time goes (KEEP=1 leaves it up)
-	@$(KEYLAG) demo $(if $(filter-out 0,$(KEEP)),--keep)
+KEPT := $(filter-out 0,$(KEEP))
+
+demo: ## Measure real token calls and show where their time goes (KEEP=1 leaves it up)
+	@./setup.sh $(if $(KEPT),,--for demo)
+	@$(KEYLAG) demo $(if $(KEPT),--keep)
 
 # The set-up of the tests has what the demo does not need: slapd, percona-toolkit.
 setup-tests:

@@ -34,7 +34,7 @@ def sent(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Sent:
     The service is called before: what grows from nothing has no rate yet.
     """
     wake_service(stack)
-    return send_all(stack, RUN, tmp_path_factory.mktemp("load"))
+    return send_all(stack, tmp_path_factory.mktemp("load"))
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,18 @@
 """Token calls of all kinds, sent once, and what everybody saw of them."""
 
+import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import requests
 from rich.console import Console
 
-from keylag import sql_sides
 from keylag.cloud import connect
 from keylag.jtl import Sample, read
 from keylag.plans import find
 from keylag.sending import send
-from keylag.sql_sides import BySide
+from keylag.sql_sides import Sides
 from keylag.stack import Stack
 from keylag.target import of_stack
 
@@ -28,6 +28,24 @@ PLANS = {
 SHORT = {"threads": "4", "loops": "5", "ramp_seconds": "0"}
 TOKENS = '{http_route="/v3/auth/tokens"}'
 REQUESTS = f"http_server_request_duration_seconds_count{TOKENS}"
+LOGGED = """sum by (http_request_method) (label_replace(
+    keylag_slow_log_statement_duration_seconds_%s{route=~".* /v3/auth/tokens"},
+    "http_request_method", "$1", "route", "(.*) .*"))"""
+SIDES = {
+    "statements": f"""sum by (http_request_method) (
+        keystone_request_sql_statements_total{TOKENS})""",
+    "client_seconds": """sum by (http_request_method) (
+        keystone_request_phase_time_seconds_total{
+            http_route="/v3/auth/tokens", keystone_phase="sql"})""",
+    "logged": LOGGED % "count",
+    "server_seconds": LOGGED % "sum",
+}
+"""Field of `Sides` to the query that gives it by method."""
+SCRAPED = """min(timestamp(up{job=~"otlp|keylag-exporter"})
+    and on (job) (up == 1) and on () (sum(keylag_slow_log_behind_bytes) == 0))"""
+"""When both sides were last scraped with the log read to its end; seconds."""
+LAG_SECONDS = 2.0
+"""Longer than an export, and than the last statement of a log stays uncounted."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +54,7 @@ class Sent:
 
     jmeter: Counter[str]
     prometheus: Counter[str]
-    sql: BySide
+    sql: dict[str, Sides]
 
 
 def ask(stack: Stack, query: str) -> dict[tuple[str, ...], float]:
@@ -85,12 +103,50 @@ def call_service(stack: Stack, out: Path) -> list[Sample]:
     return [sample for sample in samples if not sample.is_setup]
 
 
-def send_all(stack: Stack, run: str, out: Path) -> Sent:
+def sql_sides(stack: Stack) -> dict[str, Sides]:
+    """Return what Prometheus knows of the SQL of token calls, by method."""
+    found = {
+        field: {key[0]: value for key, value in ask(stack, query).items()}
+        for field, query in SIDES.items()
+    }
+    return {
+        method: Sides(
+            **{field: values.get(method, 0.0) for field, values in found.items()}
+        )
+        for method in found["statements"]
+    }
+
+
+def settled(stack: Stack) -> dict[str, Sides]:
+    """Return it once Prometheus has scraped all that happened until now."""
+    due = time.time() + LAG_SECONDS
+    before, now = None, sql_sides(stack)
+    for _ in range(30):
+        if before == now and max(ask(stack, SCRAPED).values(), default=0.0) >= due:
+            return now
+        time.sleep(1.1)
+        before, now = now, sql_sides(stack)
+    message = "Prometheus did not scrape both sides within half a minute"
+    raise AssertionError(message)
+
+
+def added(now: dict[str, Sides], before: dict[str, Sides]) -> dict[str, Sides]:
+    """Return what was added, for methods with new statements."""
+    differences = {}
+    for method, sides in now.items():
+        earlier = asdict(before.get(method, Sides()))
+        values = {k: v - earlier[k] for k, v in asdict(sides).items()}
+        if values["statements"]:
+            differences[method] = Sides(**values)
+    return differences
+
+
+def send_all(stack: Stack, out: Path) -> Sent:
     """Send all three plans, and ask everybody what they saw of it."""
-    sides_before, before = sql_sides.settled(stack, run), requests_by_method(stack)
+    sides_before, before = settled(stack), requests_by_method(stack)
     written: Counter[str] = Counter()
     for name, shares in PLANS.items():
         samples = _send(stack, name, {**SHORT, **shares}, out)
         written.update(s.label.removeprefix("setup ").split()[0] for s in samples)
-    sides = sql_sides.since(sql_sides.settled(stack, run), sides_before)
+    sides = added(settled(stack), sides_before)
     return Sent(written, requests_by_method(stack) - before, sides)

@@ -1,83 +1,144 @@
-"""SQL from both sides: differences, settling, and the table."""
+"""SQL from both sides: what each side says, and the table."""
 
 import io
-import time
+import math
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
+import requests
 from rich.console import Console
 
 from keylag import sql_sides
 from keylag.breakdown import Breakdown, named
-from keylag.sql_sides import Sides, since
+from keylag.jtl import Sample
+from keylag.server_timing import ServerTiming
+from keylag.sql_sides import Logged, Sides, compare, logged, read
 
-LATER = 60.0
+SAMPLE = Sample(
+    start_seconds=1.0,
+    elapsed_seconds=0.2,
+    latency_seconds=0.2,
+    connect_seconds=0.0,
+    label="POST /v3/auth/tokens password",
+    code="201",
+    message="",
+    thread="t",
+    success=True,
+    size_bytes=1,
+    timing=ServerTiming(
+        total_seconds=0.1,
+        categories={"sql": 0.04},
+        cells={
+            ("sql", "authenticate"): 0.01,
+            ("sql", "issue"): 0.02,
+            ("sql_pool", "issue"): 0.01,
+        },
+        counts={"sql_statements": 5},
+    ),
+)
 
 
-def sides(statements: float = 10, server: float = 0.01) -> Sides:
-    """Make totals in which Keystone waited 0.03 s."""
-    return Sides(statements, statements, 0.03, server)
+def exposition(count: int, behind: int = 0) -> str:
+    """Return an exporter's text: `count` statements of each method."""
+    name = "keylag_slow_log_statement_duration_seconds"
+    lines = [f"# TYPE {name} histogram", "# TYPE keylag_slow_log_behind_bytes gauge"]
+    for table in ("user", "role"):
+        for route in ("POST /v3/auth/tokens", "GET /v3/users", ""):
+            labels = f'{{route="{route}",table_class="{table}"}}'
+            lines += [f"{name}_count{labels} {count}", f"{name}_sum{labels} 0.5"]
+    lines += [f"keylag_slow_log_behind_bytes {behind}"]
+    return "\n".join(lines) + "\n"
 
 
-def test_only_what_was_added_counts() -> None:
-    """Totals of before are taken away; methods that were quiet are left out."""
-    now = {"POST": Sides(30, 30, 0.5, 0.2), "GET": sides()}
+def test_statements_of_token_calls_are_summed_by_method() -> None:
+    assert read(exposition(3, behind=7)) == ({"POST": Logged(6, 1.0)}, 7)
 
-    added = since(now, {"POST": Sides(10, 10, 0.25, 0.1), "GET": sides()})
 
-    assert added == {"POST": Sides(20, 20, 0.25, 0.1)}
+def test_an_exporter_without_a_slow_log_has_unread_bytes() -> None:
+    assert read("up 1\n") == ({}, math.inf)
+
+
+class Exposed:
+    """The answers of an exporter, one after the other."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self.texts: Iterator[str] = iter(texts)
+        self.ports: list[str] = []
+
+    def url(self, port: str) -> str:
+        self.ports.append(port)
+        return "http://127.0.0.1:1"
+
+    def get(self, url: str, **_: object) -> requests.Response:
+        assert url == "http://127.0.0.1:1/metrics"
+        answer = requests.Response()
+        answer.status_code = 200
+        answer._content = next(self.texts).encode()
+        return answer
 
 
 @pytest.mark.parametrize(
-    ("counts", "looked", "waits"),
-    [((1, 2, 2), (LATER,), 2), ((2, 2, 2), (-LATER, LATER), 2), ((2, 2), (LATER,), 1)],
-    ids=["two looks differ", "both sides were looked at too early", "all is there"],
+    ("texts", "waits"),
+    [
+        ([exposition(1), exposition(2), exposition(2)], 2),
+        ([exposition(2, behind=9), exposition(2, behind=9), exposition(2)], 2),
+        ([exposition(2), exposition(2)], 1),
+    ],
+    ids=["readings differ", "the log is not read to its end", "all is there"],
 )
-def test_it_waits_for_what_is_on_its_way(monkeypatch, counts, looked, waits) -> None:
-    """Two looks agree, and the later one is late enough."""
-    totals = iter([{"GET": sides(count)} for count in counts])
-    moments = iter([{"": time.time() + later} for later in looked])
-    monkeypatch.setattr(sql_sides, "read", lambda *_: next(totals))
-    monkeypatch.setattr(sql_sides, "ask", lambda *_: next(moments))
+def test_reading_waits_until_the_log_is_read(
+    monkeypatch: pytest.MonkeyPatch, texts: list[str], waits: int
+) -> None:
+    exposed = Exposed(texts)
+    monkeypatch.setattr(sql_sides.requests, "get", exposed.get)
     waited: list[float] = []
 
-    found = sql_sides.settled(None, wait=waited.append)  # type: ignore[arg-type]
+    found = logged(exposed, wait=waited.append)  # type: ignore[arg-type]
 
-    assert found == {"GET": sides(2)}
+    assert found == {"POST": Logged(4, 1.0)}
     assert len(waited) == waits
+    assert set(exposed.ports) == {"exporters"}
+
+
+def labelled(label: str) -> Sample:
+    return replace(SAMPLE, label=label)
+
+
+def test_both_sides_hold_the_token_calls_of_the_run() -> None:
+    samples = [
+        SAMPLE,
+        labelled("setup POST /v3/auth/tokens"),
+        labelled("GET /v3/users"),
+        replace(SAMPLE, timing=None),
+    ]
+
+    found = compare(samples, {"POST": Logged(100, 1.0)}, {"POST": Logged(110, 1.25)})
+
+    assert list(found) == ["POST"]
+    assert found["POST"].statements == 10
+    assert found["POST"].logged == 10
+    assert found["POST"].client_seconds == pytest.approx(0.06)
+    assert found["POST"].server_seconds == pytest.approx(0.25)
+
+
+def test_a_method_that_is_new_in_the_log_began_at_zero() -> None:
+    found = compare([SAMPLE], {}, {"POST": Logged(5, 0.5)})
+
+    assert (found["POST"].logged, found["POST"].server_seconds) == (5, 0.5)
 
 
 def test_the_table_has_the_mean_of_a_statement() -> None:
-    """Milliseconds in Keystone, in the database, and between them."""
     empty = Breakdown(
         calls=[], setup_requests=0, quantiles="", warnings=[], environment={}
     )
     run = named("cache-off", empty)
-    run["sql_sides"] = {"GET": vars(sides())}
+    run["sql_sides"] = {"GET": vars(Sides(10, 10, 0.03, 0.01))}
     console = Console(file=io.StringIO(), width=120)
 
     sql_sides.render([run], console)
 
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "SQL of /v3/auth/tokens from both sides" in text
-    assert text.split("cache-off")[1].split()[1:10:2] == [
-        "10",
-        "10",
-        "3.000",
-        "1.000",
-        "2.000",
-    ]
-
-
-def test_the_queries_ask_for_one_run(monkeypatch) -> None:
-    """A Keystone of another run, whose counters stay visible, is left out."""
-    asked: list[str] = []
-
-    def ask(_: object, query: str) -> dict[str, float]:
-        asked.append(query)
-        return {"GET": 1.0}
-
-    monkeypatch.setattr(sql_sides, "ask", ask)
-
-    assert sql_sides.read(None, "cache-off") == {"GET": Sides(1, 1, 1, 1)}  # type: ignore[arg-type]
-    assert sum('keylag_run="cache-off"' in query for query in asked) == 2
-    assert not any("%" in query for query in asked)
+    row = text.split("cache-off")[1].split()
+    assert row[1:10:2] == ["10", "10", "3.000", "1.000", "2.000"]

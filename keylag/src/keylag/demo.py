@@ -8,7 +8,6 @@ hundred logins and a hundred validations.
 
 import json
 import platform
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -20,9 +19,11 @@ from rich.console import Console
 
 from keylag import cloud, jtl, options, plans, sql_sides, target
 from keylag.breakdown import Run, break_down, named
+from keylag.jtl import Sample
 from keylag.prepared import Prepared
 from keylag.report import write_html
 from keylag.sending import send
+from keylag.services import exporters, keystone, mariadb, memcached, redis
 from keylag.stack import Stack, StackOptions
 from keylag.state import write_output
 from keylag.tools.venvs import keystone_version
@@ -30,6 +31,14 @@ from keylag.tools.venvs import keystone_version
 RUNS: Final[Mapping[str, str]] = {"cache-off": "null", "memcache-pool": "memcache_pool"}
 """Name of the run, and the cache it gives Keystone."""
 PLANS: Final = ("token-issue", "token-validate")
+SERVICES: Final = (
+    mariadb.SERVICE,
+    memcached.SERVICE,
+    redis.SERVICE,
+    keystone.SERVICE,
+    exporters.SERVICE,
+)
+"""Servers that the measurement needs; the others show what it finds."""
 REVOCATION_EVENTS: Final = 50
 CLOUD: Final = Prepared(cloud.KEY, cloud.fill)
 
@@ -46,26 +55,27 @@ def measure(stack: Stack, out: Path, console: Console) -> list[Run]:
     """Measure every run on a stack that is up; leaves the samples below `out`."""
     events = cloud.revoke_tokens(stack, REVOCATION_EVENTS)
     console.print(f"{events} live revocation events")
-    quiet_since = time.time()
     runs = []
     for name in RUNS:
         options = options_of(name)
         if options != stack.options:
             console.print(f"Restarting Keystone with the cache {RUNS[name]}")
             stack.restart("keystone", options=options)
-        before = sql_sides.settled(stack, name, quiet_since)
-        run = _run(name, stack, out / name, console)
-        quiet_since = time.time()
-        both = sql_sides.since(sql_sides.settled(stack, name, quiet_since), before)
+        before = sql_sides.logged(stack)
+        run, samples = _run(name, stack, out / name, console)
+        both = sql_sides.compare(samples, before, sql_sides.logged(stack))
         run["sql_sides"] = {method: asdict(sides) for method, sides in both.items()}
         runs.append(run)
     return runs
 
 
-def _run(name: str, stack: Stack, out: Path, console: Console) -> Run:
-    """Send every plan's load; their samples become one break-down."""
+def _run(
+    name: str, stack: Stack, out: Path, console: Console
+) -> tuple[Run, list[Sample]]:
+    """Send every plan's load; return the breakdown of their samples, and these."""
     where = target.of_stack(stack)
-    samples, warnings = [], []
+    samples: list[Sample] = []
+    warnings: list[str] = []
     for plan_name in PLANS:
         plan = plans.find(plan_name)
         result = send(plan, where, {}, out / plan.name, console)
@@ -76,7 +86,7 @@ def _run(name: str, stack: Stack, out: Path, console: Console) -> Run:
         warnings += notes
     users = plan.environment({})[options.VIRTUAL_USERS]
     facts = {**where.environment, options.VIRTUAL_USERS: users, **_machine()}
-    return named(name, break_down(samples, facts, warnings))
+    return named(name, break_down(samples, facts, warnings)), samples
 
 
 def _machine() -> dict[str, str]:

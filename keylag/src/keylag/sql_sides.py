@@ -1,50 +1,42 @@
-"""SQL seen from both sides: in Keystone's driver, and inside the database.
+"""SQL of token calls seen from both sides: Keystone's driver and the database.
 
-Keystone tags its statements with their route, the slow log has the tag, and
-Prometheus has what both counted.  What a statement costs Keystone beyond the
+Keystone counts and times its statements, and every answer has them in its
+`Server-Timing`.  It also tags each statement with its route, so that the exporter of
+the slow log counts those of token calls.  What a statement costs Keystone beyond the
 database's own time is round trips and driver.
 """
 
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import requests
+from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.table import Table
 
 from keylag.breakdown import Run
+from keylag.jtl import SETUP, Sample
 from keylag.stack import Stack
 
 ROUTE: Final = "/v3/auth/tokens"
-RUN_LABEL: Final = "keylag_run"
-"""Says which run a Keystone was started for; absent outside runs."""
-
-_KEYSTONE: Final = f'http_route="{ROUTE}", {RUN_LABEL}="%(run)s"'
-_LOG: Final = f"""sum by (http_request_method) (label_replace(
-    keylag_slow_log_statement_duration_seconds_%s{{route=~".* {ROUTE}"}},
-    "http_request_method", "$1", "route", "(.*) .*"))"""
-QUERIES: Final = {
-    "statements": f"""sum by (http_request_method) (
-        keystone_request_sql_statements_total{{{_KEYSTONE}}})""",
-    "client_seconds": f"""sum by (http_request_method) (
-        keystone_request_phase_time_seconds_total{{
-            {_KEYSTONE}, keystone_phase="sql"}})""",
-    "logged": _LOG % "count",
-    "server_seconds": _LOG % "sum",
-}
-"""Field of `Sides` to the query that gives it by method."""
-LOOKED: Final = """min(timestamp(up{job=~"otlp|keylag-exporter"})
-    and on (job) (up == 1) and on () (sum(keylag_slow_log_behind_bytes) == 0))"""
-"""When both sides were last scraped with the log read to its end; seconds."""
-
+LOGGED: Final = "keylag_slow_log_statement_duration_seconds"
+BEHIND: Final = "keylag_slow_log_behind_bytes"
 TIMEOUT_SECONDS: Final = 10
-LAG_SECONDS: Final = 2.0
-"""Longer than an export, and than the last statement of a log stays uncounted."""
 PAUSE_SECONDS: Final = 1.1
-"""Longer than Prometheus waits between two scrapes."""
+"""Longer than the exporter leaves the last statement of a log uncounted."""
 MOST_PAUSES: Final = 30
+
+
+@dataclass(frozen=True)
+class Logged:
+    """Statements of one method's token calls in the slow log."""
+
+    count: float = 0.0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -58,68 +50,80 @@ class Sides:
     client_seconds: float = 0.0
     server_seconds: float = 0.0
 
-    def __sub__(self, before: "Sides") -> "Sides":
-        """Return what was added since."""
-        earlier = asdict(before)
-        return Sides(**{k: v - earlier[k] for k, v in asdict(self).items()})
 
+def read(exposition: str) -> tuple[dict[str, Logged], float]:
+    """Return what an exporter's text says of token calls, by method.
 
-BySide = Mapping[str, Sides]
-
-
-def ask(stack: Stack, query: str) -> dict[str, float]:
-    """Return a query's values by method; raises requests' own errors."""
-    answer = requests.get(
-        f"{stack.url('prometheus')}/api/v1/query",
-        params={"query": query},
-        timeout=TIMEOUT_SECONDS,
-    )
-    answer.raise_for_status()
-    return {
-        series["metric"].get("http_request_method", ""): float(series["value"][1])
-        for series in answer.json()["data"]["result"]
-    }
-
-
-def read(stack: Stack, run: str = "") -> BySide:
-    """Return the totals by method as they are now, Keystone's for this run alone."""
-    found = {
-        field: ask(stack, query.replace("%(run)s", run))
-        for field, query in QUERIES.items()
-    }
-    methods = {method for values in found.values() for method in values}
-    return {
-        method: Sides(**{f: values.get(method, 0.0) for f, values in found.items()})
-        for method in sorted(methods)
-    }
-
-
-def settled(
-    stack: Stack,
-    run: str = "",
-    quiet_since: float | None = None,
-    wait: Callable[[float], None] = time.sleep,
-) -> BySide:
-    """Return the totals once all that happened until `quiet_since` is read.
-
-    That is a time of the clock, by default now.  Prometheus has to have looked at
-    both sides some seconds later, and two looks in a row have to agree; after half
-    a minute the totals are returned as they are.
+    The second value is how many bytes of the log it has not read yet; infinite if it
+    does not say.
     """
-    due = (quiet_since or time.time()) + LAG_SECONDS
-    before, now = None, read(stack, run)
+    totals: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    behind = math.inf
+    for family in text_string_to_metric_families(exposition):
+        for sample in family.samples:
+            method, _, route = sample.labels.get("route", "").partition(" ")
+            if sample.name == BEHIND:
+                behind = sample.value
+            elif sample.name.startswith(LOGGED) and route == ROUTE:
+                totals[method][sample.name] += sample.value
+    return {
+        method: Logged(sums[f"{LOGGED}_count"], sums[f"{LOGGED}_sum"])
+        for method, sums in totals.items()
+    }, behind
+
+
+def logged(
+    stack: Stack, wait: Callable[[float], None] = time.sleep
+) -> dict[str, Logged]:
+    """Return the statements of all token calls in the stack's slow log, by method.
+
+    Waits until the exporter has read the whole log and two readings agree, at most
+    half a minute.  Raises requests' errors.
+    """
+    url = f"{stack.url('exporters')}/metrics"
+    before = None
     for _ in range(MOST_PAUSES):
-        if before == now and ask(stack, LOOKED).get("", 0.0) >= due:
+        answer = requests.get(url, timeout=TIMEOUT_SECONDS)
+        answer.raise_for_status()
+        now, behind = read(answer.text)
+        if now == before and not behind:
             break
+        before = now
         wait(PAUSE_SECONDS)
-        before, now = now, read(stack, run)
     return now
 
 
-def since(now: BySide, before: BySide) -> BySide:
-    """Return what was added, by method."""
-    added = {m: sides - before.get(m, Sides()) for m, sides in now.items()}
-    return {method: sides for method, sides in added.items() if sides.statements}
+def compare(
+    samples: Iterable[Sample], before: Mapping[str, Logged], after: Mapping[str, Logged]
+) -> dict[str, Sides]:
+    """Return both sides of the token calls of a run, by method.
+
+    `before` and `after` are what was logged before and after the run.
+    """
+    sent: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        method, route, *_ = [*sample.label.removeprefix(SETUP).split(" "), ""]
+        if route == ROUTE and sample.timing:
+            sent[method].append(sample)
+    return {
+        method: _sides(group, before.get(method, Logged()), after.get(method, Logged()))
+        for method, group in sorted(sent.items())
+    }
+
+
+def _sides(samples: Sequence[Sample], before: Logged, after: Logged) -> Sides:
+    timings = [sample.timing for sample in samples if sample.timing]
+    return Sides(
+        statements=sum(timing.counts.get("sql_statements", 0) for timing in timings),
+        logged=after.count - before.count,
+        client_seconds=math.fsum(
+            seconds
+            for timing in timings
+            for (phase, _), seconds in timing.cells.items()
+            if phase == "sql"
+        ),
+        server_seconds=after.seconds - before.seconds,
+    )
 
 
 def render(runs: Sequence[Run], console: Console) -> None:
@@ -139,7 +143,7 @@ def render(runs: Sequence[Run], console: Console) -> None:
 
 
 def _row(sides: Sides) -> list[str]:
-    client = 1e3 * sides.client_seconds / sides.statements
+    client = 1e3 * sides.client_seconds / (sides.statements or 1)
     server = 1e3 * sides.server_seconds / (sides.logged or 1)
     return [
         f"{sides.statements:.0f}",

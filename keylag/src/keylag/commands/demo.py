@@ -24,7 +24,8 @@ from keylag.tools import Tools
 @click.option(
     "--keep",
     is_flag=True,
-    help="Leave the stack up and print its addresses; `keylag down` stops it.",
+    help="Start Prometheus and the OpenTelemetry Collector too, leave the stack up and"
+    " print its addresses; `keylag down` stops it.",
 )
 @out_folder_option("demo", "breakdown.json, report.html and the samples")
 @output_option("What is printed at the end.")
@@ -47,10 +48,15 @@ def command(out: Path | None, form: str, *, keep: bool) -> None:
     options = demo.options_of(next(iter(demo.RUNS)))
     with results.folder(out, "demo") as made:
         stop_stack(folder)
-        # What an earlier demo left in the logs and in Prometheus is not to count.
+        # What an earlier demo left in the slow log must not count.
         shutil.rmtree(folder, ignore_errors=True)
         stack = Stack(
-            folder, Tools.load(), options, prepared=demo.CLOUD, console=progress
+            folder,
+            Tools.load(collector=keep),
+            options,
+            prepared=demo.CLOUD,
+            console=progress,
+            services=None if keep else demo.SERVICES,
         )
         try:
             stack.up()

@@ -9,6 +9,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from keylag.state import check_path, state_folder
 from keylag.tools import (
+    DEMO_TOOLS,
     EXTRA_TOOLS,
     SYSTEM_PROGRAMS,
     TOOLS,
@@ -20,13 +21,21 @@ from keylag.tools.install import Installer, Report
 
 @click.command("setup")
 @click.option(
+    "--for",
+    "purpose",
+    type=click.Choice(["stack", "demo"]),
+    default="stack",
+    show_default=True,
+    help="`demo` leaves out the OpenTelemetry Collector, which takes minutes to build.",
+)
+@click.option(
     "--with",
     "extras",
     type=click.Choice(list(EXTRA_TOOLS)),
     multiple=True,
     help="Make what tests, benchmarks or an experiment need, too.",
 )
-def command(extras: tuple[str, ...]) -> None:
+def command(purpose: str, extras: tuple[str, ...]) -> None:
     """Find or make the programs that the stack and the load need.
 
     Run `make setup` the first time: it also installs the Debian packages and
@@ -37,7 +46,8 @@ def command(extras: tuple[str, ...]) -> None:
     Example:
       keylag setup
     """  # noqa: D301 - click reads a backspace
-    tools = [*TOOLS, *(tool for name in extras for tool in EXTRA_TOOLS[name])]
+    usual = DEMO_TOOLS if purpose == "demo" else TOOLS
+    tools = [*usual, *(tool for name in extras for tool in EXTRA_TOOLS[name])]
     console = Console()
     started = time.monotonic()
     check_path(state_folder())

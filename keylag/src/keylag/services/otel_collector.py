@@ -4,6 +4,7 @@ from pathlib import Path
 
 from keylag.services.base import HOST, Ports, Service, Site, answers_http
 from keylag.state import DEPLOY
+from keylag.tools import ToolError
 
 CONFIG = DEPLOY / "otel-collector" / "config.yaml"
 TO_A_FILE = CONFIG.with_name("file.yaml")
@@ -28,6 +29,9 @@ def _keepers(site: Site) -> list[str]:
 def _command(site: Site) -> list[str | Path]:
     files = [CONFIG, TO_A_FILE]
     files += [CONFIG.with_name(f"{name}.yaml") for name in _keepers(site)]
+    if site.tools.otelcol is None:
+        message = "The OpenTelemetry Collector is not built. Run `make setup`."
+        raise ToolError(message)
     return [site.tools.otelcol, *(f"--config={file}" for file in files)]
 
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keylag.state import state_folder
-from keylag.tools import collector, jmeter, venvs
+from keylag.tools import collector as otelcol
+from keylag.tools import jmeter, venvs
 from keylag.tools.base import Tool, ToolError
 from keylag.tools.install import ready
 
 __all__ = [
+    "DEMO_TOOLS",
     "EXTRA_TOOLS",
     "SYSTEM_PROGRAMS",
     "TOOLS",
@@ -21,11 +23,14 @@ __all__ = [
 ]
 
 TOOLS: tuple[Tool, ...] = (
-    collector.TOOL,
+    otelcol.TOOL,
     venvs.KEYSTONE,
     jmeter.TOOL,
 )
 """Everything the set-up makes, the longest first."""
+
+DEMO_TOOLS = tuple(tool for tool in TOOLS if tool is not otelcol.TOOL)
+"""All that `keylag demo` needs: building the Collector takes most of a set-up."""
 
 EXTRA_TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "tests": (venvs.COLLECTORS_TESTS,),
@@ -59,11 +64,12 @@ def find_program(name: str, advice: str = "Run `make setup` to install it.") -> 
 
 @dataclass(frozen=True)
 class Tools:
-    """Where each program is; all of them exist."""
+    """Where each program is."""
 
     keystone: Path
     """Keystone's virtual environment (a folder)."""
-    otelcol: Path
+    otelcol: Path | None
+    """None where the stack goes without it."""
     jmeter: Path
     """The `jmeter` script."""
     mariadbd: Path
@@ -72,12 +78,15 @@ class Tools:
     prometheus: Path
 
     @classmethod
-    def load(cls, state: Path | None = None) -> "Tools":
-        """Find them all; raises ToolError if the set-up has not been run."""
+    def load(cls, state: Path | None = None, *, collector: bool = True) -> "Tools":
+        """Find all programs, or all but the Collector.
+
+        Raises ToolError if the set-up has not made them.
+        """
         folder = (state or state_folder()) / "tools"
         return cls(
             keystone=ready(venvs.KEYSTONE, folder).parents[1],
-            otelcol=ready(collector.TOOL, folder),
+            otelcol=ready(otelcol.TOOL, folder) if collector else None,
             jmeter=ready(jmeter.TOOL, folder),
             mariadbd=find_program("mariadbd"),
             mariadb_install_db=find_program("mariadb-install-db"),

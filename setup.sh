@@ -20,7 +20,6 @@ needs=(
   "command -v redis-server|redis-server"
   "command -v prometheus|prometheus"
   "command -v java|default-jre-headless"
-  "command -v mvn|maven"
   "command -v gcc|gcc"
   "python3 -c 'import os, sysconfig as s; os.stat(s.get_path(\"include\") + \"/Python.h\")'|python3-dev"
 )

@@ -1,13 +1,19 @@
 """Tools are made once, whole or not at all, and made again when inputs change."""
 
+import hashlib
+import re
 import threading
 import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
 from pathlib import Path
 
 import pytest
 
+from keylag.state import CHECKOUT
 from keylag.tools import (
     EXTRA_TOOLS,
     TOOLS,
@@ -216,3 +222,72 @@ def _answering(program: Path, lines: list[str]) -> Path:
     program.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\n")
     program.chmod(0o755)
     return program
+
+
+@pytest.fixture
+def repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Path, str]]:
+    """A repository of artifacts over HTTP: its folder and its URL."""
+    folder = tmp_path / "repository"
+    (folder / "org").mkdir(parents=True)
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setenv(jmeter.REPOSITORY_VARIABLE, f"{url}/")
+        yield folder, url
+        server.shutdown()
+
+
+def _build(folder: Path) -> Build:
+    folder.mkdir()
+    return Build(folder=folder, log=folder / "log", cache=folder)
+
+
+def test_artifacts_are_downloaded_and_checked(
+    repository: tuple[Path, str], tmp_path: Path
+) -> None:
+    (repository[0] / "org" / "a.jar").write_bytes(b"a jar")
+    digest = hashlib.sha256(b"a jar").hexdigest()
+    wanted = jmeter.artifacts(f"{digest}  org/a.jar\n")
+
+    build = _build(tmp_path / "jars")
+    jmeter.fetch(build, wanted, build.folder)
+
+    assert (build.folder / "a.jar").read_bytes() == b"a jar"
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [("org/a.jar", "is not the file that"), ("org/b.jar", "cannot be downloaded: 404")],
+)
+def test_an_artifact_that_is_wrong_or_missing_is_refused(
+    repository: tuple[Path, str], tmp_path: Path, path: str, reason: str
+) -> None:
+    (repository[0] / "org" / "a.jar").write_bytes(b"something else")
+
+    build = _build(tmp_path / "jars")
+    with pytest.raises(ToolError, match=f"{repository[1]}/{path} {reason}"):
+        jmeter.fetch(build, [("0" * 64, path)], build.folder)
+    assert list(build.folder.iterdir()) == []
+
+
+def test_a_repository_that_cannot_be_reached_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(jmeter.REPOSITORY_VARIABLE, "http://127.0.0.1:1")
+    monkeypatch.setattr(jmeter, "TRIES", 0)
+
+    build = _build(tmp_path / "jars")
+    with pytest.raises(ToolError, match=r"127\.0\.0\.1:1/org/a\.jar cannot be down"):
+        jmeter.fetch(build, [("0" * 64, "org/a.jar")], build.folder)
+
+
+def test_every_artifact_of_the_lock_has_a_hash_and_a_place() -> None:
+    found = jmeter.artifacts((CHECKOUT / jmeter.LOCK).read_text())
+
+    assert all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest, _ in found)
+    names = [path.rpartition("/")[2] for _, path in found]
+    assert len(set(names)) == len(names)
+    assert "ApacheJMeter-5.6.3.jar" in names

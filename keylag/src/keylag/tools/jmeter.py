@@ -1,18 +1,34 @@
 """JMeter 5.6: found on the PATH, or put together from its published artifacts.
 
-Debian's package is 2.13, which cannot read today's plans.
+Debian's package is 2.13, which cannot read today's plans.  Maven resolves the artifacts
+one after the other, which takes a minute; here a lock file names them.
 """
 
+import hashlib
+import os
 import re
 import shutil
 import subprocess
 import zipfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import local
 
-from keylag.state import DEPLOY
-from keylag.tools.base import Build, Tool
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.util import Retry
 
-POM = DEPLOY / "jmeter" / "pom.xml"
+from keylag.errors import root_cause
+from keylag.state import CHECKOUT
+from keylag.tools.base import Build, Tool, ToolError
+
+LOCK = "locks/jmeter.txt"
+REPOSITORY = "https://repo1.maven.org/maven2"
+REPOSITORY_VARIABLE = "KEYLAG_MAVEN_REPOSITORY"
+CONNECTIONS = 12
+TIMEOUT_SECONDS = 60
+TRIES = 3
 NEEDED = (5, 6)
 ANSWER_SECONDS = 30
 
@@ -70,19 +86,65 @@ def assemble(jars: Path, home: Path) -> None:
     launcher.chmod(0o755)
 
 
+def artifacts(lock: str) -> list[tuple[str, str]]:
+    """Return hash and path of each artifact that a lock file names."""
+    return [(digest, path) for digest, path in map(str.split, lock.splitlines())]
+
+
+def fetch(build: Build, wanted: Iterable[tuple[str, str]], folder: Path) -> None:
+    """Download artifacts into a folder, several at a time, and check each hash.
+
+    Raises ToolError if one cannot be had, or is not what the lock names.
+    """
+    repository = os.environ.get(REPOSITORY_VARIABLE, REPOSITORY).rstrip("/")
+    own = local()
+
+    def one(artifact: tuple[str, str]) -> None:
+        digest, path = artifact
+        if build.cancelled:
+            return
+        if not hasattr(own, "session"):
+            own.session = _session()
+        content = _content(own.session, f"{repository}/{path}")
+        if hashlib.sha256(content).hexdigest() != digest:
+            message = f"{repository}/{path} is not the file that {LOCK} names"
+            raise ToolError(message)
+        (folder / path.rpartition("/")[2]).write_bytes(content)
+
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        for done in [pool.submit(one, artifact) for artifact in wanted]:
+            try:
+                done.result()
+            except BaseException:
+                build.cancel()
+                raise
+    if build.cancelled:
+        message = "cancelled"
+        raise ToolError(message)
+
+
+def _session() -> requests.Session:
+    retry = Retry(TRIES, backoff_factor=0.5, status_forcelist=(500, 502, 503, 504))
+    session = requests.Session()
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, HTTPAdapter(max_retries=retry))
+    return session
+
+
+def _content(session: requests.Session, url: str) -> bytes:
+    try:
+        answer = session.get(url, timeout=TIMEOUT_SECONDS)
+        answer.raise_for_status()
+    except requests.RequestException as error:
+        message = f"{url} cannot be downloaded: {root_cause(error)}"
+        raise ToolError(message) from error
+    return answer.content
+
+
 def _make(build: Build) -> None:
     jars = build.folder / "jars"
-    build.run(
-        [
-            "mvn",
-            "-B",
-            "-ntp",
-            "-f",
-            POM,
-            "dependency:copy-dependencies",
-            f"-DoutputDirectory={jars}",
-        ]
-    )
+    jars.mkdir()
+    fetch(build, artifacts((CHECKOUT / LOCK).read_text()), jars)
     assemble(jars, build.folder)
     shutil.rmtree(jars)
 
@@ -90,12 +152,13 @@ def _make(build: Build) -> None:
 TOOL = Tool(
     name="jmeter",
     purpose="JMeter 5.6",
-    inputs=("deploy/jmeter/pom.xml",),
+    inputs=(LOCK,),
     program="bin/jmeter",
     make=_make,
     advice=(
-        "Either let Maven reach its repository (its settings.xml) and run "
-        "`make setup` again, or put JMeter 5.6's bin folder on the PATH."
+        f"Set HTTPS_PROXY to a proxy, or {REPOSITORY_VARIABLE} to the URL of a mirror "
+        "of Maven Central, and run `make setup` again. Or put the bin folder of JMeter "
+        "5.6 on the PATH."
     ),
     on_path=("jmeter",),
     accept=is_new_enough,

@@ -4,14 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from keylag.experiment import reading
-from keylag.experiment.arms import of_block, options_of, prepared_for, services_of
-from keylag.experiment.lines import line_of
-from keylag.experiment.schedule import Block
+from keylag.experiment import plan_parser
+from keylag.experiment.schedule import Round
 from keylag.experiment.settings import Arm
+from keylag.experiment.stack_setup import (
+    initial_data_for,
+    round_environment,
+    services_for,
+    stack_options,
+)
+from keylag.experiment.toml_positions import line_of
 from keylag.state import CHECKOUT
 
-GOOD = """\
+VALID_PLAN = """\
 question = "Which?"
 base = "plain"
 
@@ -44,10 +49,10 @@ def write(tmp_path: Path, text: str) -> Path:
 
 def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
     """What an arm does not say is the base's; tables are merged."""
-    found = reading.read(write(tmp_path, GOOD))
-    arm = found.whole_arm("other")
+    found = plan_parser.read_plan(write(tmp_path, VALID_PLAN))
+    arm = found.resolved_arm("other")
 
-    assert found.order == ["plain", "other"]
+    assert found.arm_names == ["plain", "other"]
     assert (arm.cache, arm.processes) == ("redis", 4)
     assert arm.keystone == {
         "identity": {"password_hash_rounds": 10},
@@ -56,7 +61,7 @@ def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "message"),
     [
         ('base = "plain"', 'base = "plan"', ":2: base: there is no such arm"),
         ('"token-issue"', '"token-isue"', ":5: load.plan: There is no load plan"),
@@ -74,7 +79,7 @@ def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
             ":19: arms.other.properties.threads: 0 is not a whole number",
         ),
         ("threads = 2", "loops = 2", ":6: load.properties.loops: an experiment sets"),
-        ("minutes = 10", "minutes = 0.1", ":9: design.minutes: 5 blocks"),
+        ("minutes = 10", "minutes = 0.1", ":9: design.minutes: 5 rounds"),
         ("minutes = 10", "slice_seconds = 0.01", ":9: design.slice_seconds: Input"),
         ("minutes = 10", "turn_seconds = 2.6", ":9: design.turn_seconds: it has to be"),
         ("minutes = 10", 'minutes = "10"', ":9: design.minutes: Input should be"),
@@ -108,22 +113,24 @@ def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_refused_with_its_line(
-    tmp_path: Path, old: str, new: str, words: str
+    tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     """Each kind of mistake, where it stands."""
-    path = write(tmp_path, GOOD.replace(old, new, 1))
+    path = write(tmp_path, VALID_PLAN.replace(old, new, 1))
 
-    with pytest.raises(reading.PlanError) as refused:
-        reading.read(path)
-    assert words in str(refused.value)
+    with pytest.raises(plan_parser.PlanError) as refused:
+        plan_parser.read_plan(path)
+    assert message in str(refused.value)
 
 
 def test_properties_may_be_numbers_and_booleans(tmp_path: Path) -> None:
     """As TOML has them; JMeter reads text."""
     given = "threads = 2, keep_alive = false, rate_per_second = 2.5"
-    found = reading.read(write(tmp_path, GOOD.replace("threads = 2", given)))
+    found = plan_parser.read_plan(
+        write(tmp_path, VALID_PLAN.replace("threads = 2", given))
+    )
 
-    assert found.properties("other") == {
+    assert found.load_properties("other") == {
         "ramp_seconds": "0",
         "threads": "2",
         "keep_alive": "false",
@@ -134,12 +141,14 @@ def test_properties_may_be_numbers_and_booleans(tmp_path: Path) -> None:
 def test_a_turn_may_be_slices_that_binary_fractions_are_not(tmp_path: Path) -> None:
     """1.2 s are three slices of 0.4 s, though 1.2 / 0.4 is not quite 3."""
     design = "turn_seconds = 1.2\nslice_seconds = 0.4\nminutes = 10"
-    found = reading.read(write(tmp_path, GOOD.replace("minutes = 10", design)))
+    found = plan_parser.read_plan(
+        write(tmp_path, VALID_PLAN.replace("minutes = 10", design))
+    )
 
     assert found.design.slice_ms == 400
 
 
-ELSEWHERE = """\
+REMOTE_PLAN = """\
 question = "Which?"
 base = "a"
 elsewhere = { url = "http://k:5000/v3", users = "users.csv" }
@@ -155,7 +164,7 @@ switch = "make b"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "message"),
     [
         ('switch = "make b"', "", ":10: arms.b: `switch`, the command that"),
         ('switch = "make b"', "processes = 2", ":11: arms.b.processes: that Keystone"),
@@ -163,36 +172,40 @@ switch = "make b"
     ],
 )
 def test_arms_elsewhere_are_made_by_commands_alone(
-    tmp_path: Path, old: str, new: str, words: str
+    tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     """What they say beside that could not be done."""
-    with pytest.raises(reading.PlanError) as refused:
-        reading.read(write(tmp_path, ELSEWHERE.replace(old, new)))
-    assert words in str(refused.value)
+    with pytest.raises(plan_parser.PlanError) as refused:
+        plan_parser.read_plan(write(tmp_path, REMOTE_PLAN.replace(old, new)))
+    assert message in str(refused.value)
 
 
 def test_one_arm_elsewhere_can_be_measured_alone(tmp_path: Path) -> None:
     """And compared later; a single stack of ours is compared with nothing."""
-    alone = ELSEWHERE[: ELSEWHERE.index("[arms.b]")].replace('switch = "make a"', "")
-    ours = GOOD[: GOOD.index("[arms.other]")]
+    alone = REMOTE_PLAN[: REMOTE_PLAN.index("[arms.b]")].replace(
+        'switch = "make a"', ""
+    )
+    ours = VALID_PLAN[: VALID_PLAN.index("[arms.other]")]
 
-    assert reading.read(write(tmp_path, alone)).order == ["a"]
-    with pytest.raises(reading.PlanError, match="one arm alone is compared with"):
-        reading.read(write(tmp_path, ours))
+    assert plan_parser.read_plan(write(tmp_path, alone)).arm_names == ["a"]
+    with pytest.raises(plan_parser.PlanError, match="one arm alone is compared with"):
+        plan_parser.read_plan(write(tmp_path, ours))
 
 
 def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
     """So that nobody has to start again for each."""
-    text = GOOD.replace("processes = 4", "processes = 0").replace("10\n", '"x"\n', 1)
+    text = VALID_PLAN.replace("processes = 4", "processes = 0").replace(
+        "10\n", '"x"\n', 1
+    )
 
-    with pytest.raises(reading.PlanError, match=r"(?s):9: .*:15: "):
-        reading.read(write(tmp_path, text))
+    with pytest.raises(plan_parser.PlanError, match=r"(?s):9: .*:15: "):
+        plan_parser.read_plan(write(tmp_path, text))
 
 
 def test_no_plan_at_all(tmp_path: Path) -> None:
     """The message names the file."""
-    with pytest.raises(reading.PlanError, match=r"nothing\.toml"):
-        reading.read(tmp_path / "nothing.toml")
+    with pytest.raises(plan_parser.PlanError, match=r"nothing\.toml"):
+        plan_parser.read_plan(tmp_path / "nothing.toml")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +224,7 @@ def test_lines_of_values_and_of_what_is_missing(
 def test_the_plans_that_ship_are_right() -> None:
     """Each of them can be run."""
     folder = CHECKOUT / "experiments"
-    found = {path.stem: reading.read(path) for path in folder.glob("*.toml")}
+    found = {path.stem: plan_parser.read_plan(path) for path in folder.glob("*.toml")}
 
     assert len(found) >= 5
     assert all(one.question.endswith("?") for one in found.values())
@@ -219,32 +232,34 @@ def test_the_plans_that_ship_are_right() -> None:
 
 def test_settings_become_what_the_servers_read(tmp_path: Path) -> None:
     """Options of keystone.conf are variables; the password's cost changes the data."""
-    found = reading.read(write(tmp_path, GOOD))
-    plain, default = found.whole_arm("plain"), Arm()
-    options = options_of(plain, of_block("plain", Block(0, ["plain"], 7), None))
+    found = plan_parser.read_plan(write(tmp_path, VALID_PLAN))
+    plain, default = found.resolved_arm("plain"), Arm()
+    options = stack_options(
+        plain, round_environment("plain", Round(0, ["plain"], 7), None)
+    )
 
     expected = {"OS_IDENTITY__PASSWORD_HASH_ROUNDS": "10", "PYTHONHASHSEED": "7"}
     assert expected.items() <= options.environment.items()
     assert options.mariadb == {"slow_query_log": "0"}
-    assert prepared_for(plain).key != prepared_for(default).key
-    assert prepared_for(default).key == prepared_for(Arm(cache="null")).key
-    assert prepared_for(Arm(more_services=1)).key != prepared_for(default).key
+    assert initial_data_for(plain).key != initial_data_for(default).key
+    assert initial_data_for(default).key == initial_data_for(Arm(cache="null")).key
+    assert initial_data_for(Arm(more_services=1)).key != initial_data_for(default).key
 
 
 def test_metrics_name_the_arm_and_the_block_if_somebody_asks_for_them() -> None:
     """By the labels that the Experiment dashboard has."""
-    block = Block(4, ["b", "a"], 7)
+    this_round = Round(4, ["b", "a"], 7)
 
-    assert of_block("a", block, None) == {"PYTHONHASHSEED": "7"}
-    sent = of_block("a", block, "http://c:4318")
-    assert sent["OTEL_RESOURCE_ATTRIBUTES"] == "keylag.run=a,keylag.block=4"
+    assert round_environment("a", this_round, None) == {"PYTHONHASHSEED": "7"}
+    sent = round_environment("a", this_round, "http://c:4318")
+    assert sent["OTEL_RESOURCE_ATTRIBUTES"] == "keylag.run=a,keylag.round=4"
     assert sent["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://c:4318"
 
 
 def test_an_arm_has_the_servers_that_it_asks_for() -> None:
     """In the order they start, Keystone last."""
     arm = Arm(cache="redis", proxysql=True, query_cache={"FROM x": 5})
-    names = [service.name for service in services_of(arm)]
+    names = [service.name for service in services_for(arm)]
 
     assert names == ["mariadb", "memcached", "redis", "proxysql", "keystone"]
-    assert options_of(arm, {}).query_cache == {"FROM x": 5}
+    assert stack_options(arm, {}).query_cache == {"FROM x": 5}

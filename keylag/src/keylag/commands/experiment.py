@@ -13,26 +13,38 @@ from keylag import results
 from keylag.command_errors import INTERRUPTED
 from keylag.commands.common import Function, out_folder_option
 from keylag.errors import KeylagError
-from keylag.experiment import environment, forecast, journal, known, reading, report
-from keylag.experiment.arms import PLANS
-from keylag.experiment.elsewhere import Switched
-from keylag.experiment.journal import Folder, Journal
-from keylag.experiment.marks import TOKEN, Marked
-from keylag.experiment.plan import MOST_MINUTES, Plan
-from keylag.experiment.progress import say_block
-from keylag.experiment.run import COULD_NOT_GO_ON, NOTHING_LEFT, Executor, Run
-from keylag.experiment.stacks import Stacks
+from keylag.experiment import (
+    environment,
+    forecast,
+    option_checks,
+    plan_parser,
+    report,
+    run_folder,
+)
+from keylag.experiment.grafana_annotations import TOKEN_VARIABLE, AnnotatingExecutor
+from keylag.experiment.plan import MAX_MINUTES, Plan
+from keylag.experiment.progress import print_round
+from keylag.experiment.remote import RemoteExecutor
+from keylag.experiment.run import (
+    NOTHING_TO_COMPARE,
+    STOPPED_BY_ERROR,
+    Executor,
+    ExperimentRun,
+)
+from keylag.experiment.run_folder import RunFolder, RunState
+from keylag.experiment.stack_executor import StackExecutor
+from keylag.experiment.stack_setup import PLANS_FOLDER
 from keylag.state import CHECKOUT, locked, state_folder
 
 KIND = "experiments"
-FAILED = (COULD_NOT_GO_ON, NOTHING_LEFT)
+FAILED_ENDS = (STOPPED_BY_ERROR, NOTHING_TO_COMPARE)
 """How a run ends that cannot answer its question."""
-SEEDS = 2**31
+SEED_LIMIT = 2**31
 
-a_run = click.Path(exists=True, file_okay=False, path_type=Path)
+RUN_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
-def shown(function: Function) -> Function:
+def monitoring_options(function: Function) -> Function:
     """Add the options that say who else is told while a run goes on."""
     otlp = click.option(
         "--otlp",
@@ -42,14 +54,14 @@ def shown(function: Function) -> Function:
     grafana = click.option(
         "--grafana",
         metavar="URL",
-        help=f"A Grafana to mark the turns in; its token is in {TOKEN}.",
+        help=f"A Grafana to mark the turns in; its token is in {TOKEN_VARIABLE}.",
     )
     return otlp(grafana(function))
 
 
 minutes_option = click.option(
     "--minutes",
-    type=click.FloatRange(0, MOST_MINUTES, min_open=True),
+    type=click.FloatRange(0, MAX_MINUTES, min_open=True),
     help="Of the run, once all arms have started.  [default: the plan's]",
 )
 
@@ -72,7 +84,7 @@ def command() -> None:
 @click.option(
     "--dry-run", is_flag=True, help="Check everything and say what would be run."
 )
-@shown
+@monitoring_options
 def run(  # noqa: PLR0913 - one for each option
     *,
     file: Path,
@@ -86,7 +98,7 @@ def run(  # noqa: PLR0913 - one for each option
     """Run a plan.
 
     Each arm is a Keystone with a database and a cache of its own, started afresh
-    for every block; in a block each arm has its turn, in random order. The run
+    for every round; in a round each arm has its turn, in random order. The run
     ends when the answer is clear, or the plan's time is over. Ctrl-C ends it
     early; `keylag experiment resume` goes on.
 
@@ -95,101 +107,105 @@ def run(  # noqa: PLR0913 - one for each option
       keylag experiment run experiments/cache-backends.toml --dry-run
       keylag experiment run experiments/cache-backends.toml --minutes 5
     """  # noqa: D301 - click reads a backspace
-    asked = reading.bounded(reading.read(file), minutes)
-    known.check(asked, file)
-    for line in forecast.lines(asked):
+    plan = plan_parser.limit_minutes(plan_parser.read_plan(file), minutes)
+    option_checks.check_plan(plan, file)
+    for line in forecast.describe_plan(plan):
         click.echo(line)
     if dry_run:
         click.echo("All of it can be run; nothing was started.")
         return
-    begun = Journal(
-        seed=secrets.randbelow(SEEDS) if seed is None else seed,
-        environment=environment.record(asked),
+    state = RunState(
+        seed=secrets.randbelow(SEED_LIMIT) if seed is None else seed,
+        environment=environment.collect(plan),
         minutes=minutes,
     )
     with results.folder(out, KIND, file.stem) as made:
-        folder = Folder(made)
-        folder.create(file, begun)
-        _go(folder, otlp, grafana)
-    _exit(folder)
+        folder = RunFolder(made)
+        folder.create(file, state)
+        _execute(folder, otlp, grafana)
+    _exit_with_status(folder)
 
 
 @command.command("resume")
-@click.argument("folder", type=a_run)
+@click.argument("folder", type=RUN_FOLDER)
 @minutes_option
-@shown
+@monitoring_options
 def resume(
     folder: Path, minutes: float | None, otlp: str | None, grafana: str | None
 ) -> None:
     """Go on with a run that was interrupted, or whose time was over.
 
     The order is that of the same seed, as if it had never stopped. To give a run
-    more time, say with --minutes how many it may take in all; for more blocks,
-    change `blocks` in its plan.toml.
+    more time, say with --minutes how many it may take in all; for more rounds,
+    change `rounds` in its plan.toml.
     """
-    begun = Folder(folder)
+    state = RunFolder(folder)
     if minutes:
-        reading.bounded(begun.plan(), minutes)
-        begun.save(replace(begun.load(), minutes=minutes))
-    _go(begun, otlp, grafana)
-    _exit(begun)
+        plan_parser.limit_minutes(state.load_plan(), minutes)
+        state.save_state(replace(state.load_state(), minutes=minutes))
+    _execute(state, otlp, grafana)
+    _exit_with_status(state)
 
 
 @command.command("compare")
-@click.argument("first", type=a_run)
-@click.argument("second", type=a_run)
+@click.argument("first", type=RUN_FOLDER)
+@click.argument("second", type=RUN_FOLDER)
 def compare(first: Path, second: Path) -> None:
     """Compare the arms of two runs.
 
     They were measured at different times, so what the machine did meanwhile is in
     the difference too: weaker evidence than one run with both.
     """
-    text = report.markdown_of_two(Folder(first), Folder(second))
+    text = report.compare_runs(RunFolder(first), RunFolder(second))
     Console().print(Markdown(text))
 
 
 @command.command("list")
 def list_() -> None:
     """List the plans that there are, and the runs."""
-    for path in sorted(PLANS.glob("*.toml")):
-        click.echo(f"{path.relative_to(CHECKOUT)}: {reading.read(path).question}")
+    for path in sorted(PLANS_FOLDER.glob("*.toml")):
+        click.echo(
+            f"{path.relative_to(CHECKOUT)}: {plan_parser.read_plan(path).question}"
+        )
     for folder in results.runs("run.json", KIND):
-        found = Folder(folder).load()
-        click.echo(f"{folder}: {found.blocks} blocks, {found.ended}")
+        found = RunFolder(folder).load_state()
+        click.echo(f"{folder}: {found.rounds} rounds, {found.ended}")
 
 
-def _go(folder: Folder, otlp: str | None, grafana: str | None) -> None:
+def _execute(folder: RunFolder, otlp: str | None, grafana: str | None) -> None:
     """Run what is left of a run, and write what it says, however it ends."""
     console = Console()
-    asked = folder.plan()
+    plan = folder.load_plan()
     # Two at a time would measure each other.
     with locked(state_folder() / "experiment.lock"):
-        executor = _executor(asked, console, otlp)
+        executor = _make_executor(plan, console, otlp)
         if grafana:
-            executor = Marked(executor, grafana)
-        run = Run(asked, folder, executor, lambda so_far: say_block(so_far, console))
+            executor = AnnotatingExecutor(executor, grafana)
+        run = ExperimentRun(
+            plan, folder, executor, lambda so_far: print_round(so_far, console)
+        )
         try:
-            run.go()
+            run.execute()
         except OSError as error:
             message = f"{error}. What was measured stays; make room, then resume."
             raise KeylagError(message) from error
-    report.write(folder)
+    report.write_reports(folder)
     console.print(Markdown((folder.path / "report.md").read_text(encoding="utf-8")))
     console.print(f"{folder.path / 'report.html'}", highlight=False, soft_wrap=True)
 
 
-def _exit(folder: Folder) -> None:
+def _exit_with_status(folder: RunFolder) -> None:
     """End as the run did: with an exit code, if it has no answer to give."""
-    found = folder.load()
-    if found.ended == journal.INTERRUPTED:
+    found = folder.load_state()
+    if found.ended == run_folder.INTERRUPTED:
         sys.exit(INTERRUPTED)
-    if found.ended in FAILED:
+    if found.ended in FAILED_ENDS:
         why = "; ".join(found.events[-1:]) or "see its report"
         message = f"{folder.path}: {found.ended}: {why}"
         raise KeylagError(message)
 
 
-def _executor(asked: Plan, console: Console, otlp: str | None) -> Executor:
-    if asked.elsewhere:
-        return Switched(asked, asked.elsewhere)
-    return Stacks(asked, state_folder() / "experiment", console, otlp)
+def _make_executor(plan: Plan, console: Console, otlp: str | None) -> Executor:
+    if plan.elsewhere:
+        return RemoteExecutor(plan, plan.elsewhere)
+    return StackExecutor(plan, state_folder() / "experiment", console, otlp)

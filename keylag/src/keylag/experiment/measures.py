@@ -1,4 +1,4 @@
-"""From an arm's requests of one block to its figures.
+"""From an arm's requests of one round to its figures.
 
 JMeter counts whole milliseconds from the clock at both ends of a request, so a
 latency of x ms stands for something within half a millisecond of x on either side.
@@ -19,8 +19,8 @@ from keylag.phases import CATEGORIES
 from keylag.server_timing import COUNTS
 
 RESOLUTION_SECONDS: Final = 0.001
-FEWEST_REQUESTS: Final = 5
-"""A block with fewer answered as asked says nothing of an arm."""
+MIN_REQUESTS: Final = 5
+"""A round with fewer answered as asked says nothing of an arm."""
 OUTSIDE: Final = "outside"
 """The client's time less Keystone's: waiting for a worker, network, the client."""
 PARTS: Final = (*CATEGORIES, OUTSIDE)
@@ -40,19 +40,19 @@ def grouped_quantile(values: Sequence[float], share: float) -> float:
     raise ValueError(message)
 
 
-def seconds_asked(rows: Iterable[Row]) -> dict[tuple[str, int], float]:
-    """Return for how long each arm was asked in each block, by (arm, block).
+def seconds_under_load(rows: Iterable[Row]) -> dict[tuple[str, int], float]:
+    """Return for how long each arm was asked in each round, by (arm, round).
 
     A slice is from the first start to the last end of requests without another arm's
     between them; what follows it is not the arm's time.
     """
-    asked: dict[tuple[str, int], float] = defaultdict(float)
-    ordered = sorted(rows, key=lambda row: (row.block, row.start_seconds))
-    for place, group in groupby(ordered, lambda row: (row.arm, row.block)):
+    seconds_by_arm_and_round: dict[tuple[str, int], float] = defaultdict(float)
+    ordered = sorted(rows, key=lambda row: (row.round, row.start_seconds))
+    for key, group in groupby(ordered, lambda row: (row.arm, row.round)):
         slice_ = list(group)
         end = max(row.start_seconds + row.latency_seconds for row in slice_)
-        asked[place] += end - slice_[0].start_seconds
-    return asked
+        seconds_by_arm_and_round[key] += end - slice_[0].start_seconds
+    return seconds_by_arm_and_round
 
 
 MEASURES: Final[Mapping[str, Callable[[Sequence[float], float], float]]] = {
@@ -63,25 +63,27 @@ MEASURES: Final[Mapping[str, Callable[[Sequence[float], float], float]]] = {
 }
 """What a plan may decide by: seconds at the client, and requests per second."""
 
-MORE_IS_BETTER: Final = ("throughput",)
+HIGHER_IS_BETTER: Final = ("throughput",)
 
 
-def figures(rows: Sequence[Row], seconds: float) -> dict[str, float] | None:
+def measure_round(rows: Sequence[Row], seconds: float) -> dict[str, float] | None:
     """Return an arm's measures, parts and counts; None if too few went well.
 
     `seconds` is for how long it was asked; in no time nothing can be measured.
 
     The parts add up to the mean; without Keystone's own measurement there are none.
     """
-    if len(rows) < FEWEST_REQUESTS or seconds <= 0:
+    if len(rows) < MIN_REQUESTS or seconds <= 0:
         return None
     latencies = [row.latency_seconds for row in rows]
     found = {name: measure(latencies, seconds) for name, measure in MEASURES.items()}
-    if all(row.measured for row in rows):
+    if all(row.server_timing for row in rows):
         found |= _means(rows, (*CATEGORIES, *COUNTS))
         found[OUTSIDE] = found["mean"] - math.fsum(found[name] for name in CATEGORIES)
     return found
 
 
 def _means(rows: Sequence[Row], names: Sequence[str]) -> dict[str, float]:
-    return {name: fmean(row.measured.get(name, 0.0) for row in rows) for name in names}
+    return {
+        name: fmean(row.server_timing.get(name, 0.0) for row in rows) for name in names
+    }

@@ -1,4 +1,4 @@
-"""`samples.csv`: one row a request, by block, the arm's place in it, and start."""
+"""`samples.csv`: one row a request, by round, the arm's place in it, and start."""
 
 import csv
 import io
@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Final
 
 from keylag.breakdown import call_of
-from keylag.experiment.schedule import Block
+from keylag.experiment.schedule import Round
 from keylag.jtl import Sample
 from keylag.phases import CATEGORIES
 from keylag.server_timing import COUNTS
 
-MEASURED: Final = ("total", *CATEGORIES, *COUNTS)
+TIMING_COLUMNS: Final = ("total", *CATEGORIES, *COUNTS)
 """Columns that the answer's Server-Timing fills: seconds, then counts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class MeasurementWindow:
     """When requests count that begin then, in seconds since 1970."""
 
     begin: float
@@ -30,7 +30,7 @@ class Window:
 class Row:
     """One request of the load; `measured` is empty if Keystone did not say."""
 
-    block: int
+    round: int
     position: int
     arm: str
     start_seconds: float
@@ -41,29 +41,31 @@ class Row:
     """Sent while the arms warmed up: in the file, but in no figure."""
     latency_seconds: float
     """At the client, until the last byte of the answer."""
-    measured: dict[str, float]
+    server_timing: dict[str, float]
 
 
-OWN: Final = tuple(field.name for field in fields(Row) if field.name != "measured")
-COLUMNS: Final = (*OWN, *MEASURED)
+ROW_COLUMNS: Final = tuple(
+    field.name for field in fields(Row) if field.name != "server_timing"
+)
+COLUMNS: Final = (*ROW_COLUMNS, *TIMING_COLUMNS)
 
 
-def rows_of(
-    block: Block, arm: str, samples: Iterable[Sample], window: Window
+def rows_of_arm(
+    this_round: Round, arm: str, samples: Iterable[Sample], window: MeasurementWindow
 ) -> list[Row]:
     """Return an arm's rows; what came to prepare the load, or after it, is left out."""
     load = [
-        _row(block, arm, sample, sample.start_seconds < window.begin)
+        _row(this_round, arm, sample, sample.start_seconds < window.begin)
         for sample in samples
         if not sample.is_setup and sample.start_seconds < window.end
     ]
     return sorted(load, key=lambda row: row.start_seconds)
 
 
-def _row(block: Block, arm: str, sample: Sample, warm_up: bool) -> Row:  # noqa: FBT001
+def _row(this_round: Round, arm: str, sample: Sample, warm_up: bool) -> Row:  # noqa: FBT001
     return Row(
-        block=block.number,
-        position=block.arms.index(arm),
+        round=this_round.number,
+        position=this_round.arms.index(arm),
         arm=arm,
         start_seconds=sample.start_seconds,
         method=call_of(sample.label)[0],
@@ -71,18 +73,18 @@ def _row(block: Block, arm: str, sample: Sample, warm_up: bool) -> Row:  # noqa:
         success=sample.success,
         warm_up=warm_up,
         latency_seconds=sample.elapsed_seconds,
-        measured=_measured(sample),
+        server_timing=_server_timing(sample),
     )
 
 
-def _measured(sample: Sample) -> dict[str, float]:
+def _server_timing(sample: Sample) -> dict[str, float]:
     timing = sample.timing
     if timing is None:
         return {}
     return {"total": timing.total_seconds, **timing.categories, **timing.counts}
 
 
-def append(path: Path, rows: Iterable[Row]) -> None:
+def append_rows(path: Path, rows: Iterable[Row]) -> None:
     """Add rows to the file, with a header if it is new.
 
     They are on the disk on return, as a power failure would find it.
@@ -109,8 +111,11 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _cells(row: Row) -> list[object]:
-    own = [getattr(row, name) for name in OWN]
-    return [*map(_text, own), *(_text(row.measured.get(name, "")) for name in MEASURED)]
+    own = [getattr(row, name) for name in ROW_COLUMNS]
+    return [
+        *map(_text, own),
+        *(_text(row.server_timing.get(name, "")) for name in TIMING_COLUMNS),
+    ]
 
 
 def _text(value: object) -> object:
@@ -119,13 +124,13 @@ def _text(value: object) -> object:
     return f"{value:.14g}" if isinstance(value, float) else value
 
 
-def read(path: Path, size: int = -1) -> Iterator[Row]:
+def read_rows(path: Path, size: int = -1) -> Iterator[Row]:
     """Read so many bytes of the file, or all; half a last line is passed over."""
     with path.open("rb") as stream:
         whole, newline, _ = stream.read(size).rpartition(b"\n")
     for cells in csv.DictReader(io.StringIO((whole + newline).decode(), newline="")):
         yield Row(
-            block=int(cells["block"]),
+            round=int(cells["round"]),
             position=int(cells["position"]),
             arm=cells["arm"],
             start_seconds=float(cells["start_seconds"]),
@@ -134,5 +139,5 @@ def read(path: Path, size: int = -1) -> Iterator[Row]:
             success=cells["success"] == "1",
             warm_up=cells["warm_up"] == "1",
             latency_seconds=float(cells["latency_seconds"]),
-            measured={n: float(cells[n]) for n in MEASURED if cells[n]},
+            server_timing={n: float(cells[n]) for n in TIMING_COLUMNS if cells[n]},
         )

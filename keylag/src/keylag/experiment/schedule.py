@@ -1,4 +1,4 @@
-"""The order of an experiment: blocks with a turn of every arm, all from one seed."""
+"""The order of an experiment: rounds with a turn of every arm, all from one seed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _HASH_SEEDS: Final = 2**32
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Round:
     """What is run, written down and gone on with as a whole."""
 
     number: int
@@ -20,9 +20,9 @@ class Block:
     """Python's, the same for all arms: it decides how dictionaries lie."""
 
 
-def blocks(arms: Sequence[str], seed: int) -> Iterator[Block]:
-    """Give the blocks without end; the same ones for the same arms and seed."""
+def schedule_rounds(arms: Sequence[str], seed: int) -> Iterator[Round]:
+    """Give the rounds without end; the same ones for the same arms and seed."""
     choice = Random(seed)  # noqa: S311 - an order, no secret
     for number in count():
         hash_seed = choice.randrange(1, _HASH_SEEDS)
-        yield Block(number, choice.sample(arms, len(arms)), hash_seed)
+        yield Round(number, choice.sample(arms, len(arms)), hash_seed)

@@ -14,13 +14,13 @@ Properties = Mapping[str, Scalar]
 """Of a load plan, by name."""
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     """No key that is not known, no value of another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Arm(Strict):
+class Arm(StrictModel):
     """How one Keystone differs from the base; what is not given is the base's."""
 
     release: str = NEWEST
@@ -28,7 +28,7 @@ class Arm(Strict):
     cache: str = "memcache_pool"
     """A key of keystone.CACHE_BACKENDS."""
     hung_cache: bool = False
-    """Whether the cache's server is frozen during each block, connections and all."""
+    """Whether the cache's server is frozen during each round, connections and all."""
     processes: Annotated[int, Field(ge=1, le=64)] = 2
     threads: Annotated[int, Field(ge=1, le=64)] = 1
     """Of each process."""
@@ -54,20 +54,20 @@ class Arm(Strict):
     switch: str = ""
     """Of a Keystone that is not ours: the shell command that makes it this arm."""
 
-    def over(self, base: Self) -> Self:
+    def merged_over(self, base: Self) -> Self:
         """Return the base with what this arm says; tables are merged."""
         given = self.model_dump(exclude_unset=True)
-        return type(self).model_validate(_merged(base.model_dump(), given))
+        return type(self).model_validate(_merge_tables(base.model_dump(), given))
 
 
-ELSEWHERE: Final = frozenset({"switch", "properties"})
+REMOTE_SETTINGS: Final = frozenset({"switch", "properties"})
 """What an arm may say of a Keystone that is not ours."""
 
 
-def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_tables(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return both, `given` first; a table in both is merged."""
     merged = dict(base)
     for key, value in given.items():
         inner = isinstance(value, dict) and isinstance(base.get(key), Mapping)
-        merged[key] = _merged(base[key], value) if inner else value
+        merged[key] = _merge_tables(base[key], value) if inner else value
     return merged

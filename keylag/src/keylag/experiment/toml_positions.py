@@ -9,33 +9,33 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-FIRST: Final = 1
+FIRST_LINE: Final = 1
 
-Place = tuple[str, ...]
+KeyPath = tuple[str, ...]
 """The keys that lead to a value."""
 
 
 def line_of(text: str, place: Sequence[str]) -> int:
     """Return the line, counted from 1, where a value or its table begins."""
     wanted = tuple(place)
-    found, line = 0, FIRST
-    for number, path in _paths(text):
+    found, line = 0, FIRST_LINE
+    for number, path in _key_paths(text):
         if len(path) > found and wanted[: len(path)] == path:
             found, line = len(path), number
     return line
 
 
-def _paths(text: str) -> Iterator[tuple[int, Place]]:
-    table: Place = ()
-    for number, words in enumerate(text.splitlines(), start=FIRST):
-        if words.lstrip().startswith("["):
-            table = _keys(words)
+def _key_paths(text: str) -> Iterator[tuple[int, KeyPath]]:
+    table: KeyPath = ()
+    for number, line_text in enumerate(text.splitlines(), start=FIRST_LINE):
+        if line_text.lstrip().startswith("["):
+            table = _keys_of_line(line_text)
             yield number, table
-        elif "=" in words:
-            yield number, table + _keys(words.partition("=")[0] + "= 0")
+        elif "=" in line_text:
+            yield number, table + _keys_of_line(line_text.partition("=")[0] + "= 0")
 
 
-def _keys(line: str) -> Place:
+def _keys_of_line(line: str) -> KeyPath:
     """Return the keys of a header or of `key = value`; none if it is neither."""
     try:
         inside: Any = tomllib.loads(line)

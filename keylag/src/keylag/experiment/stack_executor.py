@@ -9,25 +9,25 @@ from pathlib import Path
 from rich.console import Console
 
 from keylag import processes, target
-from keylag.experiment import loads
-from keylag.experiment.arms import (
-    cache_server,
-    of_block,
-    options_of,
-    prepared_for,
-    revoke,
-    services_of,
-    tools_of,
-)
+from keylag.experiment import interleaved_load
 from keylag.experiment.plan import Plan
-from keylag.experiment.run import Sent
-from keylag.experiment.schedule import Block
+from keylag.experiment.run import ArmResult
+from keylag.experiment.schedule import Round
+from keylag.experiment.stack_setup import (
+    cache_service_name,
+    initial_data_for,
+    replace_revocation_events,
+    round_environment,
+    services_for,
+    stack_options,
+    tools_for,
+)
 from keylag.ports import PortTakenError
 from keylag.stack import Stack, StackError
 from keylag.target import Target
 
 
-def _up(stack: Stack) -> None:
+def _start_with_retry(stack: Stack) -> None:
     """Start a stack; once more if it fails, as on a machine that was asleep."""
     try:
         stack.up()
@@ -35,7 +35,7 @@ def _up(stack: Stack) -> None:
         stack.up(new_ports=True)
 
 
-class Stacks:
+class StackExecutor:
     """See keylag.experiment.run.Executor; `folder` is deleted when it starts."""
 
     def __init__(
@@ -49,28 +49,30 @@ class Stacks:
 
     def start(self) -> None:
         """Start every arm from its prepared data."""
-        for name in self._plan.order:
-            arm = self._plan.whole_arm(name)
+        for name in self._plan.arm_names:
+            arm = self._plan.resolved_arm(name)
             stack = Stack(
                 self._folder / name,
-                tools_of(arm),
-                options_of(arm, {}),
-                prepared=prepared_for(arm),
-                services=services_of(arm),
+                tools_for(arm),
+                stack_options(arm, {}),
+                prepared=initial_data_for(arm),
+                services=services_for(arm),
             )
             stack.down()
             shutil.rmtree(stack.folder, ignore_errors=True)
             self._stacks[name] = stack
             with self._console.status(f"Starting {name}"):
-                _up(stack)
-                revoke(stack, arm)
+                _start_with_retry(stack)
+                replace_revocation_events(stack, arm)
 
-    def renew(self, block: Block) -> None:
+    def begin_round(self, this_round: Round) -> None:
         """Start every arm's Keystone and memcached afresh, side by side."""
 
         def one(name: str) -> None:
-            stack, arm = self._stacks[name], self._plan.whole_arm(name)
-            options = options_of(arm, of_block(name, block, self._otlp))
+            stack, arm = self._stacks[name], self._plan.resolved_arm(name)
+            options = stack_options(
+                arm, round_environment(name, this_round, self._otlp)
+            )
             try:
                 stack.restart("keystone", options=options)
             except StackError:
@@ -80,28 +82,30 @@ class Stacks:
         with ThreadPoolExecutor(len(self._stacks)) as pool:
             list(pool.map(one, self._stacks))
 
-    def send(self, block: Block, out: Path) -> dict[str, Sent]:
-        """Load the arms of a block; what goes wrong is told, not raised."""
-        brought: dict[str, Sent] = {}
+    def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:
+        """Load the arms of a round; what goes wrong is told, not raised."""
+        results: dict[str, ArmResult] = {}
         targets: dict[str, Target] = {}
-        for arm in block.arms:
-            if sick := self._stacks[arm].sick():
-                brought[arm] = Sent([], [str(one) for one in sick])
+        for arm in this_round.arms:
+            if failures := self._stacks[arm].sick():
+                results[arm] = ArmResult([], [str(one) for one in failures])
             else:
                 targets[arm] = target.of_stack(self._stacks[arm])
-        with ExitStack() as hung:
+        with ExitStack() as suspended:
             for arm in targets:
-                hung.enter_context(self._hung_cache(arm))
-            return brought | loads.load(self._plan, block, targets, out)
+                suspended.enter_context(self._suspended_cache(arm))
+            return results | interleaved_load.run_load(
+                self._plan, this_round, targets, out
+            )
 
     @contextmanager
-    def _hung_cache(self, name: str) -> Iterator[None]:
+    def _suspended_cache(self, name: str) -> Iterator[None]:
         """Freeze the server of an arm's cache, if the arm is about that."""
-        arm, folder = self._plan.whole_arm(name), self._stacks[name].folder
+        arm, folder = self._plan.resolved_arm(name), self._stacks[name].folder
         found = [
             mark.process
             for mark in processes.find(stack=folder)
-            if arm.hung_cache and mark.service == cache_server(arm)
+            if arm.hung_cache and mark.service == cache_service_name(arm)
         ]
         for process in found:
             process.suspend()

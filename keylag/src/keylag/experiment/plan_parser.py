@@ -18,28 +18,33 @@ from pydantic_core import ErrorDetails
 from keylag import plans, target
 from keylag.closest import did_you_mean
 from keylag.errors import WrongUsageError
-from keylag.experiment.lines import Place, line_of
 from keylag.experiment.plan import (
-    FEWEST_BLOCKS,
+    MIN_ROUNDS,
     Decision,
     Design,
-    Elsewhere,
     Load,
     Plan,
-    as_properties,
+    RemoteKeystone,
+    jmeter_properties,
 )
-from keylag.experiment.settings import ELSEWHERE, Arm, Properties
+from keylag.experiment.settings import REMOTE_SETTINGS, Arm, Properties
+from keylag.experiment.toml_positions import KeyPath, line_of
 from keylag.services.keystone import CACHE_BACKENDS
 from keylag.tools.venvs import KEYSTONES
 
-SLICES: Final = ("slice_ms", "slice_loads", "slice_number", "slice_after_seconds")
+SLICE_PROPERTIES: Final = (
+    "slice_ms",
+    "slice_loads",
+    "slice_number",
+    "slice_after_seconds",
+)
 """What a load plan has to take so that arms can take turns."""
-OURS: Final = (
+RESERVED_PROPERTIES: Final = (
     *("loops", "duration_seconds", "host", "port", "protocol", "users_file"),
-    *SLICES,
+    *SLICE_PROPERTIES,
 )
 """Properties of a load plan that an experiment sets by itself."""
-GIVEN_AS: Final = {
+SETTING_FOR_OPTION: Final = {
     ("cache", "backend"): "cache",
     ("cache", "memcache_servers"): "cache",
     ("cache", "redis_server"): "cache",
@@ -51,15 +56,15 @@ TABLES: Final[Mapping[str, type[BaseModel]]] = {
     "load": Load,
     "design": Design,
     "decision": Decision,
-    "elsewhere": Elsewhere,
+    "elsewhere": RemoteKeystone,
     "arms": Arm,
 }
 """What each table of a plan is read as."""
 
-NUMBERS: Final = ("float_type", "int_type")
+NUMBER_ERRORS: Final = ("float_type", "int_type")
 """What pydantic calls a number that is none."""
 
-Mistake = tuple[Place, str]
+Mistake = tuple[KeyPath, str]
 """Where it stands, and why it is one."""
 
 
@@ -67,7 +72,7 @@ class PlanError(WrongUsageError):
     """The plan cannot be run; the text has file, line and reason of each mistake."""
 
 
-def read(path: Path) -> Plan:
+def read_plan(path: Path) -> Plan:
     """Read a plan; raises PlanError with every mistake that was found."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -77,23 +82,23 @@ def read(path: Path) -> Plan:
         raise PlanError(message) from error
     try:
         plan = Plan.model_validate(raw)
-        mistakes = list(contradictions(plan))
+        mistakes = list(find_contradictions(plan))
     except ValidationError as error:
-        mistakes = [_mistake(found) for found in error.errors()]
-    refuse(path, text, mistakes)
+        mistakes = [_mistake_of(found) for found in error.errors()]
+    raise_plan_error(path, text, mistakes)
     return plan
 
 
-def bounded(plan: Plan, minutes: float | None) -> Plan:
+def limit_minutes(plan: Plan, minutes: float | None) -> Plan:
     """Return a plan with another limit of its time; PlanError if that is too short."""
-    shorter = plan.bounded(minutes)
+    shorter = plan.with_minutes(minutes)
     for _, why in _design_mistakes(shorter):
         message = f"--minutes {minutes:g}: {why}"
         raise PlanError(message)
     return shorter
 
 
-def refuse(path: Path, text: str, mistakes: list[Mistake]) -> None:
+def raise_plan_error(path: Path, text: str, mistakes: list[Mistake]) -> None:
     """Raise PlanError with the line of each mistake, if there is one."""
     if mistakes:
         lines = [
@@ -103,7 +108,7 @@ def refuse(path: Path, text: str, mistakes: list[Mistake]) -> None:
         raise PlanError("\n".join(lines))
 
 
-def contradictions(plan: Plan) -> Iterator[Mistake]:
+def find_contradictions(plan: Plan) -> Iterator[Mistake]:
     """Say what cannot be, of a plan whose values are right one by one."""
     yield from _load_mistakes(plan)
     yield from _design_mistakes(plan)
@@ -111,17 +116,15 @@ def contradictions(plan: Plan) -> Iterator[Mistake]:
         yield ("base",), f"there is no such arm; there are {', '.join(plan.arms)}"
         return
     if plan.elsewhere:
-        yield from _elsewhere_mistakes(plan, plan.elsewhere)
+        yield from _remote_mistakes(plan, plan.elsewhere)
     else:
-        yield from _own_mistakes(plan)
+        yield from _stack_mistakes(plan)
 
 
 def _design_mistakes(plan: Plan) -> Iterator[Mistake]:
     design = plan.design
-    if (least := FEWEST_BLOCKS * plan.load_seconds) > design.minutes * 60:
-        why = (
-            f"{FEWEST_BLOCKS} blocks, the fewest that tell anything, take {least:.0f} s"
-        )
+    if (least := MIN_ROUNDS * plan.round_load_seconds) > design.minutes * 60:
+        why = f"{MIN_ROUNDS} rounds, the fewest that tell anything, take {least:.0f} s"
         yield ("design", "minutes"), why
     if round(1000 * design.turn_seconds) % design.slice_ms:
         yield ("design", "turn_seconds"), "it has to be a whole number of slices"
@@ -135,7 +138,7 @@ def _load_mistakes(plan: Plan) -> Iterator[Mistake]:
         return
     common = plan.load.properties
     yield from _property_mistakes(("load", "properties"), common, load)
-    ours = replace(load, defaults={**load.defaults, **as_properties(common)})
+    ours = replace(load, defaults={**load.defaults, **jmeter_properties(common)})
     for name, arm in plan.arms.items():
         place = ("arms", name, "properties")
         yield from _property_mistakes(place, arm.properties, ours)
@@ -148,23 +151,23 @@ def _load_mistakes(plan: Plan) -> Iterator[Mistake]:
 
 
 def _property_mistakes(
-    place: Place, properties: Properties, load: plans.Plan
+    place: KeyPath, properties: Properties, load: plans.Plan
 ) -> Iterator[Mistake]:
-    own = (*OURS, *plans.SECRET)
+    own = (*RESERVED_PROPERTIES, *plans.SECRET)
     given = {name: value for name, value in properties.items() if name not in own}
     for name in properties.keys() - given.keys():
         yield (*place, name), "an experiment sets this by itself"
-    for name, why in load.mistakes(as_properties(given)):
+    for name, why in load.mistakes(jmeter_properties(given)):
         yield (*place, name), why
 
 
-def _own_mistakes(plan: Plan) -> Iterator[Mistake]:
+def _stack_mistakes(plan: Plan) -> Iterator[Mistake]:
     """Say what is wrong with arms that are stacks of ours."""
-    if not plan.others:
+    if not plan.other_arms:
         yield ("arms",), "one arm alone is compared with nothing"
     for name, arm in plan.arms.items():
         place = ("arms", name)
-        whole = plan.whole_arm(name)
+        whole = plan.resolved_arm(name)
         if arm.cache not in CACHE_BACKENDS:
             yield (*place, "cache"), f"there are {', '.join(CACHE_BACKENDS)}"
         if arm.release not in KEYSTONES:
@@ -178,21 +181,21 @@ def _own_mistakes(plan: Plan) -> Iterator[Mistake]:
         yield from _option_mistakes(place, arm)
 
 
-def _option_mistakes(place: Place, arm: Arm) -> Iterator[Mistake]:
+def _option_mistakes(place: KeyPath, arm: Arm) -> Iterator[Mistake]:
     for section, options in arm.keystone.items():
         for option in options:
-            if setting := GIVEN_AS.get((section, option)):
+            if setting := SETTING_FOR_OPTION.get((section, option)):
                 where = (*place, "keystone", section, option)
                 yield where, f"the stack sets this; give it as `{setting}`"
 
 
-def _elsewhere_mistakes(plan: Plan, there: Elsewhere) -> Iterator[Mistake]:
+def _remote_mistakes(plan: Plan, remote: RemoteKeystone) -> Iterator[Mistake]:
     """Say what is wrong with arms of a Keystone that is not ours."""
     for name, arm in plan.arms.items():
-        for setting in sorted(arm.model_fields_set - ELSEWHERE):
+        for setting in sorted(arm.model_fields_set - REMOTE_SETTINGS):
             why = "that Keystone is not ours to change; `switch` is a command that does"
             yield ("arms", name, setting), why
-        if plan.others and not arm.switch:
+        if plan.other_arms and not arm.switch:
             why = (
                 "`switch`, the command that makes Keystone this arm, is missing; "
                 "arms measured one by one, each in a plan of its own, can be compared "
@@ -200,22 +203,22 @@ def _elsewhere_mistakes(plan: Plan, there: Elsewhere) -> Iterator[Mistake]:
             )
             yield ("arms", name), why
     try:
-        target.address(there.url)
+        target.address(remote.url)
     except target.TargetError as error:
         yield ("elsewhere", "url"), str(error)
 
 
-def _mistake(found: ErrorDetails) -> Mistake:
+def _mistake_of(found: ErrorDetails) -> Mistake:
     place = tuple(str(key) for key in found["loc"])
     hint = ""
     if found["type"] == "extra_forbidden":
-        hint = _hint(place)
-    elif found["type"] in NUMBERS and isinstance(found["input"], str):
+        hint = _did_you_mean(place)
+    elif found["type"] in NUMBER_ERRORS and isinstance(found["input"], str):
         hint = ", without quotes or a unit"
     return place, f"{found['msg']}{hint}"
 
 
-def _hint(place: Place) -> str:
+def _did_you_mean(place: KeyPath) -> str:
     """Name the key of the same table that a wrong one is nearest to."""
     *table, wrong = place
     model = TABLES[table[0]] if table else Plan

@@ -1,4 +1,4 @@
-"""The load of a block: a JMeter for each arm, all at once, each in its own slices.
+"""The load of a round: a JMeter for each arm, all at once, each in its own slices.
 
 The speed of a machine changes from second to second, by more than what is looked for.
 So the arms take turns by slices of a fraction of a second, and what the machine does
@@ -20,42 +20,44 @@ from typing import Final
 
 from keylag import jmeter, jtl, plans
 from keylag.experiment.plan import Design, Plan
-from keylag.experiment.run import Sent
-from keylag.experiment.samples import Window, rows_of
-from keylag.experiment.schedule import Block
+from keylag.experiment.run import ArmResult
+from keylag.experiment.samples import MeasurementWindow, rows_of_arm
+from keylag.experiment.schedule import Round
 from keylag.follow import Progress
 from keylag.sending import home, load_of
 from keylag.target import Target
 
-CLOCK_STEP_SECONDS: Final = 0.5
+MAX_CLOCK_STEP_SECONDS: Final = 0.5
 """Start times over which the clock was moved by more are worth nothing."""
-LEFT_ALONE_SECONDS: Final = 300
+ABANDONED_LOAD_SECONDS: Final = 300
 """After so long more than planned, a JMeter that nobody ends is over by itself."""
 
-Answers = tuple[Sequence[jtl.Sample], Sequence[str]]
+JMeterResult = tuple[Sequence[jtl.Sample], Sequence[str]]
 """What an arm's JMeter brought, and what went wrong."""
 
 
-def load(
-    plan: Plan, block: Block, targets: Mapping[str, Target], out: Path
-) -> dict[str, Sent]:
-    """Send the load to these arms of a block; what goes wrong is told, not raised.
+def run_load(
+    plan: Plan, this_round: Round, targets: Mapping[str, Target], out: Path
+) -> dict[str, ArmResult]:
+    """Send the load to these arms of a round; what goes wrong is told, not raised.
 
     Raises KeyboardInterrupt after Ctrl-C.
     """
-    moved = clock()
-    answers = _send(plan, targets, out)
-    if abs(seconds := moved()) > CLOCK_STEP_SECONDS:
-        nothing = Sent([], [f"the clock was set by {seconds:+.1f} s"])
+    clock_step = track_clock_steps()
+    results = _run_all(plan, targets, out)
+    if abs(seconds := clock_step()) > MAX_CLOCK_STEP_SECONDS:
+        nothing = ArmResult([], [f"the clock was set by {seconds:+.1f} s"])
         return dict.fromkeys(targets, nothing)
-    window = _window(plan.design, [samples for samples, _ in answers.values()])
+    window = _measurement_window(
+        plan.design, [samples for samples, _ in results.values()]
+    )
     return {
-        arm: Sent(rows_of(block, arm, samples, window), notes)
-        for arm, (samples, notes) in answers.items()
+        arm: ArmResult(rows_of_arm(this_round, arm, samples, window), problems)
+        for arm, (samples, problems) in results.items()
     }
 
 
-def clock(
+def track_clock_steps(
     wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
 ) -> Callable[[], float]:
     """Return what tells by how many seconds the clock was set since this call."""
@@ -63,87 +65,99 @@ def clock(
     return lambda: wall() - steady() - ahead
 
 
-def _window(design: Design, loads: Collection[Sequence[jtl.Sample]]) -> Window:
+def _measurement_window(
+    design: Design, loads: Collection[Sequence[jtl.Sample]]
+) -> MeasurementWindow:
     """Return the time of all turns, from when all that answered were warm."""
-    begun = [
+    starts = [
         min(sample.start_seconds for sample in samples if not sample.is_setup)
         for samples in loads
         if any(not sample.is_setup for sample in samples)
     ]
-    begin = max(begun, default=0.0) + design.warm_up_seconds
-    return Window(begin, begin + len(loads) * design.turn_seconds)
+    begin = max(starts, default=0.0) + design.warm_up_seconds
+    return MeasurementWindow(begin, begin + len(loads) * design.turn_seconds)
 
 
 @dataclass
-class Ending:
-    """Ends all loads of a block at once, `seconds` after the last one has begun.
+class SharedDeadline:
+    """Ends all loads of a round at once, `seconds` after the last one has begun.
 
     That is noticed when its first request has ended, so the end is late by a cold
     request's time: those that others have under way can end, too.
     """
 
-    awaited: set[str]
+    not_started: set[str]
     seconds: float
-    at: float = inf
+    deadline: float = inf
 
-    def is_over(self, arm: str, seen: Progress) -> bool:
+    def has_passed(self, arm: str, seen: Progress) -> bool:
         """Tell whether to end an arm's load."""
         if seen.done:
-            self.await_no_more(arm)
-        return time.monotonic() > self.at
+            self.mark_started(arm)
+        return time.monotonic() > self.deadline
 
-    def await_no_more(self, arm: str) -> None:
+    def mark_started(self, arm: str) -> None:
         """Know that an arm's load has begun, or never will."""
-        self.awaited.discard(arm)
-        if not self.awaited:
-            self.at = min(self.at, time.monotonic() + self.seconds)
+        self.not_started.discard(arm)
+        if not self.not_started:
+            self.deadline = min(self.deadline, time.monotonic() + self.seconds)
 
-    def now(self) -> None:
+    def expire(self) -> None:
         """End all of them."""
-        self.at = -inf
+        self.deadline = -inf
 
 
-def _send(plan: Plan, targets: Mapping[str, Target], out: Path) -> dict[str, Answers]:
-    ending = Ending(set(targets), plan.design.load_seconds(len(targets)))
+def _run_all(
+    plan: Plan, targets: Mapping[str, Target], out: Path
+) -> dict[str, JMeterResult]:
+    deadline = SharedDeadline(set(targets), plan.design.load_seconds(len(targets)))
     with ThreadPoolExecutor(len(targets) or 1) as pool:
         try:
-            sending = {
+            futures = {
                 arm: pool.submit(
-                    _answers, _load(plan, list(targets), arm, where), out, arm, ending
+                    _run_jmeter,
+                    _jmeter_load(plan, list(targets), arm, target),
+                    out,
+                    arm,
+                    deadline,
                 )
-                for arm, where in targets.items()
+                for arm, target in targets.items()
             }
-            return {arm: answers.result() for arm, answers in sending.items()}
+            return {arm: future.result() for arm, future in futures.items()}
         finally:
-            ending.now()
+            deadline.expire()
 
 
-def _answers(load: jmeter.Load, out: Path, arm: str, ending: Ending) -> Answers:
+def _run_jmeter(
+    load: jmeter.Load, out: Path, arm: str, deadline: SharedDeadline
+) -> JMeterResult:
     """Run JMeter in a thread of its own."""
     try:
         result = jmeter.run(
             load,
             home=home(),
             out=out / arm,
-            is_over=lambda seen: ending.is_over(arm, seen),
+            is_over=lambda seen: deadline.has_passed(arm, seen),
         )
         return jtl.read(result.samples)
     except (jmeter.JMeterError, jtl.JtlError) as error:
         return [], [str(error)]
     finally:
-        ending.await_no_more(arm)
+        deadline.mark_started(arm)
 
 
-def _load(plan: Plan, arms: Sequence[str], arm: str, where: Target) -> jmeter.Load:
+def _jmeter_load(
+    plan: Plan, arms: Sequence[str], arm: str, target: Target
+) -> jmeter.Load:
     design = plan.design
     seconds = design.load_seconds(len(arms))
     chosen = {
-        **plan.properties(arm),
+        **plan.load_properties(arm),
         "loops": "-1",
-        "duration_seconds": str(ceil(seconds) + LEFT_ALONE_SECONDS),
+        "duration_seconds": str(ceil(seconds) + ABANDONED_LOAD_SECONDS),
         "slice_ms": str(design.slice_ms if len(arms) > 1 else 0),
         "slice_loads": str(len(arms)),
         "slice_number": str(arms.index(arm)),
         "slice_after_seconds": str(design.warm_up_seconds),
     }
-    return load_of(plans.find(plan.load.plan), where, chosen)
+    return load_of(plans.find(plan.load.plan), target, chosen)

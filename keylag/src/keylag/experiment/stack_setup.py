@@ -15,7 +15,7 @@ from typing import Final
 import pymysql
 
 from keylag import cloud
-from keylag.experiment.schedule import Block
+from keylag.experiment.schedule import Round
 from keylag.experiment.settings import Arm, Scalar
 from keylag.prepared import Prepared
 from keylag.record import load_secrets
@@ -27,46 +27,46 @@ from keylag.tools import Tools
 from keylag.tools.install import ready
 from keylag.tools.venvs import KEYSTONES
 
-NEEDED: Final = (mariadb.SERVICE, memcached.SERVICE, keystone.SERVICE)
-PLANS: Final = CHECKOUT / "experiments"
+REQUIRED_SERVICES: Final = (mariadb.SERVICE, memcached.SERVICE, keystone.SERVICE)
+PLANS_FOLDER: Final = CHECKOUT / "experiments"
 """Where plans lie, and WSGI modules of their own that an arm may name."""
-QUIET_DATABASE: Final = {"slow_query_log": "0"}
+MARIADB_DEFAULTS: Final = {"slow_query_log": "0"}
 """The usual stack logs every statement, which an experiment need not pay for."""
-USUAL_CLOUD: Final = [cloud.USERS, 0, {}]
+DEFAULT_CLOUD: Final = [cloud.USERS, 0, {}]
 """Users, more services and options of `[identity]` that `keylag up` has, too."""
-EVENTS: Final = """\
+INSERT_EVENTS: Final = """\
 INSERT INTO revocation_event ({column}, issued_before, revoked_at)
 SELECT LEFT(SHA2(CONCAT(seq, RAND()), 256), 22), UTC_TIMESTAMP(), UTC_TIMESTAMP()
 FROM seq_1_to_{number}"""
 """As Keystone writes them when a token is revoked, but for tokens nobody has."""
 
 
-def tools_of(arm: Arm) -> Tools:
+def tools_for(arm: Arm) -> Tools:
     """Return the programs of an arm; raises ToolError if one is missing."""
-    find_programs(extras_of(arm))
+    find_programs(optional_services(arm))
     release = ready(KEYSTONES[arm.release], state_folder() / "tools")
     return replace(Tools.load(), keystone=release.parents[1])
 
 
-def extras_of(arm: Arm) -> tuple[str, ...]:
+def optional_services(arm: Arm) -> tuple[str, ...]:
     """Return the servers of an arm that a usual stack does not have."""
     return ("proxysql",) if arm.proxysql else ()
 
 
-def services_of(arm: Arm) -> Sequence[Service]:
+def services_for(arm: Arm) -> Sequence[Service]:
     """Return the servers that an arm needs, in the order they start."""
-    needed = {service.name for service in NEEDED}
-    names = {*needed, *extras_of(arm), cache_server(arm)}
+    needed = {service.name for service in REQUIRED_SERVICES}
+    names = {*needed, *optional_services(arm), cache_service_name(arm)}
     return [service for service in SERVICES if service.name in names]
 
 
-def cache_server(arm: Arm) -> str:
+def cache_service_name(arm: Arm) -> str:
     """Return the name of the service that holds an arm's cache."""
     return "redis" if arm.cache == "redis" else memcached.SERVICE.name
 
 
-def options_of(arm: Arm, block: Mapping[str, str]) -> StackOptions:
-    """Return how an arm's servers are started, with what a block sets."""
+def stack_options(arm: Arm, round_variables: Mapping[str, str]) -> StackOptions:
+    """Return how an arm's servers are started, with what a round sets."""
     return StackOptions(
         cache=arm.cache,
         processes=arm.processes,
@@ -74,59 +74,69 @@ def options_of(arm: Arm, block: Mapping[str, str]) -> StackOptions:
         module=arm.module,
         environment={
             "KEYLAG_SQL_COMMENT": "false",
-            "PYTHONPATH": str(PLANS),
-            **block,
-            **as_variables(arm.keystone),
+            "PYTHONPATH": str(PLANS_FOLDER),
+            **round_variables,
+            **oslo_config_variables(arm.keystone),
             **arm.environment,
         },
-        extras=extras_of(arm),
+        extras=optional_services(arm),
         query_cache=arm.query_cache,
-        mariadb={k: as_text(v) for k, v in {**QUIET_DATABASE, **arm.mariadb}.items()},
+        mariadb={
+            k: format_value(v) for k, v in {**MARIADB_DEFAULTS, **arm.mariadb}.items()
+        },
     )
 
 
-def of_block(name: str, block: Block, otlp: str | None) -> dict[str, str]:
-    """Return what all Keystones of a block have alike, and how metrics name them.
+def round_environment(name: str, this_round: Round, otlp: str | None) -> dict[str, str]:
+    """Return what all Keystones of a round have alike, and how metrics name them.
 
     Metrics go to the Collector at `otlp`, if there is one.
     """
-    seed = {"PYTHONHASHSEED": str(block.hash_seed)}
+    seed = {"PYTHONHASHSEED": str(this_round.hash_seed)}
     if otlp is None:
         return seed
     return seed | {
         "OTEL_METRICS_EXPORTER": "otlp",
         "OTEL_EXPORTER_OTLP_ENDPOINT": otlp,
-        "OTEL_RESOURCE_ATTRIBUTES": f"keylag.run={name},keylag.block={block.number}",
+        "OTEL_RESOURCE_ATTRIBUTES": (
+            f"keylag.run={name},keylag.round={this_round.number}"
+        ),
     }
 
 
-def as_variables(sections: Mapping[str, Mapping[str, Scalar]]) -> dict[str, str]:
+def oslo_config_variables(
+    sections: Mapping[str, Mapping[str, Scalar]],
+) -> dict[str, str]:
     """Write options of keystone.conf as the variables that oslo.config reads."""
     return {
-        f"OS_{section}__{option}".upper(): as_text(value)
+        f"OS_{section}__{option}".upper(): format_value(value)
         for section, options in sections.items()
         for option, value in options.items()
     }
 
 
-def as_text(value: Scalar) -> str:
+def format_value(value: Scalar) -> str:
     """Write a value as oslo.config and MariaDB both read it."""
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def prepared_for(arm: Arm) -> Prepared:
+def initial_data_for(arm: Arm) -> Prepared:
     """Return the data that an arm starts from.
 
     The options of `[identity]` belong to it: they decide how passwords are hashed.
     """
     identity = arm.keystone.get("identity", {})
-    said = [arm.users, arm.more_services, identity]
-    more = "" if said == USUAL_CLOUD else f" {json.dumps(said, sort_keys=True)}"
+    cloud_settings = [arm.users, arm.more_services, identity]
+    more = (
+        ""
+        if cloud_settings == DEFAULT_CLOUD
+        else f" {json.dumps(cloud_settings, sort_keys=True)}"
+    )
     fill = partial(cloud.fill, users=arm.users, more_services=arm.more_services)
     return Prepared(cloud.KEY + more, fill)
 
 
-def revoke(stack: Stack, arm: Arm) -> None:
+def replace_revocation_events(stack: Stack, arm: Arm) -> None:
     """Make the revocation table hold just the events that the arm asks for."""
     with (
         pymysql.connect(
@@ -142,5 +152,7 @@ def revoke(stack: Stack, arm: Arm) -> None:
         cursor.execute("DELETE FROM revocation_event")
         if arm.revocation_events:
             cursor.execute(
-                EVENTS.format(column=arm.revoked_by, number=arm.revocation_events)
+                INSERT_EVENTS.format(
+                    column=arm.revoked_by, number=arm.revocation_events
+                )
             )

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from keylag.experiment.analysis import Comparison, Difference, Tally
+from keylag.experiment.analysis import Comparison, Difference, RequestCounts
+from keylag.experiment.confidence_sequence import Interval
 from keylag.experiment.measures import OUTSIDE
-from keylag.experiment.sequence import Interval
 from keylag.experiment.verdicts import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER
 from keylag.phases import CATEGORY_NAMES
 from keylag.server_timing import COUNTS
@@ -20,23 +20,23 @@ MEASURE_NAMES: Final = {
     "sql_statements": "SQL statements",
     "cache_calls": "cache calls",
 }
-COUNTED: Final = {FASTER: "fewer", SLOWER: "more"}
-MINUTE: Final = 60
+COUNT_VERDICTS: Final = {FASTER: "fewer", SLOWER: "more"}
+SECONDS_PER_MINUTE: Final = 60
 
 
-def judged(found: Difference) -> str:
+def verdict_text(found: Difference) -> str:
     """Return the verdict; of a count, which is more or fewer and never faster."""
-    said = COUNTED if found.name in COUNTS else {}
+    said = COUNT_VERDICTS if found.name in COUNTS else {}
     return said.get(found.verdict, found.verdict)
 
 
-def milliseconds(found: Interval) -> str:
+def format_milliseconds(found: Interval) -> str:
     """Write an interval of seconds, with its sign and unit."""
     low, mid, high = (f"{v * 1000:+.2f}" for v in (found.low, found.mid, found.high))
     return f"{mid} ms [{low}, {high}]"
 
 
-def per_cent(found: Interval | None) -> str:
+def format_percent(found: Interval | None) -> str:
     """Write a relative interval, with its sign and unit."""
     if found is None:
         return "-"
@@ -44,11 +44,13 @@ def per_cent(found: Interval | None) -> str:
     return f"{mid} % [{low}, {high}]"
 
 
-def headline(one: Comparison, base: str, measure: str, tally: Tally | None) -> str:
+def headline(
+    one: Comparison, base: str, measure: str, counts: RequestCounts | None
+) -> str:
     """Say in a sentence how an arm does against the base."""
     found = one.measures.get(measure)
     what = f"{one.method}, {MEASURE_NAMES[measure]}"
-    if tally is None or tally.failed == tally.requests:
+    if counts is None or counts.failed == counts.requests:
         return f"{one.arm}: no request went well, so there is nothing to compare."
     if not one.sound:
         return (
@@ -56,37 +58,37 @@ def headline(one: Comparison, base: str, measure: str, tally: Tally | None) -> s
             "or with the base, for the others to stand for all."
         )
     if found is None:
-        return f"{one.arm} against {base}: {CANNOT_TELL}. No block is whole yet."
+        return f"{one.arm} against {base}: {CANNOT_TELL}. No round is whole yet."
     against = "to" if found.verdict == NO_DIFFERENCE else "than"
     start = f"{one.arm}: {found.verdict}"
     if found.verdict == CANNOT_TELL:
         start += f", compared with {base}"
     else:
         start += f" {against} {base}"
-    return f"{start}. {what}: {per_cent(found.relative)}, {one.blocks} blocks."
+    return f"{start}. {what}: {format_percent(found.relative)}, {one.rounds} rounds."
 
 
-def because(one: Comparison) -> str:
+def explain_difference(one: Comparison) -> str:
     """Say which parts make up the difference of the mean, the largest first."""
     mean = one.measures.get("mean")
     if mean is None or not one.parts:
         return ""
-    clear = [part for part in one.parts.values() if _is_clear(part)]
+    clear = [part for part in one.parts.values() if _excludes_zero(part)]
     clear.sort(key=lambda part: -abs(part.absolute.mid))
     parts = [f"{PART_NAMES[p.name]} {p.absolute.mid * 1000:+.2f}" for p in clear]
-    start = f"Mean {milliseconds(mean.absolute)}"
+    start = f"Mean {format_milliseconds(mean.absolute)}"
     if not parts:
         return f"{start}; no part can be told from noise."
     rest = "" if len(clear) == len(one.parts) else "; the rest is within noise"
     return f"{start}, of which, in ms: {', '.join(parts)}{rest}."
 
 
-def _is_clear(part: Difference) -> bool:
+def _excludes_zero(part: Difference) -> bool:
     """Tell whether a part's difference is not zero, large or small."""
     return part.absolute.low > 0 or part.absolute.high < 0
 
 
-def round_trips(one: Comparison) -> str:
+def describe_counts(one: Comparison) -> str:
     """Say how the counts of a request changed."""
     changed = [
         f"{MEASURE_NAMES[name]} {found.base:.1f} -> {found.arm:.1f}"
@@ -95,7 +97,7 @@ def round_trips(one: Comparison) -> str:
     return f"For each request: {', '.join(changed)}." if changed else ""
 
 
-def told_so_far(compared: Sequence[Comparison], measure: str) -> str:
+def detectable_difference(compared: Sequence[Comparison], measure: str) -> str:
     """Say how small a difference the widest open interval would have shown."""
     found = [one.measures[measure] for one in compared if measure in one.measures]
     halves = [
@@ -106,23 +108,23 @@ def told_so_far(compared: Sequence[Comparison], measure: str) -> str:
     if not halves:
         return ""
     if math.isinf(widest := max(halves)):
-        return "So few blocks tell no difference at all."
+        return "So few rounds tell no difference at all."
     return f"Differences above {100 * widest:.1f} % can be told so far."
 
 
-def still_needed(
-    compared: Sequence[Comparison], measure: str, block_seconds: float
+def remaining_time(
+    compared: Sequence[Comparison], measure: str, round_seconds: float
 ) -> str:
     """Say how much longer it takes until every arm has its verdict."""
     found = [one.measures[measure] for one in compared if measure in one.measures]
-    needed = [one.blocks_needed for one in found if one.verdict == CANNOT_TELL]
+    needed = [one.rounds_needed for one in found if one.verdict == CANNOT_TELL]
     if not found or None in needed:
         return "Nobody can say yet how much longer it takes to tell."
     if not needed:
         return "Nothing is open."
-    blocks = max(1, max(filter(None, needed)) - compared[0].blocks)
-    minutes = max(1, blocks * block_seconds / MINUTE)
+    rounds = max(1, max(filter(None, needed)) - compared[0].rounds)
+    minutes = max(1, rounds * round_seconds / SECONDS_PER_MINUTE)
     return (
-        f"If mean and spread stay as they are, some {blocks} more blocks, "
+        f"If mean and spread stay as they are, some {rounds} more rounds, "
         f"about {minutes:.0f} min, would tell."
     )

@@ -1,4 +1,4 @@
-"""What tests of experiments share."""
+"""Fixtures for tests of experiments."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from keylag.experiment.run_folder import RunFolder, RunState
 
 @pytest.fixture
 def make_run(tmp_path: Path) -> MakeRun:
-    """Make runs with seed 3; the same folder goes on."""
+    """Return a function that makes a run with seed 3, or resumes it by its name."""
 
     def make(name: str, fake: FakeExecutor, rounds: int = 6) -> ExperimentRun:
         folder = RunFolder(tmp_path / name)

@@ -1,4 +1,4 @@
-"""An executor whose answers are computed from what it is asked."""
+"""A fake executor of experiments that computes its responses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ REQUESTS = 12
 
 
 def fake_rows(this_round: Round, arm: str, code: str = "200") -> list[Row]:
-    """Return requests by the table above, a little different from round to round."""
+    """Return requests with the latencies of MILLISECONDS, which vary by round."""
     number = this_round.number
     base = MILLISECONDS[arm] + number * ord(arm) % 3 + number % 5
     parts = dict.fromkeys(CATEGORIES, 0.0) | {"sql": (base - 20) / 1000, "cache": 0.005}
@@ -57,21 +57,21 @@ def fake_rows(this_round: Round, arm: str, code: str = "200") -> list[Row]:
 
 @dataclass
 class FakeExecutor:
-    """Writes down its orders; `override` may do something else for some arms."""
+    """Records its calls; `override` may return another result for some arms."""
 
     log: list[object] = field(default_factory=list)
     override: Callable[[Round, str], ArmResult | None] = lambda _round, _arm: None
 
     def start(self) -> None:
-        """Write down a start."""
+        """Record a start."""
         self.log.append("start")
 
     def begin_round(self, this_round: Round) -> None:
-        """Write down a fresh start of all Keystones."""
+        """Record the hash seed of a round."""
         self.log.append(this_round.hash_seed)
 
     def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:  # noqa: ARG002
-        """Answer by the table, and leave nothing."""
+        """Return computed results, without any files."""
         return {arm: self._result(this_round, arm) for arm in this_round.arms}
 
     def _result(self, this_round: Round, arm: str) -> ArmResult:
@@ -79,7 +79,7 @@ class FakeExecutor:
         return self.override(this_round, arm) or ArmResult(fake_rows(this_round, arm))
 
     def stop(self) -> None:
-        """Write down a stop."""
+        """Record a stop."""
         self.log.append("stop")
 
 

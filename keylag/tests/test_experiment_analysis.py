@@ -1,4 +1,4 @@
-"""From samples to comparisons: what is claimed of an arm, and what is not."""
+"""Comparisons of arms from samples: differences, shares and verdicts."""
 
 from dataclasses import replace
 from math import inf
@@ -34,20 +34,20 @@ DECISION = Decision(method="GET")
 
 
 def sent_rows(number: int, arm: str, **other: object) -> list[Row]:
-    """Return an arm's requests of a round, with something else in all of them."""
+    """Return the requests of an arm in a round, with the fields `other` replaced."""
     this_round = Round(number, ["a", "b", "c"], 1)
     return [replace(row, **other) for row in fake_rows(this_round, arm)]
 
 
 def rows_of_two_arms(rounds: int, **other: object) -> list[Row]:
-    """Return the requests of two arms."""
+    """Return the requests of arms a and b in so many rounds."""
     return [
         row for n in range(rounds) for arm in "ab" for row in sent_rows(n, arm, **other)
     ]
 
 
-def test_latencies_that_are_all_alike_decide_nothing() -> None:
-    """1 ms each time may be 0.6 ms here and 1.4 ms there."""
+def test_equal_rounded_latencies_get_no_verdict() -> None:
+    """1 ms in every request may be 0.6 ms in one arm and 1.4 ms in the other."""
     found = compare_arms(
         rows_of_two_arms(20, latency_seconds=0.001), "a", ["b"], DECISION
     )[0]
@@ -60,8 +60,8 @@ def test_latencies_that_are_all_alike_decide_nothing() -> None:
     assert found.counts["sql_statements"].verdict == NO_DIFFERENCE
 
 
-def test_a_part_that_no_arm_has_is_no_difference() -> None:
-    """And one that is alike to the last digit in all rounds was not measured."""
+def test_absent_part_is_no_difference_and_equal_part_is_undecided() -> None:
+    """Equal non-zero values are equal only by rounding."""
     parts = compare_arms(rows_of_two_arms(8), "a", ["b"], DECISION)[0].parts
 
     assert parts["password_hash"].verdict == NO_DIFFERENCE
@@ -70,8 +70,7 @@ def test_a_part_that_no_arm_has_is_no_difference() -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_few_blocks_decide_nothing(rounds: int) -> None:
-    """However large the difference."""
+def test_three_rounds_give_no_verdict(rounds: int) -> None:
     found = compare_arms(rows_of_two_arms(rounds), "a", ["b"], DECISION)[0]
     figures = [*found.measures.values(), *found.parts.values(), *found.counts.values()]
 
@@ -80,8 +79,8 @@ def test_few_blocks_decide_nothing(rounds: int) -> None:
     assert {one.verdict for one in figures} == {CANNOT_TELL}
 
 
-def test_failures_of_one_method_are_not_hidden_by_another() -> None:
-    """One request in a hundred failed in all, but every tenth of those by GET."""
+def test_failed_share_is_judged_per_method() -> None:
+    """1 % of all requests failed, but 10 % of the GET requests."""
     this_round = Round(0, ["a", "b", "c"], 1)
     good = [row for n in range(8) for row in sent_rows(n, "b", method="POST")] * 12
     bad = [
@@ -106,15 +105,13 @@ def test_failures_of_one_method_are_not_hidden_by_another() -> None:
     ("requests", "failed", "expected"),
     [(0, 0, False), (100, 1, True), (100, 2, False), (199, 2, False), (200, 2, True)],
 )
-def test_one_failure_in_a_hundred_is_sound(
+def test_counts_are_sound_up_to_one_percent_failed(
     requests: int, failed: int, *, expected: bool
 ) -> None:
-    """No request at all is not."""
     assert RequestCounts(requests, failed).is_sound is expected
 
 
-def test_an_arm_or_a_base_that_is_missing_decides_nothing() -> None:
-    """There is no round of both."""
+def test_missing_arm_or_base_gives_an_empty_comparison() -> None:
     only = [row for row in rows_of_two_arms(8) if row.arm == "b"]
 
     for base, arm in (("a", "b"), ("b", "a")):
@@ -123,8 +120,7 @@ def test_an_arm_or_a_base_that_is_missing_decides_nothing() -> None:
         assert found.parts == found.counts == {}
 
 
-def test_blocks_count_that_both_have() -> None:
-    """Paired by their number."""
+def test_only_rounds_with_both_arms_are_paired() -> None:
     some = [
         row
         for row in rows_of_two_arms(10)
@@ -143,8 +139,7 @@ def test_blocks_count_that_both_have() -> None:
     )
 
 
-def test_intervals_of_arms_and_parts_hold_together() -> None:
-    """Each arm has its share of the 5 %, and each part its share of that."""
+def test_alpha_is_shared_by_arms_and_then_by_parts() -> None:
     found = compare_arms(rows_of_two_arms(8), "a", ["b", "c", "d"], DECISION)[0]
     values = {
         name: [there[name] - here[name] for here, there in zip(*both, strict=True)]
@@ -161,8 +156,7 @@ def test_intervals_of_arms_and_parts_hold_together() -> None:
     assert found.parts["sql"].absolute == confidence_interval(values["sql"], share)
 
 
-def test_a_turn_that_took_no_time_has_no_figures() -> None:
-    """Its throughput would be infinite."""
+def test_round_without_time_under_load_has_no_figures() -> None:
     few = sent_rows(0, "a", server_timing={})
 
     assert measure_round(few, 0.0) is None
@@ -170,15 +164,15 @@ def test_a_turn_that_took_no_time_has_no_figures() -> None:
 
 
 def compare_one(**other: object) -> Comparison:
-    """Return what eight rounds say of b, with something else in b's requests."""
+    """Compare b with a over eight rounds, with fields of b's requests replaced."""
     base = [row for n in range(8) for row in sent_rows(n, "a")]
     arm = [row for n in range(8) for row in sent_rows(n, "b", **other)]
     [found] = compare_arms([*base, *arm], "a", ["b"], DECISION)
     return found
 
 
-def test_a_difference_is_by_the_base() -> None:
-    """Of a measure by the base's own, of a part by the base's mean."""
+def test_relative_difference_is_a_share_of_the_base() -> None:
+    """For a measure of the base's own figure, for a part of the base's mean."""
     found = compare_one()
     arms = figures_by_arm(rows_of_two_arms(8), "GET")
     base, arm = (
@@ -195,16 +189,15 @@ def test_a_difference_is_by_the_base() -> None:
     assert (found.arm, found.method, found.rounds, found.sound) == ("b", "GET", 8, True)
 
 
-def test_the_names_of_figures_are_theirs() -> None:
-    """In a table that is sorted by them."""
+def test_differences_carry_the_name_of_their_key() -> None:
     found = compare_one()
 
     for kind in (found.measures, found.parts, found.counts):
         assert [one.name for one in kind.values()] == list(kind)
 
 
-def test_more_requests_per_second_are_faster() -> None:
-    """And longer latencies slower; b has ten milliseconds less."""
+def test_higher_throughput_and_shorter_latency_are_faster() -> None:
+    """Arm b takes ten milliseconds less."""
     faster = compare_one().measures
     slower = compare_arms(rows_of_two_arms(8), "b", ["a"], DECISION)[0].measures
 
@@ -213,8 +206,8 @@ def test_more_requests_per_second_are_faster() -> None:
     assert faster["throughput"].absolute.low > 0 > faster["p50"].absolute.high
 
 
-def test_a_part_matters_by_the_base_s_mean() -> None:
-    """All of a cache's 5 ms are more than the smallest share of 100 ms; 1 ms is not."""
+def test_smallest_effect_of_a_part_is_a_share_of_the_mean() -> None:
+    """5 ms less cache exceed 2 % of a request of 100 ms; 1 ms less does not."""
 
     def cached(seconds: float) -> Difference:
         other = [
@@ -233,8 +226,7 @@ def test_a_part_matters_by_the_base_s_mean() -> None:
     assert cached(0.004).verdict == NO_DIFFERENCE
 
 
-def test_a_part_without_a_base_has_no_share() -> None:
-    """Counts that the base never makes have no relative difference."""
+def test_count_that_is_zero_in_the_base_has_no_relative_difference() -> None:
     none = {"sql_statements": 0.0}
     base = [
         replace(row, server_timing=row.server_timing | none)
@@ -249,8 +241,7 @@ def test_a_part_without_a_base_has_no_share() -> None:
     assert found.counts["cache_calls"].relative == Interval(0.0, 0.0, 0.0)
 
 
-def test_an_arm_of_failures_is_not_judged() -> None:
-    """Nor is it guessed how many rounds it takes; its figures are there."""
+def test_arm_with_many_failures_has_figures_but_no_verdict() -> None:
     failed = [
         replace(row, success=row.start_seconds != 1001.0, code="503")
         for n in range(8)
@@ -266,8 +257,7 @@ def test_an_arm_of_failures_is_not_judged() -> None:
     assert figures_by_arm(failed, "GET")["b"].keys() == set(range(8))
 
 
-def test_the_blocks_that_a_verdict_still_takes() -> None:
-    """By the margin that the plan gives, as a share of the base."""
+def test_rounds_needed_uses_the_smallest_effect_of_the_plan() -> None:
     [found] = compare_arms(rows_of_two_arms(4), "a", ["b"], DECISION)
     arms = figures_by_arm(rows_of_two_arms(4), "GET")
     values = [
@@ -280,8 +270,7 @@ def test_the_blocks_that_a_verdict_still_takes() -> None:
     assert needed is not None
 
 
-def test_requests_are_counted_by_what_became_of_them() -> None:
-    """Those of the warm-up are not; failures are by their code."""
+def test_requests_are_counted_by_arm_and_status_code_without_warm_up() -> None:
     some = [*sent_rows(0, "a"), *sent_rows(1, "a", success=False, code="503")]
     found = count_requests([*some, *sent_rows(0, "b", success=False, code="401")])
 
@@ -291,8 +280,7 @@ def test_requests_are_counted_by_what_became_of_them() -> None:
     }
 
 
-def test_figures_are_of_good_requests_of_one_method() -> None:
-    """Whatever else is in the file."""
+def test_figures_use_successful_requests_of_one_method() -> None:
     good = sent_rows(0, "a")
     other = sent_rows(0, "a", method="POST", latency_seconds=9.0)
     failed = sent_rows(0, "a", success=False, latency_seconds=9.0)

@@ -1,4 +1,4 @@
-"""What goes wrong in a run: what was measured stays, and nothing rests on failures."""
+"""Failures during a run: samples are kept, and failed requests give no verdict."""
 
 import resource
 from collections.abc import Iterator
@@ -16,8 +16,7 @@ from keylag.launch import StackError
 
 
 @pytest.mark.parametrize("room", [100, 10_000])
-def test_a_full_disk_keeps_what_was_measured(make_run: MakeRun, room: int) -> None:
-    """It ends where a file may grow no more, and goes on once there is room."""
+def test_run_that_hits_a_full_disk_can_be_resumed(make_run: MakeRun, room: int) -> None:
     whole = make_run("whole", FakeExecutor())
     whole.execute()
     full = make_run("full", FakeExecutor())
@@ -34,7 +33,7 @@ def test_a_full_disk_keeps_what_was_measured(make_run: MakeRun, room: int) -> No
 
 @contextmanager
 def limit_file_size(size: int) -> Iterator[None]:
-    """Let no file grow beyond so many bytes, as if the disk were full."""
+    """Limit the size of files, which fails like a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -43,8 +42,7 @@ def limit_file_size(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_arms_that_cannot_be_stopped_leave_a_report(make_run: MakeRun) -> None:
-    """What was measured is written down, and the reason told."""
+def test_error_on_stop_is_recorded_as_an_event(make_run: MakeRun) -> None:
     fake = FakeExecutor()
 
     def fail() -> None:
@@ -52,94 +50,87 @@ def test_arms_that_cannot_be_stopped_leave_a_report(make_run: MakeRun) -> None:
         raise StackError(message)
 
     fake.stop = fail
-    experiment_run = make_run("r", fake)
-    experiment_run.execute()
-    state = experiment_run.folder.load_state()
+    run_under_test = make_run("r", fake)
+    run_under_test.execute()
+    state = run_under_test.folder.load_state()
 
     assert (state.rounds, state.events) == (6, ["the switch failed"])
 
 
-def test_a_clock_that_is_set_is_noticed() -> None:
-    """Times of day are compared with a clock that nobody sets."""
+def test_clock_step_is_measured_against_the_monotonic_clock() -> None:
     wall, steady = iter((1000.0, 1007.5)), iter((50.0, 56.0))
     clock_step = track_clock_steps(lambda: next(wall), lambda: next(steady))
 
     assert clock_step() == pytest.approx(1.5)
 
 
-def test_failed_requests_decide_nothing(make_run: MakeRun) -> None:
-    """B answers 500 in a tenth of its requests: its others are not judged."""
-
+def test_arm_with_a_tenth_of_failed_requests_gets_no_verdict(make_run: MakeRun) -> None:
     def some_fail(this_round: Round, arm: str) -> ArmResult | None:
         mixed = ArmResult(
             fake_rows(this_round, arm)[:-1] + fake_rows(this_round, arm, "500")[-1:]
         )
         return mixed if arm == "b" else None
 
-    experiment_run = make_run("r", FakeExecutor(override=some_fail), rounds=8)
-    experiment_run.execute()
-    found = analyse_run(experiment_run.folder)
+    run_under_test = make_run("r", FakeExecutor(override=some_fail), rounds=8)
+    run_under_test.execute()
+    found = analyse_run(run_under_test.folder)
     b = next(one for one in found.comparisons if one.arm == "b")
 
     assert not b.sound
     assert {d.verdict for d in b.measures.values()} == {"cannot tell yet"}
     assert found.request_counts["b"].by_code == {"500": 8}
-    assert "cannot tell yet. Too many requests failed" in found.headlines[0]
+    assert "b: cannot tell yet, compared with a. More than 1 % of" in found.headlines[0]
     assert found.request_counts["a"].failed == 0
 
 
-def test_an_arm_that_fails_everything_is_given_up(make_run: MakeRun) -> None:
-    """After three rounds; the others go on, and it has no verdict."""
+def test_arm_without_success_in_three_rounds_is_skipped(make_run: MakeRun) -> None:
     fake = FakeExecutor(
         override=lambda b, arm: (
             ArmResult(fake_rows(b, arm, "503"), ["no"]) if arm == "b" else None
         )
     )
-    experiment_run = make_run("r", fake, rounds=50)
-    experiment_run.execute()
-    report.write_reports(experiment_run.folder)
-    page = (experiment_run.folder.path / "report.html").read_text()
+    run_under_test = make_run("r", fake, rounds=50)
+    run_under_test.execute()
+    report.write_reports(run_under_test.folder)
+    page = (run_under_test.folder.path / "report.html").read_text()
 
-    assert experiment_run.state.ended == run.ALL_VERDICTS_REACHED
+    assert run_under_test.state.ended == run.ALL_VERDICTS_REACHED
     assert fake.log.count("b") == 3
-    assert experiment_run.state.rounds > 3
-    assert "b: no request went well" in page
-    assert "c: no difference that matters to a" in page
-    assert "round 2, arm b: it answered nothing as asked 3 times in a row" in page
+    assert run_under_test.state.rounds > 3
+    assert "b: no successful request" in page
+    assert "c: no difference that matters, compared with a" in page
+    assert "round 2, arm b: no successful request in 3 consecutive rounds" in page
 
 
 @pytest.mark.parametrize("failing", ["a", "bc"])
-def test_a_run_without_anything_to_compare_ends(
+def test_run_ends_when_base_or_all_other_arms_fail(
     make_run: MakeRun, failing: str
 ) -> None:
-    """The base fails everything, or all the others do."""
     fake = FakeExecutor(
         override=lambda b, arm: (
             ArmResult(fake_rows(b, arm, "503")) if arm in failing else None
         )
     )
-    experiment_run = make_run("r", fake, rounds=50)
-    experiment_run.execute()
+    run_under_test = make_run("r", fake, rounds=50)
+    run_under_test.execute()
 
-    assert experiment_run.state.ended == run.NOTHING_TO_COMPARE
-    assert experiment_run.state.rounds == 3
+    assert run_under_test.state.ended == run.NOTHING_TO_COMPARE
+    assert run_under_test.state.rounds == 3
 
 
-def test_a_keystone_that_does_not_come_back_leaves_a_report(make_run: MakeRun) -> None:
-    """The samples so far stay, and the reason is told."""
-
+def test_stack_error_ends_the_run_and_keeps_samples(make_run: MakeRun) -> None:
     def die(this_round: Round, _arm: str) -> None:
         if this_round.number == 2:
             message = "keystone: died with code 1"
             raise StackError(message)
 
     fake = FakeExecutor(override=die)
-    experiment_run = make_run("r", fake)
-    experiment_run.execute()
-    found = analyse_run(experiment_run.folder)
+    run_under_test = make_run("r", fake)
+    run_under_test.execute()
+    found = analyse_run(run_under_test.folder)
 
     assert found.ended == run.STOPPED_BY_ERROR
     assert found.events == ["keystone: died with code 1"]
     assert found.rounds == 2
-    assert len(experiment_run.folder.load_rows()) == 2 * 3 * REQUESTS
+    assert len(run_under_test.folder.load_rows()) == 2 * 3 * REQUESTS
     assert fake.log[-1] == "stop"

@@ -1,4 +1,4 @@
-"""Loads that run side by side and take turns, and which of their requests count."""
+"""Interleaved loads: which requests count, and when all loads end."""
 
 import csv
 from pathlib import Path
@@ -36,7 +36,7 @@ SLICE_SECONDS = 0.6
 
 
 def sample(start: float, label: str = "GET /v3/auth/tokens") -> Sample:
-    """Return a good request of 0.1 s."""
+    """Return a successful request of 0.1 s."""
     return Sample(
         start,
         0.1,
@@ -53,13 +53,12 @@ def sample(start: float, label: str = "GET /v3/auth/tokens") -> Sample:
 
 
 def rows(arm: str, *starts: float) -> list[Row]:
-    """Return an arm's rows, counted from ten to twenty."""
+    """Return the rows of an arm, with a measurement window from 10 to 20 s."""
     samples = [sample(start) for start in starts]
     return rows_of_arm(ROUND, arm, samples, MeasurementWindow(10, 20))
 
 
-def test_what_counts_is_in_the_window() -> None:
-    """What came before is warm-up; what came after, or to prepare, is left out."""
+def test_requests_before_the_window_are_warm_up_and_later_ones_are_dropped() -> None:
     samples = [sample(start) for start in (20.0, 19.9, 9.9)]
     found = rows_of_arm(
         ROUND, "a", [*samples, sample(12, "setup x")], MeasurementWindow(10, 20)
@@ -69,16 +68,14 @@ def test_what_counts_is_in_the_window() -> None:
     assert {(r.round, r.position, r.arm) for r in found} == {(3, 1, "a")}
 
 
-def test_the_slices_of_others_are_not_an_arms_time() -> None:
-    """From the first start to the last end, until another arm is asked."""
+def test_time_under_load_is_the_sum_of_the_arms_slices() -> None:
     found = seconds_under_load([*rows("a", 10, 10.2, 12, 12.5), *rows("b", 11)])
 
     assert found["a", 3] == pytest.approx(0.3 + 0.6)
     assert found["b", 3] == pytest.approx(0.1)
 
 
-def test_loads_end_together_once_all_have_begun() -> None:
-    """One that never will is not waited for; an end that was called stays."""
+def test_deadline_is_set_when_every_load_has_started_or_failed() -> None:
     deadline = SharedDeadline({"a", "b", "c"}, seconds=60)
     begun, waiting = Progress(1, 0, None), Progress(0, 0, None)
 
@@ -92,8 +89,7 @@ def test_loads_end_together_once_all_have_begun() -> None:
 
 
 @pytest.mark.stack
-def test_arms_take_turns_within_a_block(tmp_path: Path) -> None:
-    """By the clock, most requests are in the slices of their arm, and all count."""
+def test_most_requests_are_in_the_slices_of_their_arm(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(PLAN)
     plan = plan_parser.read_plan(tmp_path / "plan.toml")
     with running() as a, running() as b:
@@ -109,8 +105,7 @@ def test_arms_take_turns_within_a_block(tmp_path: Path) -> None:
 
 
 @pytest.mark.stack
-def test_an_arm_that_cannot_be_loaded_leaves_the_others(tmp_path: Path) -> None:
-    """What went wrong with it is told."""
+def test_failed_load_of_one_arm_leaves_the_others(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(PLAN)
     plan = plan_parser.read_plan(tmp_path / "plan.toml")
     with running() as a, running() as b:
@@ -128,7 +123,7 @@ def test_an_arm_that_cannot_be_loaded_leaves_the_others(tmp_path: Path) -> None:
 def keystone_target(
     keystone: FakeKeystone, folder: Path, password: str = ""
 ) -> target.Target:
-    """Return a Keystone of the tests, with one user."""
+    """Return a fake Keystone as a target, with one user."""
     path = folder / f"users{keystone.server_address[1]}.csv"
     with path.open("w", newline="", encoding="utf-8") as stream:
         users = csv.writer(stream)

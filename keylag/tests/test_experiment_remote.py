@@ -1,4 +1,4 @@
-"""A Keystone that is not ours: switched by commands, marked in Grafana."""
+"""Experiments on a remote Keystone: switch commands, annotations in Grafana."""
 
 import csv
 import json
@@ -48,7 +48,7 @@ ROUND = Round(0, ["broken", "b"], 1)
 
 @pytest.fixture
 def executor(tmp_path: Path) -> Iterator[RemoteExecutor]:
-    """Give an executor on a Keystone of the tests."""
+    """Return an executor on a fake Keystone."""
     with (tmp_path / "users.csv").open("w", newline="", encoding="utf-8") as stream:
         users = csv.writer(stream)
         users.writerow(COLUMNS)
@@ -61,10 +61,9 @@ def executor(tmp_path: Path) -> Iterator[RemoteExecutor]:
         yield RemoteExecutor(plan, plan.elsewhere)
 
 
-def test_arms_are_switched_to_and_loaded(
+def test_base_is_switched_first_and_last_and_failed_switch_sends_no_load(
     executor: RemoteExecutor, tmp_path: Path
 ) -> None:
-    """The base comes first and last; after a switch that fails nothing is loaded."""
     executor.start()
     results = executor.run_round(ROUND, tmp_path / "jmeter")
     executor.stop()
@@ -74,7 +73,7 @@ def test_arms_are_switched_to_and_loaded(
     assert {(row.arm, row.method, row.success) for row in rows} == {("b", "POST", True)}
     assert rows[0].server_timing["total"] == pytest.approx(0.01)
     assert results["broken"].rows == []
-    assert "status 3. It said: no such thing" in results["broken"].problems[0]
+    assert "status 3. Output: no such thing" in results["broken"].problems[0]
 
 
 LEAVE_PROCESS = "sleep 1000 & echo $! >{folder}/pid"
@@ -82,7 +81,7 @@ LEAVE_PROCESS = "sleep 1000 & echo $! >{folder}/pid"
 
 @pytest.fixture
 def pid_file(tmp_path: Path) -> Iterator[Path]:
-    """Give the file where a command writes which process it leaves; ended here."""
+    """Return a file for the pid of a process that a command leaves; kills it."""
     path = tmp_path / "pid"
     yield path
     if path.exists() and psutil.pid_exists(number := int(path.read_text())):
@@ -90,7 +89,7 @@ def pid_file(tmp_path: Path) -> Iterator[Path]:
 
 
 def is_alive(pid_file: Path) -> bool:
-    """Tell whether a process still runs; give it a moment to end."""
+    """Return whether a process still runs after at most ten seconds."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:
@@ -103,8 +102,7 @@ def is_alive(pid_file: Path) -> bool:
     return True
 
 
-def test_a_switch_may_leave_a_process_with_its_output_open(pid_file: Path) -> None:
-    """As one that starts Keystone does: it goes on, and the process stays."""
+def test_switch_returns_while_its_child_keeps_the_output_open(pid_file: Path) -> None:
     run_switch(LEAVE_PROCESS.format(folder=pid_file.parent))
 
     process = psutil.Process(int(pid_file.read_text()))
@@ -112,22 +110,21 @@ def test_a_switch_may_leave_a_process_with_its_output_open(pid_file: Path) -> No
 
 
 @pytest.mark.parametrize("own_session", ["", "setsid "])
-def test_a_switch_that_never_ends_is_an_error(
+def test_switch_that_times_out_is_killed_with_its_session(
     pid_file: Path, monkeypatch: pytest.MonkeyPatch, own_session: str
 ) -> None:
-    """Whatever its processes do; all that did not leave its session are ended."""
     monkeypatch.setattr("keylag.experiment.remote.SWITCH_TIMEOUT_SECONDS", 3.0)
     command = own_session + LEAVE_PROCESS.format(folder=pid_file.parent)
 
-    with pytest.raises(StackError, match=r"timed out .* It said: so far\n"):
+    with pytest.raises(StackError, match=r"timed out .* Output: so far\n"):
         run_switch(f"echo so far; {command}; wait")
 
     if not own_session:
         assert not is_alive(pid_file)
 
 
-def test_an_interrupted_switch_is_ended(pid_file: Path) -> None:
-    """Ctrl-C does not reach its session, so it is ended with all it has started."""
+def test_interrupted_switch_is_killed_with_its_children(pid_file: Path) -> None:
+    """Ctrl-C does not reach the session of the command."""
     command = LEAVE_PROCESS.format(folder=pid_file.parent)
 
     def interrupt(*_: object) -> None:
@@ -145,14 +142,13 @@ def test_an_interrupted_switch_is_ended(pid_file: Path) -> None:
     assert not is_alive(pid_file)
 
 
-def test_a_switch_cannot_ask(tmp_path: Path) -> None:
-    """Its input is empty: it fails at once instead of waiting for an answer."""
-    with pytest.raises(StackError, match=r"status 1. It said: $"):
+def test_switch_has_an_empty_standard_input(tmp_path: Path) -> None:
+    with pytest.raises(StackError, match=r"status 1. Output: $"):
         run_switch("read answer")
 
 
-class Grafana(HTTPServer):
-    """Keeps what it is told, and answers with a code."""
+class FakeGrafana(HTTPServer):
+    """Records requests, and answers with a status code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -161,7 +157,7 @@ class Grafana(HTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Grafana
+    server: FakeGrafana
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -174,9 +170,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def grafana(request: pytest.FixtureRequest) -> Iterator[Grafana]:
-    """Give a server that answers with the test's code."""
-    server = Grafana(request.param)
+def grafana(request: pytest.FixtureRequest) -> Iterator[FakeGrafana]:
+    """Return a server that answers with the status code of the test."""
+    server = FakeGrafana(request.param)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield server
@@ -185,18 +181,17 @@ def grafana(request: pytest.FixtureRequest) -> Iterator[Grafana]:
     server.server_close()
 
 
-def annotating_executor(grafana: Grafana) -> AnnotatingExecutor:
-    """Return an executor that tells the server."""
+def annotating_executor(grafana: FakeGrafana) -> AnnotatingExecutor:
+    """Return an executor that annotates in the fake Grafana."""
     return AnnotatingExecutor(
         FakeExecutor(), f"http://127.0.0.1:{grafana.server_address[1]}/"
     )
 
 
 @pytest.mark.parametrize("grafana", [200], indirect=True)
-def test_arms_are_marked_with_their_block(
-    grafana: Grafana, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_each_arm_of_a_round_is_annotated_as_a_region(
+    grafana: FakeGrafana, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As regions of time, by Grafana's own interface."""
     monkeypatch.setenv(TOKEN_VARIABLE, "secret")
     results = annotating_executor(grafana).run_round(Round(4, ["c", "b"], 1), tmp_path)
     first, (path, authorization, annotation) = grafana.requests
@@ -209,30 +204,29 @@ def test_arms_are_marked_with_their_block(
 
 
 @pytest.mark.parametrize("grafana", [401], indirect=True)
-def test_a_grafana_that_refuses_is_asked_once(grafana: Grafana, tmp_path: Path) -> None:
-    """The run goes on, and says so once."""
+def test_annotations_stop_after_the_first_failure(
+    grafana: FakeGrafana, tmp_path: Path
+) -> None:
     results = annotating_executor(grafana).run_round(Round(0, ["a", "b"], 1), tmp_path)
 
     assert len(grafana.requests) == 1
     assert results["a"].problems == [
-        "Grafana took no mark, and is asked no more: HTTPError 401"
+        "writing to Grafana failed, so annotations are off from now on: HTTPError 401"
     ]
     assert results["b"].problems == []
 
 
-def test_a_keystone_that_never_answers_is_an_error(
+def test_keystone_that_does_not_answer_after_a_switch_raises(
     executor: RemoteExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After some patience."""
     monkeypatch.setattr("keylag.experiment.remote.ANSWER_TIMEOUT_SECONDS", 0)
-    gone = executor._remote.model_copy(update={"url": "http://127.0.0.1:9/v3"})
+    unreachable = executor._remote.model_copy(update={"url": "http://127.0.0.1:9/v3"})
 
     with pytest.raises(StackError, match="9/v3 did not answer"):
-        RemoteExecutor(executor._plan, gone).start()
+        RemoteExecutor(executor._plan, unreachable).start()
 
 
-def test_the_cost_of_keylag_is_cited(tmp_path: Path) -> None:
-    """From what `make bench` leaves, if it was run."""
+def test_instrumentation_cost_cites_the_result_of_make_bench(tmp_path: Path) -> None:
     path = tmp_path / "overhead.json"
     before = instrumentation_cost(path)
     ratio = {"cpu_ratio": [1.01, 1.02, 1.03]}
@@ -240,7 +234,7 @@ def test_the_cost_of_keylag_is_cited(tmp_path: Path) -> None:
     known = {"get": {"keylag": ratio}, "post": {"keylag": none}}
     path.write_text(json.dumps({"workloads": known}))
 
-    assert before == "not measured on this machine; `make bench` does it"
+    assert before == "not measured on this machine; run `make bench`"
     assert instrumentation_cost(path).endswith("make bench: get 1.020 [1.010, 1.030]")
     path.write_text(json.dumps({"workloads": {"post": {"keylag": none}}}))
     assert instrumentation_cost(path) == before  # one restart has no interval to cite

@@ -1,4 +1,4 @@
-"""Runs, with an executor whose answers are computed from what it is asked."""
+"""Runs with a fake executor that computes its responses."""
 
 import json
 import math
@@ -29,8 +29,7 @@ from keylag.experiment.stack_setup import PLANS_FOLDER
 from keylag.state import state_folder
 
 
-def test_a_block_has_every_arm_once_in_an_order_of_the_seed() -> None:
-    """Each round has a hash seed of its own; the same seed is the same order."""
+def test_seed_decides_order_and_hash_seeds_of_rounds() -> None:
     first = list(islice(schedule_rounds(["a", "b", "c"], 1), 100))
     again = list(islice(schedule_rounds(["a", "b", "c"], 1), 100))
     other = list(islice(schedule_rounds(["a", "b", "c"], 2), 100))
@@ -41,8 +40,7 @@ def test_a_block_has_every_arm_once_in_an_order_of_the_seed() -> None:
     assert {tuple(this_round.arms) for this_round in first} == set(permutations("abc"))
 
 
-def test_fresh_keystones_before_each_block(make_run: MakeRun) -> None:
-    """Start, then for each round one renewal and every arm, then stop."""
+def test_executor_restarts_keystones_before_each_round(make_run: MakeRun) -> None:
     fake = FakeExecutor()
     make_run("r", fake, rounds=5).execute()
 
@@ -51,23 +49,23 @@ def test_fresh_keystones_before_each_block(make_run: MakeRun) -> None:
     assert kinds == [True, False, False, False] * 5
 
 
-def test_it_stops_when_every_arm_is_clear(make_run: MakeRun) -> None:
-    """B is faster by a tenth, c the same, long before 500 rounds."""
-    experiment_run = make_run("r", FakeExecutor(), rounds=500)
-    experiment_run.execute()
-    found = analyse_run(experiment_run.folder)
+def test_run_ends_when_every_arm_has_a_verdict(make_run: MakeRun) -> None:
+    """Arm b is 10 % faster than the base, and c is equal."""
+    run_under_test = make_run("r", FakeExecutor(), rounds=500)
+    run_under_test.execute()
+    found = analyse_run(run_under_test.folder)
 
-    assert experiment_run.state.ended == run.ALL_VERDICTS_REACHED
-    assert experiment_run.state.rounds < 20
+    assert run_under_test.state.ended == run.ALL_VERDICTS_REACHED
+    assert run_under_test.state.rounds < 20
     output = {one.arm: one.measures["p50"].verdict for one in found.comparisons}
     assert output == {"b": "faster", "c": "no difference that matters"}
     assert "b: faster than a" in found.headlines[0]
 
 
-def test_an_interrupted_run_gives_the_rows_of_an_uninterrupted_one(
+def test_resumed_run_has_the_samples_of_an_uninterrupted_one(
     make_run: MakeRun,
 ) -> None:
-    """Ctrl-C in the middle of a round, half a row left by a kill, then go on."""
+    """Ctrl-C in the middle of a round, and an incomplete row as left by a kill."""
     whole = make_run("whole", FakeExecutor())
     whole.execute()
 
@@ -77,13 +75,13 @@ def test_an_interrupted_run_gives_the_rows_of_an_uninterrupted_one(
 
     broken = make_run("broken", FakeExecutor(override=interrupt))
     broken.execute()
-    between = broken.folder.load_state()
+    interrupted = broken.folder.load_state()
     with broken.folder.samples_path.open("a") as stream:
         stream.write("2,1,b,10")
     rest = FakeExecutor()
     make_run("broken", rest).execute()
 
-    assert (between.ended, between.rounds) == (INTERRUPTED, 2)
+    assert (interrupted.ended, interrupted.rounds) == (INTERRUPTED, 2)
     assert (
         broken.folder.samples_path.read_bytes()
         == whole.folder.samples_path.read_bytes()
@@ -91,39 +89,39 @@ def test_an_interrupted_run_gives_the_rows_of_an_uninterrupted_one(
     assert isinstance(rest.log[1], int)  # a fresh Keystone before it goes on
 
 
-def test_one_arm_alone_is_measured_to_its_end(make_run: MakeRun) -> None:
-    """There is nothing to be clear about; `compare` needs its rounds."""
-    experiment_run = make_run("r", FakeExecutor())
-    only = {"arms": {"a": experiment_run.plan.arms["a"]}}
-    experiment_run.plan = experiment_run.plan.model_copy(update=only)
-    experiment_run.execute()
+def test_run_with_one_arm_runs_all_rounds(make_run: MakeRun) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+    only = {"arms": {"a": run_under_test.plan.arms["a"]}}
+    run_under_test.plan = run_under_test.plan.model_copy(update=only)
+    run_under_test.execute()
 
-    assert experiment_run.state.ended == run.ROUNDS_DONE
-    assert experiment_run.state.rounds == 6
+    assert run_under_test.state.ended == run.ROUNDS_DONE
+    assert run_under_test.state.rounds == 6
 
 
-def test_no_block_begins_that_would_not_end_in_time(make_run: MakeRun) -> None:
-    """Each arm takes ten minutes of an hour: one round of three fits, and one more."""
-    experiment_run = make_run("r", FakeExecutor(), rounds=100)
+def test_round_that_would_exceed_the_time_limit_is_not_started(
+    make_run: MakeRun,
+) -> None:
+    """A round takes 30 minutes of the 60."""
+    run_under_test = make_run("r", FakeExecutor(), rounds=100)
     now = [0.0]
 
-    def later(_round: Round, _arm: str) -> None:
+    def advance_clock(_round: Round, _arm: str) -> None:
         now[0] += 600
 
-    experiment_run.executor = FakeExecutor(override=later)
-    experiment_run.clock = lambda: now[0]
-    experiment_run.execute()
+    run_under_test.executor = FakeExecutor(override=advance_clock)
+    run_under_test.clock = lambda: now[0]
+    run_under_test.execute()
 
-    assert experiment_run.state.ended == run.TIME_LIMIT_REACHED
-    assert experiment_run.state.rounds == 2
+    assert run_under_test.state.ended == run.TIME_LIMIT_REACHED
+    assert run_under_test.state.rounds == 2
 
 
-def test_the_parts_of_a_difference_add_up(make_run: MakeRun) -> None:
-    """In each comparison, to the difference of the mean."""
-    experiment_run = make_run("r", FakeExecutor())
-    experiment_run.execute()
+def test_differences_of_parts_add_up_to_that_of_the_mean(make_run: MakeRun) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+    run_under_test.execute()
 
-    found = analyse_run(experiment_run.folder).comparisons
+    found = analyse_run(run_under_test.folder).comparisons
 
     assert [one.arm for one in found] == ["b", "c"]
     for one in found:
@@ -131,182 +129,171 @@ def test_the_parts_of_a_difference_add_up(make_run: MakeRun) -> None:
         assert parts == pytest.approx(one.measures["mean"].absolute.mid)
 
 
-def test_more_arms_have_wider_intervals(make_run: MakeRun) -> None:
-    """The five per cent are shared among the arms."""
-    experiment_run = make_run("r", FakeExecutor())
-    experiment_run.execute()
+def test_intervals_are_wider_with_more_arms(make_run: MakeRun) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+    run_under_test.execute()
     decision = Decision(method="GET")
-    both = compare_arms(experiment_run.rows, "a", ["b", "c"], decision)[0].measures[
+    both = compare_arms(run_under_test.rows, "a", ["b", "c"], decision)[0].measures[
         "p50"
     ]
-    alone = compare_arms(experiment_run.rows, "a", ["b"], decision)[0].measures["p50"]
+    alone = compare_arms(run_under_test.rows, "a", ["b"], decision)[0].measures["p50"]
 
     assert both.absolute.low < alone.absolute.low
     assert both.absolute.mid == alone.absolute.mid
 
 
-def test_warm_up_is_in_the_file_and_in_no_figure(make_run: MakeRun) -> None:
-    """Of an arm's twelve requests in a round two are warm-up."""
-    experiment_run = make_run("r", FakeExecutor())
-    experiment_run.execute()
+def test_warm_up_requests_are_not_counted(make_run: MakeRun) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+    run_under_test.execute()
 
-    assert count_requests(experiment_run.folder.load_rows())["a"].requests == 6 * (
+    assert count_requests(run_under_test.folder.load_rows())["a"].requests == 6 * (
         REQUESTS - 2
     )
 
 
-def test_the_reports_of_a_run(make_run: MakeRun) -> None:
-    """result.json is strict JSON; the page needs nothing else and escapes."""
-    experiment_run = make_run("r", FakeExecutor())
-    experiment_run.execute()
-    report.write_reports(experiment_run.folder)
-    page = (experiment_run.folder.path / "report.html").read_text()
-    known = json.loads((experiment_run.folder.path / "result.json").read_text())
+def test_reports_have_verdicts_warnings_and_charts_and_escape_html(
+    make_run: MakeRun,
+) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+    run_under_test.execute()
+    report.write_reports(run_under_test.folder)
+    page = (run_under_test.folder.path / "report.html").read_text()
+    known = json.loads((run_under_test.folder.path / "result.json").read_text())
 
     assert known["comparisons"][0]["measures"]["p50"]["verdict"] == "faster"
-    assert "A slice has room for 2.4 requests of a after each other" in page
+    assert "A slice has room for 2.4 consecutive requests of a." in page
     assert "Is &lt;b&gt; faster?" in page
     assert "src=" not in page
     assert "href=" not in page
     assert page.count("<polyline") == 6
     assert "SQL -10.00" in page
-    assert "| median |" in (experiment_run.folder.path / "report.md").read_text()
+    assert "| median |" in (run_under_test.folder.path / "report.md").read_text()
 
 
-def test_progress_says_estimate_and_time(make_run: MakeRun) -> None:
-    """After a round, a line for each arm."""
-    experiment_run = make_run("r", FakeExecutor())
-    experiment_run.execute()
-    output = "\n".join(describe_round(experiment_run))
+def test_progress_has_remaining_time_and_a_line_per_arm(make_run: MakeRun) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+    run_under_test.execute()
+    output = "\n".join(describe_round(run_under_test))
 
     assert "min left" in output
     assert "b: -" in output
     assert "faster" in output
 
 
-def test_a_folder_holds_one_run(make_run: MakeRun, tmp_path: Path) -> None:
-    """A second one would mix its samples with the first one's."""
-    experiment_run = make_run("r", FakeExecutor())
+def test_folder_with_a_run_is_refused_for_a_new_run(
+    make_run: MakeRun, tmp_path: Path
+) -> None:
+    run_under_test = make_run("r", FakeExecutor())
 
     with pytest.raises(RunFolderError, match="resume"):
-        experiment_run.folder.create(tmp_path / "plan.toml", RunState(seed=1))
+        run_under_test.folder.create(tmp_path / "plan.toml", RunState(seed=1))
     with pytest.raises(RunFolderError, match="holds no run"):
         RunFolder(tmp_path).load_state()
 
 
-def test_two_runs_are_weaker_evidence(make_run: MakeRun) -> None:
-    """`compare` names each arm by its run and says what it is worth."""
+def test_compare_warns_about_weaker_evidence_and_names_arms_by_run(
+    make_run: MakeRun,
+) -> None:
     for name in ("r", "s"):
-        experiment_run = make_run(name, FakeExecutor())
-        experiment_run.execute()
-    folders = [str(experiment_run.folder.path.with_name(name)) for name in ("r", "s")]
+        run_under_test = make_run(name, FakeExecutor())
+        run_under_test.execute()
+    folders = [str(run_under_test.folder.path.with_name(name)) for name in ("r", "s")]
     result = CliRunner().invoke(main, ["experiment", "compare", *folders])
 
     assert result.exit_code == 0
     assert "Weaker evidence" in result.output
-    assert "s/b against r/a" in result.output
+    assert "s/b compared with r/a" in result.output
 
 
-def test_the_columns_of_two_runs_are_told_apart_at_80_columns(
+def test_compare_fits_80_columns_with_long_names(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long the names of runs and arms are."""
     monkeypatch.setenv("COLUMNS", "80")
     names = [f"cache-backends/2026-11-22T1{n}-05-00Z" for n in range(2)]
     paths = []
     for name in names:
-        experiment_run = make_run(name, FakeExecutor())
-        experiment_run.execute()
-        paths.append(str(experiment_run.folder.path))
+        run_under_test = make_run(name, FakeExecutor())
+        run_under_test.execute()
+        paths.append(str(run_under_test.folder.path))
     result = CliRunner().invoke(main, ["experiment", "compare", *paths])
     lines = result.output.splitlines()
 
     assert result.exit_code == 0, result.output
     assert max(map(len, lines)) <= 80
     assert "…" not in result.output
-    assert "The base is 2026-11-22T10-05-00Z/a, the arm 2026-11-22T11-05-00Z/b." in (
+    assert "Base: 2026-11-22T10-05-00Z/a. Arm: 2026-11-22T11-05-00Z/b." in (
         " ".join(result.output.split())
     )
 
 
-def test_runs_of_the_same_name_are_told_apart(
+def test_compare_names_runs_by_distinct_paths_and_refuses_equal_runs(
     make_run: MakeRun, tmp_path: Path
 ) -> None:
-    """By their folders; a run is not compared with itself."""
     folders = []
     for name in ("r/same", "s/same"):
-        experiment_run = make_run(name, FakeExecutor())
-        experiment_run.execute()
-        folders.append(experiment_run.folder)
+        run_under_test = make_run(name, FakeExecutor())
+        run_under_test.execute()
+        folders.append(run_under_test.folder)
 
-    assert "s/same/b against r/same/a" in report.compare_runs(*folders)
+    assert "s/same/b compared with r/same/a" in report.compare_runs(*folders)
     (tmp_path / "latest").symlink_to(folders[0].path)
-    with pytest.raises(RunFolderError, match="are one run"):
+    with pytest.raises(RunFolderError, match="are the same run"):
         report.compare_runs(folders[0], RunFolder(tmp_path / "latest"))
 
 
-def test_an_arm_keeps_its_colour_where_another_has_no_line(make_run: MakeRun) -> None:
-    """As the legend has it."""
-
+def test_arm_keeps_its_colour_when_another_arm_has_no_data(make_run: MakeRun) -> None:
     def fail(this_round: Round, arm: str) -> run.ArmResult | None:
         return run.ArmResult(fake_rows(this_round, arm, "500")) if arm == "a" else None
 
-    experiment_run = make_run("r", FakeExecutor(override=fail))
-    experiment_run.execute()
-    report.write_reports(experiment_run.folder)
-    page = (experiment_run.folder.path / "report.html").read_text()
+    run_under_test = make_run("r", FakeExecutor(override=fail))
+    run_under_test.execute()
+    report.write_reports(run_under_test.folder)
+    page = (run_under_test.folder.path / "report.html").read_text()
 
     for number, arm in ((1, "b"), (2, "c")):
         line = rf'<polyline class="arm{number}" [^>]*><title>{arm}</title>'
         assert len(re.findall(line, page)) == 2
 
 
-def test_a_run_without_a_whole_block_has_no_empty_charts(make_run: MakeRun) -> None:
-    """Interrupted in the first; axes from 0 to 1 would show nothing."""
-
+def test_report_without_a_complete_round_has_no_charts(make_run: MakeRun) -> None:
     def interrupt(_round: Round, _arm: str) -> None:
         raise KeyboardInterrupt
 
-    experiment_run = make_run("r", FakeExecutor(override=interrupt))
-    experiment_run.execute()
-    report.write_reports(experiment_run.folder)
-    page = (experiment_run.folder.path / "report.html").read_text()
+    run_under_test = make_run("r", FakeExecutor(override=interrupt))
+    run_under_test.execute()
+    report.write_reports(run_under_test.folder)
+    page = (run_under_test.folder.path / "report.html").read_text()
 
-    assert page.count("No round is whole yet, so there is nothing to draw.") == 2
+    assert page.count("No data: no round is complete.") == 2
     assert "<figcaption>" not in page
     assert "from 0 to 1" not in page
 
 
 @pytest.mark.parametrize("code", ["200", "500"])
-def test_a_run_in_which_everything_failed_ends_with_an_error(
+def test_resume_fails_when_every_request_failed(
     make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
-    """And says why; one with an answer does not."""
-
     def answer(this_round: Round, arm: str) -> run.ArmResult:
         return run.ArmResult(
             fake_rows(this_round, arm, code), ["503 Service Unavailable"]
         )
 
-    experiment_run = make_run("r", FakeExecutor())
+    run_under_test = make_run("r", FakeExecutor())
     fake = FakeExecutor(override=answer)
     monkeypatch.setenv("KEYLAG_STATE", str(tmp_path))
     monkeypatch.setattr(experiment, "_make_executor", lambda *_: fake)
-    arguments = ["resume", str(experiment_run.folder.path)]
+    arguments = ["resume", str(run_under_test.folder.path)]
     result = CliRunner().invoke(main, ["experiment", *arguments])
 
     assert result.exit_code == (code == "500"), result.output
-    output = (
-        f"Error: {experiment_run.folder.path}: of what is compared, nothing answers"
-    )
+    output = f"Error: {run_under_test.folder.path}: the base or every other arm failed"
     assert (output in result.output) == (code == "500")
 
 
-def test_rows_of_a_block_under_way_are_not_read(make_run: MakeRun) -> None:
-    """A result may be read, and compared, while its run goes on."""
-    experiment_run = make_run("r", FakeExecutor())
-    experiment_run.execute()
-    folder = experiment_run.folder
+def test_rows_of_an_unfinished_round_are_ignored(make_run: MakeRun) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+    run_under_test.execute()
+    folder = run_under_test.folder
     before = folder.load_rows()
     last = folder.samples_path.read_text().splitlines()[-1]
     with folder.samples_path.open("a") as stream:
@@ -316,34 +303,32 @@ def test_rows_of_a_block_under_way_are_not_read(make_run: MakeRun) -> None:
     assert analyse_run(folder).request_counts == count_requests(before)
 
 
-def test_a_run_may_be_bounded(make_run: MakeRun) -> None:
-    """Its own limit is in run.json; the plan in its folder stays as it was."""
-    experiment_run = make_run("r", FakeExecutor())
-    folder = experiment_run.folder
+def test_time_limit_of_a_run_overrides_its_plan(make_run: MakeRun) -> None:
+    """plan.toml stays unchanged."""
+    run_under_test = make_run("r", FakeExecutor())
+    folder = run_under_test.folder
     folder.save_state(replace(folder.load_state(), minutes=7.5))
 
     assert folder.load_plan().design.minutes == 7.5
     assert "minutes = 60" in (folder.path / "plan.toml").read_text()
 
 
-def test_too_short_a_limit_is_refused(make_run: MakeRun) -> None:
-    """With what it would take."""
+def test_resume_refuses_a_time_limit_below_five_rounds(make_run: MakeRun) -> None:
     folder = make_run("r", FakeExecutor()).folder
     arguments = ["resume", str(folder.path), "--minutes", "0.5"]
     result = CliRunner().invoke(main, ["experiment", *arguments])
 
     assert result.exit_code == 2
-    assert "--minutes 0.5: 5 rounds, the fewest that tell anything, take 35 s" in (
-        result.output
-    )
+    assert "--minutes 0.5: too short: a verdict needs 5 rounds, 35 s" in (result.output)
     assert folder.load_state().minutes is None
 
 
-def test_what_could_be_told_is_said(make_run: MakeRun) -> None:
-    """By the widest interval that is still open."""
-    experiment_run = make_run("r", FakeExecutor(), rounds=5)
-    experiment_run.execute()
-    found = analyse_run(experiment_run.folder)
+def test_outlook_has_the_half_width_of_the_widest_open_interval(
+    make_run: MakeRun,
+) -> None:
+    run_under_test = make_run("r", FakeExecutor(), rounds=5)
+    run_under_test.execute()
+    found = analyse_run(run_under_test.folder)
     (still_open,) = [
         one.measures["p50"]
         for one in found.comparisons
@@ -351,11 +336,11 @@ def test_what_could_be_told_is_said(make_run: MakeRun) -> None:
     ]
 
     half = (still_open.relative.high - still_open.relative.low) / 2
-    assert f"Differences above {100 * half:.1f} % can be told so far." in found.outlook
+    assert f"can detect differences above {100 * half:.1f} %." in found.outlook
 
 
-def test_a_forecast_of_time_and_of_what_it_tells(make_run: MakeRun) -> None:
-    """Three arms: 7 s of load and 18 s of starts in each round."""
+def test_forecast_has_rounds_time_and_detectable_difference(make_run: MakeRun) -> None:
+    """A round of three arms takes 7 s of load and 18 s of restarts."""
     plan = make_run("r", FakeExecutor(), rounds=40).plan
     hour, short = (
         forecast.forecast_plan(plan),
@@ -367,18 +352,17 @@ def test_a_forecast_of_time_and_of_what_it_tells(make_run: MakeRun) -> None:
     assert (short.rounds, short.half_width_in_sd) == (2, math.inf)
     assert "Arms: a (base), b, c\nLoad: token-validate\n" in output
     assert "Rounds: 40 of about 25 s each, 7 s of it load" in output
-    assert "Time: about 17 min, at most 60, once all arms have started" in output
-    assert "It can tell: differences above 0.6 times" in output
-    assert "nothing, from so few" in "\n".join(
+    assert "Time: about 17 min, at most 60, after all arms have started" in output
+    assert "Detectable: differences above 0.6 times" in output
+    assert "no difference, with so few rounds" in "\n".join(
         forecast.describe_plan(plan.with_minutes(1))
     )
 
 
 @pytest.mark.stack
-def test_a_dry_run_checks_and_starts_nothing(
+def test_dry_run_prints_the_forecast_and_creates_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No folder, no stack; a mistake is told as ever."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KEYLAG_STATE", str(state_folder()))
     path = PLANS_FOLDER / "same.toml"
@@ -387,6 +371,6 @@ def test_a_dry_run_checks_and_starts_nothing(
     )
 
     assert result.exit_code == 0, result.output
-    assert "at most 20, once all arms" in result.output
+    assert "at most 20, after all arms" in result.output
     assert "nothing was started" in result.output
     assert list(tmp_path.iterdir()) == []

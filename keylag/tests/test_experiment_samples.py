@@ -1,4 +1,4 @@
-"""The raw samples: on the disk once they are said to be."""
+"""samples.csv: synced to the disk before run.json refers to it."""
 
 import os
 from pathlib import Path
@@ -16,23 +16,20 @@ Synced = list[tuple[Path, int]]
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> Synced:
-    """Return what is synced to the disk, with its size at that time."""
+    """Return the paths passed to fsync, with their sizes at that time."""
     found: Synced = []
     sync = os.fsync
 
-    def noted(handle: int) -> None:
+    def record(handle: int) -> None:
         path = Path(f"/proc/self/fd/{handle}").readlink()
         found.append((path, os.fstat(handle).st_size))
         sync(handle)
 
-    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(os, "fsync", record)
     return found
 
 
-def test_a_new_file_is_on_the_disk_with_its_folder(
-    synced: Synced, tmp_path: Path
-) -> None:
-    """All of it, and then the folder, which does not list the file before."""
+def test_new_file_is_synced_and_then_its_folder(synced: Synced, tmp_path: Path) -> None:
     path = tmp_path / "samples.csv"
     samples.append_rows(path, fake_rows(ROUND, "a"))
 
@@ -40,8 +37,7 @@ def test_a_new_file_is_on_the_disk_with_its_folder(
     assert synced[0][1] == path.stat().st_size > 0
 
 
-def test_rows_that_are_added_are_on_the_disk(synced: Synced, tmp_path: Path) -> None:
-    """With one sync for all of a round: its folder lists the file already."""
+def test_appended_rows_are_synced_once(synced: Synced, tmp_path: Path) -> None:
     path = tmp_path / "samples.csv"
     samples.append_rows(path, [])
     header = path.stat().st_size
@@ -53,22 +49,20 @@ def test_rows_that_are_added_are_on_the_disk(synced: Synced, tmp_path: Path) -> 
     assert list(samples.read_rows(path)) == fake_rows(ROUND, "b")
 
 
-def test_samples_are_on_the_disk_before_the_journal_counts_them(
+def test_samples_are_synced_before_the_state_is_written(
     synced: Synced, make_run: MakeRun
 ) -> None:
-    """After a power failure the journal never knows of more than there is."""
-    under_way = make_run("r", FakeExecutor())
-    state = under_way.folder.load_state()
+    run_under_test = make_run("r", FakeExecutor())
+    state = run_under_test.folder.load_state()
     synced.clear()
-    under_way.folder.add_round(state, fake_rows(ROUND, "a"))
+    run_under_test.folder.add_round(state, fake_rows(ROUND, "a"))
 
     assert [path.name for path, _ in synced] == ["samples.csv", ".run.json.new"]
     assert synced[0][1] == state.samples_size
-    assert under_way.folder.load_state().samples_size == state.samples_size
+    assert run_under_test.folder.load_state().samples_size == state.samples_size
 
 
-def test_a_folder_that_has_lost_samples_is_refused(tmp_path: Path) -> None:
-    """Zeros in place of what is missing would be samples that nobody took."""
+def test_missing_samples_are_refused_on_resume(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     samples.append_rows(folder.samples_path, fake_rows(ROUND, "a"))
     size = folder.samples_path.stat().st_size

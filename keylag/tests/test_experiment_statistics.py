@@ -1,4 +1,4 @@
-"""The statistics of experiments, on values whose answers are known."""
+"""Statistics of experiments on values with known results."""
 
 import math
 from random import Random
@@ -26,7 +26,7 @@ from keylag.experiment.verdicts import (
 
 
 def martingale(values: list[float]) -> float:
-    """Return Rouder's Bayes factor for a normal effect, from the values themselves."""
+    """Return Rouder's Bayes factor for a normal mixture of effects."""
     n = len(values)
     t = math.fsum(values) / n / (stdev(values) / math.sqrt(n))
     scale = 1 + n * MIXTURE_SD**2
@@ -34,8 +34,8 @@ def martingale(values: list[float]) -> float:
     return math.sqrt(1 / scale) * (top / bottom) ** (n / 2)
 
 
-def test_the_ends_are_where_the_martingale_reaches_one_in_alpha() -> None:
-    """The closed form agrees with the formula that it was solved from."""
+def test_interval_ends_where_the_martingale_reaches_one_in_alpha() -> None:
+    """The closed form agrees with the formula that it solves."""
     choice = Random(4)  # noqa: S311 - it has to repeat
     values = [choice.gauss(3, 1) for _ in range(9)]
     low = confidence_interval(values, 0.05).low
@@ -43,11 +43,8 @@ def test_the_ends_are_where_the_martingale_reaches_one_in_alpha() -> None:
     assert martingale([value - low for value in values]) == pytest.approx(20)
 
 
-def test_looking_after_every_block_keeps_the_stated_rate() -> None:
-    """Of 200 sequences of 40 values around zero at most 5 % are ever judged wrongly.
-
-    Who looks at the usual t interval each time is wrong several times as often.
-    """
+def test_sequence_keeps_its_error_rate_when_checked_after_every_round() -> None:
+    """A t interval that is checked after every value errs several times as often."""
     wrong = usual = 0
     for seed in range(200):
         choice = Random(seed)  # noqa: S311 - it has to repeat
@@ -63,15 +60,13 @@ def test_looking_after_every_block_keeps_the_stated_rate() -> None:
     assert usual > 40
 
 
-def test_few_values_say_nothing() -> None:
-    """Three rounds have no finite interval at 95 %, four have."""
+def test_interval_is_finite_from_four_values_on() -> None:
     assert math.isinf(half_width_in_sd(3, 0.05))
     assert math.isfinite(half_width_in_sd(4, 0.05))
     assert confidence_interval([1.0], 0.05) == Interval(-math.inf, 1.0, math.inf)
 
 
-def test_counts_without_spread_leave_no_doubt() -> None:
-    """A count that is always the same has an exact difference."""
+def test_equal_exact_values_have_zero_width() -> None:
     assert confidence_interval([6.0] * 5, 0.05, exact=True) == Interval(6.0, 6.0, 6.0)
 
 
@@ -87,8 +82,10 @@ def test_counts_without_spread_leave_no_doubt() -> None:
         (0.5, 3, SLOWER),
     ],
 )
-def test_the_whole_interval_decides(low: float, high: float, expected: str) -> None:
-    """With a margin of 2 on either side."""
+def test_verdict_needs_the_whole_interval_on_one_side(
+    low: float, high: float, expected: str
+) -> None:
+    """With a margin of 2."""
     found = Interval(low, 0.0, high)
 
     assert verdict(found, 2) == expected
@@ -97,8 +94,7 @@ def test_the_whole_interval_decides(low: float, high: float, expected: str) -> N
     assert verdict(found, 2, higher_is_better=True) == swapped
 
 
-def test_blocks_that_are_still_needed() -> None:
-    """So many are enough and one less is not."""
+def test_verdict_changes_at_the_number_of_rounds_needed() -> None:
     values = [0.0, 0.02, 0.04]
     needed = rounds_needed(values, 0.01, 0.05)
 
@@ -108,22 +104,20 @@ def test_blocks_that_are_still_needed() -> None:
     assert verdict(interval_around(mid, spread, needed - 1, 0.05), 0.01) == CANNOT_TELL
 
 
-def test_a_difference_at_the_margin_itself_is_never_small() -> None:
-    """Nobody can promise when noise around zero is decided with no margin."""
+def test_rounds_needed_is_none_without_margin_or_spread() -> None:
     assert rounds_needed([-1.0, 1.0], 0.0, 0.05) is None
     assert rounds_needed([1.0], 0.1, 0.05) is None
 
 
-def test_quantiles_between_the_milliseconds() -> None:
-    """Three requests of 5 ms and one of 6 ms: the median is two thirds into 5 ms."""
+def test_grouped_quantile_interpolates_within_a_millisecond() -> None:
+    """Of three requests of 5 ms and one of 6 ms, the median is two thirds into 5 ms."""
     assert grouped_quantile([0.005] * 3 + [0.006], 0.5) == pytest.approx(
         0.0045 + 0.001 * 2 / 3
     )
     assert grouped_quantile([0.007], 1.0) == pytest.approx(0.0075)
 
 
-def test_a_small_shift_shows_through_whole_milliseconds() -> None:
-    """A shift of 0.1 ms of 5 ms is found in values of whole milliseconds."""
+def test_grouped_quantile_resolves_a_tenth_of_a_millisecond() -> None:
     choice = Random(8)  # noqa: S311 - it has to repeat
 
     def counted(mean: float) -> float:
@@ -137,7 +131,7 @@ def test_a_small_shift_shows_through_whole_milliseconds() -> None:
 
 
 def a_row(latency: float, **measured: float) -> Row:
-    """Return a good request."""
+    """Return a successful request."""
     return Row(
         round=0,
         position=0,
@@ -152,8 +146,7 @@ def a_row(latency: float, **measured: float) -> Row:
     )
 
 
-def test_the_parts_add_up_to_the_mean() -> None:
-    """What Keystone did not measure is outside."""
+def test_time_outside_keystone_completes_the_mean() -> None:
     rows = [a_row(0.010, total=0.008, sql=0.006, cache=0.002) for _ in range(5)]
     found = measure_round(rows, 0.01)
 
@@ -163,7 +156,6 @@ def test_the_parts_add_up_to_the_mean() -> None:
     assert found["throughput"] == pytest.approx(500)
 
 
-def test_a_turn_with_few_good_requests_has_no_figures() -> None:
-    """Nor has one without Keystone's measurement any parts."""
+def test_four_requests_give_no_figures_and_missing_timing_no_parts() -> None:
     assert measure_round([a_row(0.010)] * 4, 1) is None
     assert "sql" not in (measure_round([a_row(0.010)] * 5, 1) or {})

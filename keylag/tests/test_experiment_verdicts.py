@@ -1,4 +1,4 @@
-"""What is claimed of a difference, and what is not: exact figures and hostile ones."""
+"""Confidence intervals and verdicts: exact figures and extreme input."""
 
 import math
 from math import inf, nan
@@ -23,15 +23,17 @@ from keylag.experiment.verdicts import (
     verdict,
 )
 
-# Where a mean lies.
+# Intervals.
 
 
 @pytest.mark.parametrize(
     ("rounds", "alpha", "expected"),
     [(4, 0.05, 5.0468), (10, 0.05, 1.2275), (10, 0.025, 1.3836), (100, 0.05, 0.3468)],
 )
-def test_the_reach_of_an_interval(rounds: int, alpha: float, expected: float) -> None:
-    """In deviations, as solved by halving from the martingale of the docstring."""
+def test_half_width_solves_the_martingale(
+    rounds: int, alpha: float, expected: float
+) -> None:
+    """Against a bisection of the formula in the module's docstring."""
     scale = 1 + rounds * MIXTURE_SD**2
 
     def log_martingale(half_width: float) -> float:
@@ -50,27 +52,23 @@ def test_the_reach_of_an_interval(rounds: int, alpha: float, expected: float) ->
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3])
-def test_few_blocks_reach_everywhere(rounds: int) -> None:
-    """At 95 %; at a lower level fewer rounds say something."""
+def test_half_width_is_infinite_below_four_rounds(rounds: int) -> None:
     assert half_width_in_sd(rounds, 0.05) == inf
 
 
-def test_two_blocks_may_say_something() -> None:
-    """At 50 % they do; one never does, at no level."""
+def test_two_rounds_have_a_finite_half_width_at_50_percent() -> None:
     assert half_width_in_sd(2, 0.5) < inf
     assert half_width_in_sd(1, 0.99) == inf
 
 
-def test_a_level_that_cannot_be_reached_has_no_end() -> None:
-    """Exactly where the martingale's limit is one in alpha, too."""
+def test_half_width_is_infinite_at_the_limit_of_the_martingale() -> None:
     alpha = (1 + 2 * MIXTURE_SD**2) ** -0.5
 
     assert half_width_in_sd(2, alpha) == inf
     assert half_width_in_sd(2, 1.01 * alpha) < inf
 
 
-def test_an_interval_is_around_the_mean() -> None:
-    """As many deviations of a round each way as it reaches."""
+def test_interval_is_symmetric_around_the_mean() -> None:
     values = [1.0, 2.0, 4.0, 3.0, 5.5]
     half_width = half_width_in_sd(5, 0.05) * stdev(values)
     found = confidence_interval(values, 0.05)
@@ -82,44 +80,40 @@ def test_an_interval_is_around_the_mean() -> None:
     assert found.scaled(2) == Interval(2 * found.low, 2 * found.mid, 2 * found.high)
 
 
-def test_a_block_without_spread_of_too_few_has_no_interval() -> None:
-    """Zero deviations infinitely far are not a number."""
+def test_zero_spread_of_too_few_values_has_infinite_interval() -> None:
+    """Zero times an infinite half width would be NaN."""
     assert interval_around(1.0, 0.0, 3, 0.05) == Interval(-inf, 1.0, inf)
     assert confidence_interval([1.0, 1.0], 0.05, exact=True) == Interval(-inf, 1.0, inf)
 
 
-def test_two_values_have_a_spread() -> None:
-    """Which is enough where two rounds say something."""
+def test_two_values_have_a_finite_interval_at_50_percent() -> None:
     assert confidence_interval([1.0, 2.0], 0.5) == interval_around(
         1.5, stdev([1.0, 2.0]), 2, 0.5
     )
     assert confidence_interval([1.0, 2.0], 0.5).high < inf
 
 
-def test_one_value_has_no_interval() -> None:
-    """Whether it was counted or measured."""
+def test_one_value_has_an_infinite_interval() -> None:
     for exact in (True, False):
         assert confidence_interval([1.0], 0.05, exact=exact) == Interval(-inf, 1.0, inf)
 
 
-def test_times_that_are_all_alike_have_no_interval() -> None:
-    """Whole milliseconds hide how far they spread; counts have nothing to hide."""
+def test_equal_times_have_infinite_interval_unless_exact() -> None:
     assert confidence_interval([0.001] * 50, 0.05) == Interval(-inf, 0.001, inf)
     assert confidence_interval([0.0] * 50, 0.05) == Interval(-inf, 0.0, inf)
     assert confidence_interval([6.0] * 50, 0.05, exact=True) == Interval(6.0, 6.0, 6.0)
 
 
-# What it means.
+# Verdicts.
 
 
 @pytest.mark.parametrize(
     ("low", "high"), [(nan, nan), (nan, 5.0), (-5.0, nan), (nan, inf), (-inf, nan)]
 )
 @pytest.mark.parametrize("higher_is_better", [True, False])
-def test_what_is_no_number_decides_nothing(
+def test_nan_gives_no_verdict(
     low: float, high: float, *, higher_is_better: bool
 ) -> None:
-    """Every comparison with it is false; no verdict may rest on that."""
     found = Interval(low, nan, high)
 
     assert verdict(found, 0.1, higher_is_better=higher_is_better) == CANNOT_TELL
@@ -147,18 +141,17 @@ def test_what_is_no_number_decides_nothing(
         (-inf, inf, inf, CANNOT_TELL),
     ],
 )
-def test_ends_that_touch_decide_nothing(
+def test_interval_that_touches_zero_or_margin_gives_no_verdict(
     low: float, high: float, margin: float, expected: str
 ) -> None:
-    """Neither those at zero nor those at the margin."""
     assert verdict(Interval(low, 0.0, high), margin) == expected
 
 
-# How long it still takes.
+# Forecasts.
 
 
-def test_the_words_of_verdicts() -> None:
-    """Reports, pages and programs read them."""
+def test_texts_of_verdicts_are_stable() -> None:
+    """Reports and programs read them."""
     assert (FASTER, SLOWER) == ("faster", "slower")
     assert NO_DIFFERENCE == "no difference that matters"
     assert CANNOT_TELL == "cannot tell yet"
@@ -172,10 +165,9 @@ def test_the_words_of_verdicts() -> None:
         ([1.0, 2.0], 0.1, 6),
     ],
 )
-def test_the_blocks_that_are_needed(
+def test_rounds_needed_is_the_first_decided_number(
     values: list[float], margin: float, expected: int
 ) -> None:
-    """The least number whose interval is clear, and it stays so from there on."""
     mid, spread = fmean(values), stdev(values)
     clear = [
         verdict(interval_around(mid, spread, n, 0.05), margin) != CANNOT_TELL
@@ -186,15 +178,13 @@ def test_the_blocks_that_are_needed(
     assert all(clear[expected:])
 
 
-def test_what_is_clear_already_needs_no_more() -> None:
-    """As many as there are, were they fewer that it takes."""
+def test_decided_values_need_no_more_rounds() -> None:
     values = [1.0, 1.1] * 20
 
     assert rounds_needed(values, 0.1, 0.05) == 40
 
 
-def test_nobody_waits_for_ten_thousand_blocks() -> None:
-    """Just as many can be said, and one more cannot."""
+def test_more_than_ten_thousand_rounds_are_not_forecast() -> None:
     spread = 1 / half_width_in_sd(MAX_FORECAST_ROUNDS, 0.05)
     below, above = (
         [1.0 - f * spread * math.sqrt(0.5), 1.0 + f * spread * math.sqrt(0.5)]
@@ -206,7 +196,6 @@ def test_nobody_waits_for_ten_thousand_blocks() -> None:
     assert rounds_needed(above, 0.0, 0.05) is None
 
 
-def test_nothing_is_guessed_from_values_without_spread() -> None:
-    """One value has none; equal ones were rounded."""
+def test_rounds_needed_is_none_without_spread() -> None:
     assert rounds_needed([1.0], 0.1, 0.05) is None
     assert rounds_needed([1.0, 1.0, 1.0], 0.1, 0.05) is None

@@ -1,4 +1,4 @@
-"""`keylag experiment`: compare Keystones, and say how sure one can be."""
+"""`keylag experiment`: compare configurations of Keystone under the same load."""
 
 import secrets
 import sys
@@ -19,7 +19,6 @@ from keylag.experiment import (
     option_checks,
     plan_parser,
     report,
-    run_folder,
 )
 from keylag.experiment.grafana_annotations import TOKEN_VARIABLE, AnnotatingExecutor
 from keylag.experiment.plan import MAX_MINUTES, Plan
@@ -31,6 +30,7 @@ from keylag.experiment.run import (
     Executor,
     ExperimentRun,
 )
+from keylag.experiment.run_folder import INTERRUPTED as INTERRUPTED_RUN
 from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.stack_executor import StackExecutor
 from keylag.experiment.stack_setup import PLANS_FOLDER
@@ -38,23 +38,23 @@ from keylag.state import CHECKOUT, locked, state_folder
 
 KIND = "experiments"
 FAILED_ENDS = (STOPPED_BY_ERROR, NOTHING_TO_COMPARE)
-"""How a run ends that cannot answer its question."""
+"""Ends of a run that make the command fail."""
 SEED_LIMIT = 2**31
 
 RUN_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 def monitoring_options(function: Function) -> Function:
-    """Add the options that say who else is told while a run goes on."""
+    """Add the options for watching a run: --otlp and --grafana."""
     otlp = click.option(
         "--otlp",
         metavar="URL",
-        help="A Collector for the arms' metrics, as http://127.0.0.1:4318.",
+        help="Send the arms' metrics to this Collector, e.g. http://127.0.0.1:4318.",
     )
     grafana = click.option(
         "--grafana",
         metavar="URL",
-        help=f"A Grafana to mark the turns in; its token is in {TOKEN_VARIABLE}.",
+        help=f"Annotate the rounds in this Grafana; {TOKEN_VARIABLE} has its token.",
     )
     return otlp(grafana(function))
 
@@ -62,13 +62,16 @@ def monitoring_options(function: Function) -> Function:
 minutes_option = click.option(
     "--minutes",
     type=click.FloatRange(0, MAX_MINUTES, min_open=True),
-    help="Of the run, once all arms have started.  [default: the plan's]",
+    help="Time limit, after all arms have started.  [default: the plan's]",
 )
 
 
 @click.group("experiment")
 def command() -> None:
-    """Compare Keystones: which is faster, by how much, how sure, and why.
+    """Compare configurations of Keystone under the same load.
+
+    The result is which one is faster, by how much, with which confidence, and
+    which part of a request makes the difference.
 
     \b
     Example:
@@ -79,10 +82,14 @@ def command() -> None:
 @command.command("run")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @out_folder_option("experiments/PLAN", "samples and reports")
-@click.option("--seed", type=click.IntRange(0), help="Of the order.  [default: any]")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    help="Seed of the random order.  [default: random]",
+)
 @minutes_option
 @click.option(
-    "--dry-run", is_flag=True, help="Check everything and say what would be run."
+    "--dry-run", is_flag=True, help="Check the plan, print a forecast, and stop."
 )
 @monitoring_options
 def run(  # noqa: PLR0913 - one for each option
@@ -95,12 +102,12 @@ def run(  # noqa: PLR0913 - one for each option
     otlp: str | None,
     grafana: str | None,
 ) -> None:
-    """Run a plan.
+    """Run the experiment of a plan.
 
-    Each arm is a Keystone with a database and a cache of its own, started afresh
-    for every round; in a round each arm has its turn, in random order. The run
-    ends when the answer is clear, or the plan's time is over. Ctrl-C ends it
-    early; `keylag experiment resume` goes on.
+    Each arm is a Keystone with its own database and cache. In each round, all
+    Keystones are restarted, and every arm has one turn, in random order. The run
+    ends when every arm has a verdict, or at the time limit. Ctrl-C ends it early
+    and keeps its samples; `keylag experiment resume` continues it.
 
     \b
     Examples:
@@ -112,7 +119,7 @@ def run(  # noqa: PLR0913 - one for each option
     for line in forecast.describe_plan(plan):
         click.echo(line)
     if dry_run:
-        click.echo("All of it can be run; nothing was started.")
+        click.echo("The plan is valid; nothing was started.")
         return
     state = RunState(
         seed=secrets.randbelow(SEED_LIMIT) if seed is None else seed,
@@ -133,18 +140,18 @@ def run(  # noqa: PLR0913 - one for each option
 def resume(
     folder: Path, minutes: float | None, otlp: str | None, grafana: str | None
 ) -> None:
-    """Go on with a run that was interrupted, or whose time was over.
+    """Continue a run that was interrupted or reached its time limit.
 
-    The order is that of the same seed, as if it had never stopped. To give a run
-    more time, say with --minutes how many it may take in all; for more rounds,
-    change `rounds` in its plan.toml.
+    It continues in the order that its seed gives, as if it had never stopped.
+    For more time, give the new total with --minutes; for more rounds, change
+    `rounds` in the plan.toml of the run.
     """
-    state = RunFolder(folder)
+    run_folder = RunFolder(folder)
     if minutes:
-        plan_parser.limit_minutes(state.load_plan(), minutes)
-        state.save_state(replace(state.load_state(), minutes=minutes))
-    _execute(state, otlp, grafana)
-    _exit_with_status(state)
+        plan_parser.limit_minutes(run_folder.load_plan(), minutes)
+        run_folder.save_state(replace(run_folder.load_state(), minutes=minutes))
+    _execute(run_folder, otlp, grafana)
+    _exit_with_status(run_folder)
 
 
 @command.command("compare")
@@ -153,8 +160,8 @@ def resume(
 def compare(first: Path, second: Path) -> None:
     """Compare the arms of two runs.
 
-    They were measured at different times, so what the machine did meanwhile is in
-    the difference too: weaker evidence than one run with both.
+    This is weaker evidence than one run with all arms: the runs were measured at
+    different times, and changes of the machine are part of the differences.
     """
     text = report.compare_runs(RunFolder(first), RunFolder(second))
     Console().print(Markdown(text))
@@ -162,21 +169,20 @@ def compare(first: Path, second: Path) -> None:
 
 @command.command("list")
 def list_() -> None:
-    """List the plans that there are, and the runs."""
+    """List the plans and the runs."""
     for path in sorted(PLANS_FOLDER.glob("*.toml")):
         click.echo(
             f"{path.relative_to(CHECKOUT)}: {plan_parser.read_plan(path).question}"
         )
     for folder in results.runs("run.json", KIND):
-        found = RunFolder(folder).load_state()
-        click.echo(f"{folder}: {found.rounds} rounds, {found.ended}")
+        state = RunFolder(folder).load_state()
+        click.echo(f"{folder}: {state.rounds} rounds, {state.ended}")
 
 
 def _execute(folder: RunFolder, otlp: str | None, grafana: str | None) -> None:
-    """Run what is left of a run, and write what it says, however it ends."""
     console = Console()
     plan = folder.load_plan()
-    # Two at a time would measure each other.
+    # Two experiments at the same time would disturb each other.
     with locked(state_folder() / "experiment.lock"):
         executor = _make_executor(plan, console, otlp)
         if grafana:
@@ -187,7 +193,10 @@ def _execute(folder: RunFolder, otlp: str | None, grafana: str | None) -> None:
         try:
             run.execute()
         except OSError as error:
-            message = f"{error}. What was measured stays; make room, then resume."
+            message = (
+                f"{error}. The samples so far are kept. Free disk space, then run "
+                f"`keylag experiment resume {folder.path}`."
+            )
             raise KeylagError(message) from error
     report.write_reports(folder)
     console.print(Markdown((folder.path / "report.md").read_text(encoding="utf-8")))
@@ -195,13 +204,12 @@ def _execute(folder: RunFolder, otlp: str | None, grafana: str | None) -> None:
 
 
 def _exit_with_status(folder: RunFolder) -> None:
-    """End as the run did: with an exit code, if it has no answer to give."""
-    found = folder.load_state()
-    if found.ended == run_folder.INTERRUPTED:
+    state = folder.load_state()
+    if state.ended == INTERRUPTED_RUN:
         sys.exit(INTERRUPTED)
-    if found.ended in FAILED_ENDS:
-        why = "; ".join(found.events[-1:]) or "see its report"
-        message = f"{folder.path}: {found.ended}: {why}"
+    if state.ended in FAILED_ENDS:
+        reason = "; ".join(state.events[-1:]) or "see its report"
+        message = f"{folder.path}: {state.ended}: {reason}"
         raise KeylagError(message)
 
 

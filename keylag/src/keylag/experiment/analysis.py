@@ -1,14 +1,17 @@
-"""From samples to verdicts: every arm against the base, paired by round.
+"""Compare every arm with the base arm, from samples to verdicts.
 
-A round's value is the arm's figure less the base's, both of the same round, so what
-the machine did to both is not in it.  The relative difference is that by the base's
-mean over all rounds.  With several arms, each comparison has its share of the 5 %
-(Bonferroni: intervals hold together); the parts share it once more among them.
+The measured values of a comparison are the differences between the arm and the base
+in the same round.  Pairing removes what the machine did to both arms in that round.
+Relative differences are divided by the base's mean over all rounds.  The error
+probability of 5 % is shared by all comparisons of a plan, and within one comparison by
+the parts of the mean (Bonferroni), so that all intervals hold together.
 
-The rules on failures: a request that failed is in no figure; a round in which an arm
-has too few good ones counts for no arm that needs it; an arm, or a base, of whose
-requests of a method more than one in a hundred failed gets no verdict on it, because
-those that went well are then not what was asked about.
+Failed requests are handled like this:
+
+- Every measure leaves them out.
+- A round in which an arm has too few successful requests does not count for it.
+- There is no verdict on a method when more than 1 % of its requests failed, in the arm
+  or in the base: the successful ones would not be representative.
 """
 
 from collections import Counter
@@ -31,59 +34,61 @@ from keylag.experiment.verdicts import CANNOT_TELL, rounds_needed, verdict
 from keylag.server_timing import COUNTS
 
 ALPHA: Final = 0.05
+"""Probability that any interval of a comparison misses the true value."""
 MAX_FAILED_SHARE: Final = 0.01
-"""Above this share of failed requests an arm is not judged."""
+"""An arm with a larger share of failed requests gets no verdict."""
 
 FiguresByRound = Mapping[int, Mapping[str, float]]
-"""One arm's figures by round."""
+"""The figures of one arm, by round number and name."""
 
 
 @dataclass(frozen=True)
 class RequestCounts:
-    """What became of an arm's requests after its warm-ups."""
+    """How many requests of an arm were sent and failed, without warm-up."""
 
     requests: int
     failed: int
     by_code: Mapping[str, int] = field(default_factory=dict)
-    """Failed requests by the answer's code, or JMeter's word for none."""
+    """Failed requests by status code, or by JMeter's name of the network error."""
 
     @property
     def is_sound(self) -> bool:
-        """Whether so few failed that the others can be judged."""
+        """Whether few enough requests failed for a verdict."""
         return self.requests > 0 and self.failed <= MAX_FAILED_SHARE * self.requests
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of an arm against the base's; seconds, or a count."""
+    """How one figure of an arm differs from the base; in seconds, or a count."""
 
     name: str
     base: float
     arm: float
     absolute: Interval
     relative: Interval | None
-    """By the base's figure, or a part's by the base's mean; None if that is zero."""
+    """As a share of the base's figure; of its mean for parts; None if that is zero."""
     verdict: str
     rounds_needed: int | None
-    """In all, until there is a verdict, if things stay as they are."""
+    """Total rounds until a verdict, at the present mean and spread; None if unknown."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """An arm against the base, on one method."""
+    """One arm compared with the base, for one HTTP method."""
 
     arm: str
     method: str
     rounds: int
-    """Rounds in which both have figures."""
+    """Rounds in which both arms have figures."""
     sound: bool
+    """Whether few enough requests failed, in both arms, for a verdict."""
     measures: Mapping[str, Difference]
     parts: Mapping[str, Difference]
     counts: Mapping[str, Difference]
 
 
 def count_requests(rows: Iterable[Row]) -> dict[str, RequestCounts]:
-    """Count each arm's requests, warm-up left out."""
+    """Count the requests of each arm, without warm-up."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         if not row.warm_up:
@@ -97,44 +102,47 @@ def _count_group(rows: Sequence[Row]) -> RequestCounts:
 
 
 def http_methods(rows: Iterable[Row]) -> list[str]:
-    """Return the methods that the load used, in the order they came."""
+    """Return the HTTP methods of the load, in order of appearance."""
     return list(dict.fromkeys(row.method for row in rows))
 
 
 def figures_by_arm(rows: Iterable[Row], method: str) -> Mapping[str, FiguresByRound]:
-    """Return the figures of every arm by round."""
+    """Return the figures of every arm and round for one HTTP method."""
     measured = [row for row in rows if not row.warm_up]
     seconds = seconds_under_load(measured)
     groups: dict[tuple[str, int], list[Row]] = {}
     for row in measured:
         if row.method == method and row.success:
             groups.setdefault((row.arm, row.round), []).append(row)
-    found: dict[str, dict[int, Mapping[str, float]]] = {}
+    figures: dict[str, dict[int, Mapping[str, float]]] = {}
     for (arm, round_number), group in groups.items():
-        if (values := measure_round(group, seconds[arm, round_number])) is not None:
-            found.setdefault(arm, {})[round_number] = values
-    return found
+        values = measure_round(group, seconds[arm, round_number])
+        if values is not None:
+            figures.setdefault(arm, {})[round_number] = values
+    return figures
 
 
 def compare_arms(
     rows: Sequence[Row], base: str, arms: Sequence[str], decision: Decision
 ) -> list[Comparison]:
-    """Compare every arm with the base, for each method of the load."""
-    empty = RequestCounts(0, 0)
-    compared = []
+    """Compare each arm with the base, for each HTTP method of the load."""
+    no_requests = RequestCounts(0, 0)
+    comparisons = []
     for method in http_methods(rows):
-        found = figures_by_arm(rows, method)
+        figures = figures_by_arm(rows, method)
         counts = count_requests(row for row in rows if row.method == method)
         for arm in arms:
-            sound = all(counts.get(name, empty).is_sound for name in (base, arm))
-            pair = ArmPair(found.get(base, {}), found.get(arm, {}), len(arms), sound)
-            compared.append(pair.compare(arm, method, decision.smallest))
-    return compared
+            sound = all(counts.get(name, no_requests).is_sound for name in (base, arm))
+            pair = ArmPair(
+                figures.get(base, {}), figures.get(arm, {}), len(arms), sound
+            )
+            comparisons.append(pair.compare(arm, method, decision.smallest))
+    return comparisons
 
 
 @dataclass(frozen=True)
 class ArmPair:
-    """The figures of the base and of one of so many arms."""
+    """The figures of the base and of one of `arms` other arms."""
 
     base: FiguresByRound
     arm: FiguresByRound
@@ -143,11 +151,15 @@ class ArmPair:
 
     @property
     def rounds(self) -> list[int]:
-        """The rounds that both have."""
+        """The numbers of the rounds in which both arms have figures."""
         return sorted(set(self.base) & set(self.arm))
 
     def compare(self, arm: str, method: str, smallest: float) -> Comparison:
-        """Compare all figures; a part matters by its share of the base's mean."""
+        """Compare all figures.
+
+        `smallest` is the smallest effect, as a share of the base's figure.  For parts
+        it is a share of the base's mean.
+        """
         alpha = ALPHA / self.arms
         mean = fmean(self._values(self.base, "mean")) if self.rounds else 0.0
         return Comparison(
@@ -173,14 +185,12 @@ class ArmPair:
         return {
             name: self._difference(name, smallest, alpha, whole)
             for name in names
-            if self.rounds and all(self._in_every_round(name))
+            if self.rounds and self._is_in_every_round(name)
         }
 
-    def _in_every_round(self, name: str) -> Iterable[bool]:
+    def _is_in_every_round(self, name: str) -> bool:
         both = (self.base, self.arm)
-        return (
-            name in side[round_number] for side in both for round_number in self.rounds
-        )
+        return all(name in side[number] for side in both for number in self.rounds)
 
     def _difference(
         self, name: str, smallest: float, alpha: float, whole: float | None
@@ -188,7 +198,7 @@ class ArmPair:
         base, arm = self._values(self.base, name), self._values(self.arm, name)
         values = [there - here for here, there in zip(base, arm, strict=True)]
         unit = fmean(base) if whole is None else whole
-        # A part that neither has is zero, not rounded to it.
+        # A part that neither arm has is exactly zero, not zero by rounding.
         exact = name in COUNTS or not any(base + arm)
         absolute = confidence_interval(values, alpha, exact=exact)
         margin = smallest * unit

@@ -1,4 +1,4 @@
-"""Where everything of a chart goes: pure numbers, which the page draws as SVG."""
+"""Compute the coordinates of charts, which the HTML report draws as SVG."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,17 +12,17 @@ from keylag.experiment.samples import Row
 
 WIDTH: Final = 640.0
 HEIGHT: Final = 180.0
-"""Of a line chart, in the units of its viewBox."""
+"""Size of a line chart, in units of its viewBox."""
 BINS: Final = 60
 SHOWN_SHARE: Final = 0.99
-"""The slowest hundredth of the requests would make the rest a line at the left."""
+"""The slowest 1 % of the requests are cut off, so that the rest fills the chart."""
 
 Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Line:
-    """One arm's line; `points` as SVG's polyline wants them."""
+    """The line of an arm; `points` in the format of an SVG polyline."""
 
     name: str
     points: str
@@ -30,7 +30,7 @@ class Line:
 
 @dataclass(frozen=True)
 class LineChart:
-    """Lines of arms with points on one scale, and what is at the ends of its axes."""
+    """Lines of arms on common axes, with the range of each axis."""
 
     lines: Sequence[Line]
     x_range: tuple[float, float]
@@ -39,7 +39,7 @@ class LineChart:
 
 @dataclass(frozen=True)
 class Bar:
-    """One row of a waterfall or an interval chart; places in per cent of the width."""
+    """One row of a waterfall or interval chart; positions in per cent of the width."""
 
     label: str
     left: float
@@ -50,7 +50,7 @@ class Bar:
 
 
 def median_by_round(rows: Sequence[Row], method: str, arms: Sequence[str]) -> LineChart:
-    """Show every arm's median in milliseconds, round by round."""
+    """Chart the median of every arm in milliseconds over the rounds."""
     found = figures_by_arm(rows, method)
     return _line_chart(
         {
@@ -66,13 +66,13 @@ def median_by_round(rows: Sequence[Row], method: str, arms: Sequence[str]) -> Li
 def latency_distribution(
     rows: Sequence[Row], method: str, arms: Sequence[str]
 ) -> LineChart:
-    """Show how many of an arm's requests took so many milliseconds, as shares."""
+    """Chart a histogram of every arm's latencies: ms, and per cent of requests."""
     taken = {arm: _latencies(rows, method, arm) for arm in arms}
     everything = sorted(value for values in taken.values() for value in values)
     if not everything:
         return _line_chart({})
     low, high = everything[0], everything[int(SHOWN_SHARE * (len(everything) - 1))]
-    # Whole milliseconds: narrower bins would be empty in turn.
+    # Latencies are whole milliseconds; narrower bins would alternate with empty ones.
     width = max(1.0, math.ceil((high - low + 1) / BINS))
     number = int((high - low) / width) + 1
     return _line_chart(
@@ -137,7 +137,7 @@ def _fraction(value: float, ends: tuple[float, float]) -> float:
 
 
 def waterfall(one: Comparison) -> list[Bar]:
-    """Lead from the base's mean to the arm's, a step for each part."""
+    """Chart the steps from the base's mean to the arm's, one for each part."""
     mean = one.measures.get("mean")
     if mean is None or not one.parts:
         return []
@@ -165,7 +165,7 @@ def _waterfall_bar(
 
 
 def interval_chart(one: Comparison, smallest: float) -> list[Bar]:
-    """Place the relative intervals of all measures, with what matters as a band."""
+    """Chart the relative interval of each measure over a band that does not matter."""
     found = [d for d in one.measures.values() if d.relative is not None]
     ends = [
         abs(end)

@@ -1,13 +1,13 @@
-"""An interval for a mean that may be looked at after every round.
+"""A confidence sequence: an interval for a mean that stays valid after every round.
 
-The usual interval holds with 95 % for a number of rounds that was fixed before.
-Who stops when it looks good is wrong far more often.  This one holds with 95 % at
-all times together, so one may look after each round, stop when it is clear, and go
-on later.
+A usual confidence interval covers the true value with 95 % for a number of rounds that
+was fixed in advance.  Whoever looks after each round and stops at a good moment is
+wrong far more often.  A confidence sequence covers the true value with 95 % at all
+times together: one may look after each round, stop at a clear result, and resume later.
 
-It is a confidence sequence for the mean of normal values of unknown spread: the
-effects against which the t test's martingale bets are normal too, in units of the
-spread, with deviation `MIXTURE_SD` (T. L. Lai, "On confidence sequences", Annals of
+This one is for the mean of normal values of unknown spread.  It inverts a t test
+martingale whose alternative is a normal mixture of effects, in units of the spread,
+with standard deviation `MIXTURE_SD` (T. L. Lai, "On confidence sequences", Annals of
 Statistics 1976; H. Wang and A. Ramdas, "Anytime-valid t-tests and confidence
 sequences for Gaussian means with unknown variance", Sequential Analysis 2025; the
 same idea with a known spread is the mixture SPRT of R. Johari et al., "Always valid
@@ -15,9 +15,10 @@ inference", Operations Research 2022).  By Ville's inequality the martingale
 
     (1 + n c²)^(-1/2) * ((1 + t²/v) / (1 + t²/(v (1 + n c²))))^(n/2),   v = n - 1,
 
-passes 1/alpha with probability alpha at most; the interval is what it does not rule
-out.  A round's value is a difference of means or quantiles of many requests, which
-is close to normal; `bench/simulate.py` shows what is left of the error.
+exceeds 1/alpha with probability alpha at most.  The interval holds all means that the
+martingale does not reject.  The value of a round is a difference of means or quantiles
+of many requests, which is close to normal; `bench/simulate.py` measures the error that
+remains.
 """
 
 import math
@@ -27,27 +28,30 @@ from statistics import fmean, stdev
 from typing import Final
 
 MIXTURE_SD: Final = 1.5
-"""Effects of one to two spreads between rounds are found soonest."""
+"""Fastest for effects of one to two standard deviations between rounds."""
 
 MIN_VALUES: Final = 2
-"""Values that have a spread; at 95 % an interval is finite from four on."""
+"""Values needed for a standard deviation; at 95 % intervals are finite from four on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean and where it lies; the ends are infinite while nothing can be said."""
+    """A mean with its interval; the ends are infinite while the data is too small."""
 
     low: float
     mid: float
     high: float
 
     def scaled(self, factor: float) -> "Interval":
-        """Return it in another unit; `factor` is positive."""
+        """Return the interval in another unit; `factor` must be positive."""
         return Interval(self.low * factor, self.mid * factor, self.high * factor)
 
 
 def half_width_in_sd(rounds: int, alpha: float) -> float:
-    """Return how many standard deviations of a round the interval goes each way."""
+    """Return half the interval's width in standard deviations of a round's value.
+
+    It is infinite when `rounds` is too small for the level `1 - alpha`.
+    """
     if rounds < MIN_VALUES:
         return math.inf
     scale = 1 + rounds * MIXTURE_SD**2
@@ -61,19 +65,19 @@ def half_width_in_sd(rounds: int, alpha: float) -> float:
 def interval_around(
     mean: float, deviation: float, rounds: int, alpha: float
 ) -> Interval:
-    """Return the interval of a mean of rounds with this standard deviation."""
-    half_width = half_width_in_sd(rounds, alpha)
-    half_width = math.inf if math.isinf(half_width) else half_width * deviation
+    """Return the interval for a mean and standard deviation of `rounds` values."""
+    in_sd = half_width_in_sd(rounds, alpha)
+    half_width = math.inf if math.isinf(in_sd) else in_sd * deviation
     return Interval(mean - half_width, mean, mean + half_width)
 
 
 def confidence_interval(
     values: Sequence[float], alpha: float, *, exact: bool = False
 ) -> Interval:
-    """Return where the mean of the values lies; at least one is needed.
+    """Return the interval for the mean of one or more values.
 
-    Times that are all alike were rounded to that, so their spread is not known.
-    Values that were counted may well be alike.
+    Equal times are equal only by rounding, so their interval is infinite.  With
+    `exact`, for counts, equal values have an interval of zero width.
     """
     deviation = stdev(values) if len(values) >= MIN_VALUES else math.inf
     if not (deviation or exact):

@@ -1,4 +1,4 @@
-"""Where a run was measured: what a reader has to know to judge it."""
+"""Record the environment of a run: versions, hardware and other load."""
 
 import json
 import os
@@ -21,14 +21,14 @@ from keylag.tools import Tools, find_program
 from keylag.tools.venvs import keystone_version
 
 CPU_SAMPLE_SECONDS: Final = 2.0
-"""How long to look at what our processors do before the start."""
+"""How long to measure the processor usage of other programs before the start."""
 OPTIONAL_PROGRAMS: Final = {"proxysql": "proxysql", "redis": "redis-server"}
-"""The program of each server that only some arms have."""
+"""The programs of servers that only some arms have, by service."""
 OVERHEAD_RESULT: Final = CHECKOUT / "out/bench/overhead/latest/overhead.json"
 
 
 def collect(plan: Plan) -> dict[str, Any]:
-    """Return versions, the machine, how busy it is, and every arm whole."""
+    """Return versions, hardware, processor usage and the settings of every arm."""
     arms = {name: plan.resolved_arm(name) for name in plan.arm_names}
     return {
         **(
@@ -52,7 +52,6 @@ def collect(plan: Plan) -> dict[str, Any]:
 
 
 def _stack_versions(arms: Iterable[Arm]) -> dict[str, str]:
-    """Return the versions of what the arms' stacks are made of."""
     tools = Tools.load()
     releases = sorted({arm.release for arm in arms})
     used_services = {service.name for arm in arms for service in services_for(arm)}
@@ -65,20 +64,20 @@ def _stack_versions(arms: Iterable[Arm]) -> dict[str, str]:
             for name, program in OPTIONAL_PROGRAMS.items()
             if name in used_services
         },
-        "instrumentation": "Keylag in every arm: its cost is in all alike",
+        "instrumentation": "Keylag in every arm, with the same overhead in all",
     }
 
 
 def _remote_versions(remote: RemoteKeystone) -> dict[str, str]:
     return {
         "keystone": remote.url,
-        "instrumentation": "that Keystone's own; without Keylag there are no parts",
-        "machine": "below is the client's; nothing is known of Keystone's",
+        "instrumentation": "the remote Keystone's; without Keylag there are no parts",
+        "machine": "the facts below describe the client's machine only",
     }
 
 
 def instrumentation_cost(overhead: Path) -> str:
-    """Say what `make bench` found that Keylag costs, if it was run here."""
+    """Return the overhead of Keylag from a result of `make bench`, as a sentence."""
     try:
         workloads = json.loads(overhead.read_text())["workloads"]
         found = [
@@ -90,8 +89,8 @@ def instrumentation_cost(overhead: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         found = []
     if not found:
-        return "not measured on this machine; `make bench` does it"
-    return f"processor time by that of bare Keystone, make bench: {', '.join(found)}"
+        return "not measured on this machine; run `make bench`"
+    return f"CPU time relative to bare Keystone, from make bench: {', '.join(found)}"
 
 
 def _version_output(program: Path) -> str:
@@ -102,12 +101,10 @@ def _version_output(program: Path) -> str:
 
 
 def _usable_processors() -> list[int]:
-    """Return those that this process and the arms may use."""
     return sorted(os.sched_getaffinity(0))
 
 
 def _processor_usage() -> float:
-    """Return the share of their time that others use."""
     used = psutil.cpu_percent(CPU_SAMPLE_SECONDS, percpu=True)
     return fmean(used[number] / 100 for number in _usable_processors())
 

@@ -1,4 +1,4 @@
-"""How long a run takes and what it can tell, before it begins."""
+"""Forecast how long a run takes and which differences it can detect."""
 
 import math
 from collections.abc import Iterator
@@ -12,32 +12,31 @@ from keylag.experiment.messages import MEASURE_NAMES, SECONDS_PER_MINUTE
 from keylag.experiment.plan import Plan
 
 RESTART_SECONDS: Final = 6.0
-"""Of each arm in a round, to start its Keystone and its JMeter: what runs on two
-processors took, within a third."""
+"""Time to restart the Keystone and JMeter of one arm; measured on two processors."""
 EXAMPLE_SPREAD: Final = 0.03
-"""Of a figure's difference from round to round, as a share; for an example."""
+"""Spread of a difference between rounds, as a share; the example in the output."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What to expect of a run once all arms have started."""
+    """What to expect of a run, from the time when all arms have started."""
 
     rounds: int
-    """That fit into its time, at most those of the plan."""
+    """The rounds that fit into the time limit, at most those of the plan."""
     round_seconds: float
     half_width_in_sd: float
-    """Of the interval after these rounds, in standard deviations of a round."""
+    """Half width of the interval after these rounds, in standard deviations."""
     min_minutes: float
-    """With less nothing can be told."""
+    """The shortest run that can detect a difference."""
 
     @property
     def minutes(self) -> float:
-        """How long these rounds take."""
+        """The duration of all rounds."""
         return self.rounds * self.round_seconds / SECONDS_PER_MINUTE
 
 
 def forecast_plan(plan: Plan) -> Forecast:
-    """Forecast a run of a plan; its first round is always run."""
+    """Forecast a run of a plan, which has one round at least."""
     round_seconds = plan.round_load_seconds + len(plan.arms) * RESTART_SECONDS
     rounds_in_time = int(plan.design.minutes * SECONDS_PER_MINUTE / round_seconds)
     rounds = max(1, min(plan.design.rounds, rounds_in_time))
@@ -54,38 +53,41 @@ def forecast_plan(plan: Plan) -> Forecast:
 
 
 def describe_plan(plan: Plan) -> Iterator[str]:
-    """Say what will be run, for how long, and what it can tell."""
-    found, design, decision = forecast_plan(plan), plan.design, plan.decision
-    settings = plan.load.properties.items()
+    """Yield lines about the arms, the load, the duration and the sensitivity."""
+    forecast, design, decision = forecast_plan(plan), plan.design, plan.decision
+    properties = plan.load.properties.items()
     yield plan.question
     yield f"Arms: {plan.base} (base), {', '.join(plan.other_arms) or 'no other'}"
-    yield " ".join(["Load:", plan.load.plan, *(f"{name}={v}" for name, v in settings)])
-    yield (
-        f"Decided by: {MEASURE_NAMES[decision.measure]} of {decision.method}; a "
-        f"difference below {_percent(decision.smallest)} does not matter"
+    yield " ".join(
+        ["Load:", plan.load.plan, *(f"{name}={v}" for name, v in properties)]
     )
     yield (
-        f"Rounds: {found.rounds} of about {found.round_seconds:.0f} s each, "
+        f"Decision: {MEASURE_NAMES[decision.measure]} of {decision.method}; "
+        f"differences below {_percent(decision.smallest)} do not matter"
+    )
+    yield (
+        f"Rounds: {forecast.rounds} of about {forecast.round_seconds:.0f} s each, "
         f"{plan.round_load_seconds:.0f} s of it load"
     )
     yield (
-        f"Time: about {found.minutes:.0f} min, at most {design.minutes:g}, "
-        "once all arms have started; less if the answer is clear before"
+        f"Time: about {forecast.minutes:.0f} min, at most {design.minutes:g}, after "
+        "all arms have started; the run ends earlier when every arm has a verdict"
     )
     if plan.other_arms:
-        yield _describe_detectable(found)
+        yield _describe_detectable(forecast)
 
 
-def _describe_detectable(found: Forecast) -> str:
-    if math.isinf(found.half_width_in_sd):
+def _describe_detectable(forecast: Forecast) -> str:
+    if math.isinf(forecast.half_width_in_sd):
         return (
-            "It can tell: nothing, from so few rounds; it takes "
-            f"{math.ceil(found.min_minutes)} min or more"
+            "Detectable: no difference, with so few rounds; a verdict takes "
+            f"{math.ceil(forecast.min_minutes)} min or more"
         )
     return (
-        f"It can tell: differences above {found.half_width_in_sd:.1f} times what they "
-        f"spread by from round to round; if that is {_percent(EXAMPLE_SPREAD)}, those "
-        f"above {_percent(found.half_width_in_sd * EXAMPLE_SPREAD)}"
+        f"Detectable: differences above {forecast.half_width_in_sd:.1f} times their "
+        "spread between rounds; for example, above "
+        f"{_percent(forecast.half_width_in_sd * EXAMPLE_SPREAD)} with a spread of "
+        f"{_percent(EXAMPLE_SPREAD)}"
     )
 
 

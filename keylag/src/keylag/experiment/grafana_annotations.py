@@ -1,4 +1,4 @@
-"""Marks in Grafana: which arm was under load from when to when, and in which round."""
+"""Annotate in Grafana when each arm was under load, and in which round."""
 
 import os
 from collections.abc import Sequence
@@ -13,42 +13,43 @@ from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Round
 
 TOKEN_VARIABLE: Final = "KEYLAG_GRAFANA_TOKEN"  # noqa: S105 - the name of a variable
-"""The variable with the token of a service account that may write annotations."""
+"""Environment variable: token of a service account that may write annotations."""
 TAGS: Final = ("keylag", "experiment")
 TIMEOUT_SECONDS: Final = 2.0
 
 
 @dataclass
 class AnnotatingExecutor:
-    """An executor whose rounds Grafana is told; what that costs is between them."""
+    """Wraps an executor and annotates its rounds, after the load of each round."""
 
     inner: Executor
     url: str
-    """Grafana's; user and password may be in it, where there is no token."""
+    """Base URL of Grafana; may contain user and password in place of a token."""
     disabled: bool = False
-    """Whether Grafana did not take a mark; it is not asked again then."""
+    """Set after the first failure, to send no more annotations."""
 
     def start(self) -> None:
-        """As the inner one."""
+        """Delegate to the inner executor."""
         self.inner.start()
 
     def begin_round(self, this_round: Round) -> None:
-        """As the inner one."""
+        """Delegate to the inner executor."""
         self.inner.begin_round(this_round)
 
     def stop(self) -> None:
-        """As the inner one."""
+        """Delegate to the inner executor."""
         self.inner.stop()
 
     def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:
-        """As the inner one, and mark each arm; trouble with that is only noted."""
+        """Run the round and annotate its arms; a failure is a problem in the result."""
         return {
-            arm: ArmResult(sent.rows, [*sent.problems, *self._annotate(sent.rows)])
-            for arm, sent in self.inner.run_round(this_round, out).items()
+            arm: ArmResult(
+                result.rows, [*result.problems, *self._annotate(result.rows)]
+            )
+            for arm, result in self.inner.run_round(this_round, out).items()
         }
 
     def _annotate(self, rows: Sequence[Row]) -> list[str]:
-        """Mark the time from an arm's first request to its last."""
         if self.disabled or not rows:
             return []
         first, last = rows[0], rows[-1]
@@ -68,11 +69,12 @@ class AnnotatingExecutor:
             ).raise_for_status()
         except requests.RequestException as error:
             self.disabled = True
-            return [f"Grafana took no mark, and is asked no more: {_error_name(error)}"]
+            problem = "writing to Grafana failed, so annotations are off from now on"
+            return [f"{problem}: {_error_name(error)}"]
         return []
 
 
 def _error_name(error: requests.RequestException) -> str:
-    """Say what went wrong without the address, which may hold a password."""
+    # Without the URL, which may contain a password.
     code = "" if error.response is None else f" {error.response.status_code}"
     return f"{type(error).__name__}{code}"

@@ -1,13 +1,14 @@
-"""The load of a round: a JMeter for each arm, all at once, each in its own slices.
+"""Send the load of a round to all arms, interleaved in short slices.
 
-The speed of a machine changes from second to second, by more than what is looked for.
-So the arms take turns by slices of a fraction of a second, and what the machine does
-is in all of them alike.  First all warm up together; what counts begins when that is
-over for the last of them, and is a whole number of slices of each.
+The speed of a machine changes from second to second by more than the effects that an
+experiment looks for.  Therefore each arm has a JMeter of its own, all run at the same
+time, and they take turns in slices of a fraction of a second: changes of the machine
+affect all arms alike.  All arms warm up together.  The measurement starts when the
+last arm is warm and lasts a whole number of slices of each arm.
 
-A request counts by its start.  One that reaches into another arm's slice stays:
-without it, slow requests would be missing.  A load begins none near the end of its
-slice, so that few do.
+A request counts by its start.  A request that reaches into the slice of another arm
+counts too; without such requests, slow ones would be missing.  There are few of them,
+because JMeter starts no request near the end of a slice.
 """
 
 import time
@@ -28,25 +29,25 @@ from keylag.sending import home, load_of
 from keylag.target import Target
 
 MAX_CLOCK_STEP_SECONDS: Final = 0.5
-"""Start times over which the clock was moved by more are worth nothing."""
+"""The samples of a round are discarded if the clock was set by more than this."""
 ABANDONED_LOAD_SECONDS: Final = 300
-"""After so long more than planned, a JMeter that nobody ends is over by itself."""
+"""How long after its planned end an orphaned JMeter ends by itself."""
 
 JMeterResult = tuple[Sequence[jtl.Sample], Sequence[str]]
-"""What an arm's JMeter brought, and what went wrong."""
+"""The samples of an arm, and problems as sentences."""
 
 
 def run_load(
     plan: Plan, this_round: Round, targets: Mapping[str, Target], out: Path
 ) -> dict[str, ArmResult]:
-    """Send the load to these arms of a round; what goes wrong is told, not raised.
+    """Send the load of a round to the `targets`, by arm.
 
-    Raises KeyboardInterrupt after Ctrl-C.
+    Problems with an arm are in its result.  Raises KeyboardInterrupt after Ctrl-C.
     """
     clock_step = track_clock_steps()
     results = _run_all(plan, targets, out)
     if abs(seconds := clock_step()) > MAX_CLOCK_STEP_SECONDS:
-        nothing = ArmResult([], [f"the clock was set by {seconds:+.1f} s"])
+        nothing = ArmResult([], [f"the system clock was set by {seconds:+.1f} s"])
         return dict.fromkeys(targets, nothing)
     window = _measurement_window(
         plan.design, [samples for samples, _ in results.values()]
@@ -60,7 +61,7 @@ def run_load(
 def track_clock_steps(
     wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
 ) -> Callable[[], float]:
-    """Return what tells by how many seconds the clock was set since this call."""
+    """Return a function that returns by how many seconds the clock was set since."""
     ahead = wall() - steady()
     return lambda: wall() - steady() - ahead
 
@@ -68,7 +69,7 @@ def track_clock_steps(
 def _measurement_window(
     design: Design, loads: Collection[Sequence[jtl.Sample]]
 ) -> MeasurementWindow:
-    """Return the time of all turns, from when all that answered were warm."""
+    # From the time when all arms that answered are warm.
     starts = [
         min(sample.start_seconds for sample in samples if not sample.is_setup)
         for samples in loads
@@ -80,10 +81,10 @@ def _measurement_window(
 
 @dataclass
 class SharedDeadline:
-    """Ends all loads of a round at once, `seconds` after the last one has begun.
+    """The common end of all loads of a round, `seconds` after the last one started.
 
-    That is noticed when its first request has ended, so the end is late by a cold
-    request's time: those that others have under way can end, too.
+    A load counts as started when its first request has ended.  The deadline is late by
+    the duration of that request, in which requests of the other arms can end too.
     """
 
     not_started: set[str]
@@ -91,19 +92,19 @@ class SharedDeadline:
     deadline: float = inf
 
     def has_passed(self, arm: str, seen: Progress) -> bool:
-        """Tell whether to end an arm's load."""
+        """Return whether to end the load of an arm, given its progress."""
         if seen.done:
             self.mark_started(arm)
         return time.monotonic() > self.deadline
 
     def mark_started(self, arm: str) -> None:
-        """Know that an arm's load has begun, or never will."""
+        """Record that the load of an arm has started, or failed to."""
         self.not_started.discard(arm)
         if not self.not_started:
             self.deadline = min(self.deadline, time.monotonic() + self.seconds)
 
     def expire(self) -> None:
-        """End all of them."""
+        """End all loads now."""
         self.deadline = -inf
 
 
@@ -131,7 +132,6 @@ def _run_all(
 def _run_jmeter(
     load: jmeter.Load, out: Path, arm: str, deadline: SharedDeadline
 ) -> JMeterResult:
-    """Run JMeter in a thread of its own."""
     try:
         result = jmeter.run(
             load,

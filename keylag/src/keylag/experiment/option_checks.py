@@ -1,6 +1,6 @@
-"""What a plan of ours asks for and is not there: a program, an option of Keystone.
+"""Check that the programs and the options of keystone.conf of a plan exist.
 
-Keystone itself would pass over an option that it does not know without a word.
+Keystone itself ignores unknown options silently.
 """
 
 import json
@@ -28,14 +28,15 @@ OPTION_NAMESPACES: Final = (
     "oslo.log",
     "oslo.policy",
 )
-"""Whose options the generator lists: Keystone's own, and its libraries'."""
+"""Namespaces of oslo-config-generator: Keystone and its libraries."""
 
 
 def check_plan(plan: Plan, path: Path) -> None:
-    """Raise ToolError for a program, PlanError for an option that an arm lacks.
+    """Check the programs of a plan, and the options of its arms, without starting it.
 
-    JMeterError if there is no Java, or no JMeter.
-    Of a Keystone elsewhere: TargetError if it is not known how to ask it.
+    Raises ToolError for a missing program, PlanError for an unknown option, and
+    JMeterError without Java or JMeter.  For a remote Keystone, raises TargetError if
+    the credentials are incomplete.
     """
     programs(home())
     if plan.elsewhere:
@@ -65,11 +66,11 @@ def _keystone_options(generator: Path) -> Mapping[str, Any]:
 
 
 def _unknown_options(
-    place: KeyPath, arm: Arm, sections: Mapping[str, Any]
+    path: KeyPath, arm: Arm, sections: Mapping[str, Any]
 ) -> Iterator[Mistake]:
     for section, options in arm.keystone.items():
         dests = {one["dest"] for one in sections.get(section, {}).get("opts", ())}
         for option in options:
             if option not in dests:
-                why = f"Keystone has no such option in [{section}]."
-                yield (*place, section, option), f"{why}{did_you_mean(option, dests)}"
+                reason = f"Keystone has no such option in [{section}]."
+                yield (*path, section, option), f"{reason}{did_you_mean(option, dests)}"

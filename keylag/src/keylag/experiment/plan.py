@@ -1,4 +1,4 @@
-"""A plan: what is compared, on which load, for how long, and what would matter."""
+"""The plan of an experiment: arms, load, design and decision."""
 
 from typing import Annotated, Final, Literal, Self
 
@@ -7,14 +7,14 @@ from pydantic import Field
 from keylag.experiment.settings import Arm, Properties, Scalar, StrictModel
 
 MIN_ROUNDS: Final = 5
-"""With fewer an interval is infinite, or so wide that it tells nothing."""
+"""With fewer rounds the interval is infinite or too wide for a verdict."""
 MAX_MINUTES: Final = 24 * 60
 ArmName = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
-"""It names a folder."""
+"""The name of an arm is the name of its folder."""
 
 
 def jmeter_properties(values: Properties) -> dict[str, str]:
-    """Write the properties of a load as JMeter reads them."""
+    """Format the properties of a load for JMeter."""
     return {name: _jmeter_property(value) for name, value in values.items()}
 
 
@@ -23,50 +23,52 @@ def _jmeter_property(value: Scalar) -> str:
 
 
 class Load(StrictModel):
-    """What is sent to each arm."""
+    """The load that each arm gets."""
 
     plan: str
+    """Name of a load plan in `jmeter-plans/`."""
     properties: Properties = Field(default={})
 
 
 class Design(StrictModel):
-    """How long it takes."""
+    """Durations and the number of rounds."""
 
     warm_up_seconds: Annotated[float, Field(ge=0, le=600)] = 3.0
-    """In each round; all arms at once, but elsewhere in each turn."""
+    """Per round, all arms at once; for a remote Keystone, per turn."""
     turn_seconds: Annotated[float, Field(ge=1, le=3600)] = 8.0
-    """After the warm-up, for each arm in each round."""
+    """Load on each arm per round, after the warm-up."""
     slice_seconds: Annotated[float, Field(ge=0.1, le=3600)] = 0.25
-    """Of a turn, until it is the next arm's; a whole turn at once if it is as long."""
+    """How long an arm is under load before the next one; a turn is a sum of slices."""
     rounds: Annotated[int, Field(ge=MIN_ROUNDS, le=1000)] = 40
-    """At most; fewer if it is clear before, or the time is over."""
+    """At most; a verdict on every arm or the time limit ends the run earlier."""
     minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES)] = 10.0
+    """Time limit of the run, from the time when all arms have started."""
 
     def load_seconds(self, arms: int) -> float:
-        """Return how long the load of so many arms takes that warm up together."""
+        """Return how long the load of `arms` arms takes that warm up together."""
         return self.warm_up_seconds + arms * self.turn_seconds
 
     @property
     def slice_ms(self) -> int:
-        """A slice as the load plans are told it, in milliseconds."""
+        """The slice in milliseconds, as the load plans take it."""
         return round(1000 * self.slice_seconds)
 
 
 class Decision(StrictModel):
-    """What the answer is about."""
+    """What the verdict is about."""
 
     measure: Literal["p50", "p95", "mean", "throughput"] = "p50"
     method: Literal["POST", "GET", "DELETE"]
     smallest: Annotated[float, Field(gt=0, lt=1)] = 0.02
-    """The smallest difference that matters, as a share of the base's."""
+    """The smallest effect, as a share of the base's figure."""
 
 
 class RemoteKeystone(StrictModel):
-    """A Keystone that is there already; its arms are made by commands."""
+    """A Keystone that runs already; shell commands switch it between the arms."""
 
     url: str
     users: str
-    """A CSV, as for `keylag load`; from the folder where the command is run."""
+    """A CSV as for `keylag load`, relative to the working directory."""
 
 
 class Plan(StrictModel):
@@ -75,7 +77,7 @@ class Plan(StrictModel):
     question: str
     base: str
     elsewhere: RemoteKeystone | None = None
-    """Without it, each arm is a stack of its own."""
+    """The remote Keystone; without it, each arm is a stack of its own."""
     load: Load
     design: Design = Design()
     decision: Decision
@@ -83,35 +85,35 @@ class Plan(StrictModel):
 
     @property
     def other_arms(self) -> list[str]:
-        """The arms that are compared with the base."""
+        """The names of the arms that are compared with the base."""
         return [name for name in self.arms if name != self.base]
 
     @property
     def arm_names(self) -> list[str]:
-        """All arms, the base first."""
+        """The names of all arms, the base first."""
         return [self.base, *self.other_arms]
 
     @property
     def round_load_seconds(self) -> float:
-        """How long the load of a round takes; elsewhere each arm warms up by itself."""
+        """Seconds of load in a round; arms of a remote Keystone warm up one by one."""
         arms = len(self.arms)
         if self.elsewhere:
             return arms * self.design.load_seconds(1)
         return self.design.load_seconds(arms)
 
     def with_minutes(self, minutes: float | None) -> Self:
-        """Return the plan with another limit of its time, if one is given."""
+        """Return the plan with another time limit; None keeps the plan's."""
         if minutes is None:
             return self
         design = self.design.model_copy(update={"minutes": minutes})
         return self.model_copy(update={"design": design})
 
     def resolved_arm(self, name: str) -> Arm:
-        """Return an arm with what it takes from the base."""
+        """Return an arm with the settings that it inherits from the base."""
         base = self.arms[self.base]
         return base if name == self.base else self.arms[name].merged_over(base)
 
     def load_properties(self, name: str) -> dict[str, str]:
-        """Return an arm's load as JMeter takes it; all virtual users start at once."""
+        """Return the JMeter properties of an arm; all virtual users start at once."""
         chosen = {**self.load.properties, **self.resolved_arm(name).properties}
         return {"ramp_seconds": "0"} | jmeter_properties(chosen)

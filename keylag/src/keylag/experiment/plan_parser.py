@@ -1,9 +1,9 @@
-"""From a file to a plan, or to what is wrong with it.
+"""Read a plan from a TOML file and check it.
 
-    plan = read(Path("experiments/cache-backends.toml"))
+    plan = read_plan(Path("experiments/cache-backends.toml"))
 
-A plan that is wrong or contradicts itself is refused with the line; nothing has been
-started then.
+An invalid plan is refused before anything starts; the error has the line and reason of
+every mistake.
 """
 
 import tomllib
@@ -38,19 +38,19 @@ SLICE_PROPERTIES: Final = (
     "slice_number",
     "slice_after_seconds",
 )
-"""What a load plan has to take so that arms can take turns."""
+"""Properties of a load plan that interleave the arms."""
 RESERVED_PROPERTIES: Final = (
     *("loops", "duration_seconds", "host", "port", "protocol", "users_file"),
     *SLICE_PROPERTIES,
 )
-"""Properties of a load plan that an experiment sets by itself."""
+"""Properties of a load plan that the experiment sets."""
 SETTING_FOR_OPTION: Final = {
     ("cache", "backend"): "cache",
     ("cache", "memcache_servers"): "cache",
     ("cache", "redis_server"): "cache",
     ("database", "connection"): "mariadb",
 }
-"""Options of keystone.conf that the stack sets, and the setting that means them."""
+"""Options of keystone.conf that the stack sets, and the setting of an arm for each."""
 
 TABLES: Final[Mapping[str, type[BaseModel]]] = {
     "load": Load,
@@ -59,21 +59,24 @@ TABLES: Final[Mapping[str, type[BaseModel]]] = {
     "elsewhere": RemoteKeystone,
     "arms": Arm,
 }
-"""What each table of a plan is read as."""
+"""The model of each table of a plan."""
+
+RENAMED_KEYS: Final = {"blocks": "rounds"}
+"""Former keys, which are too different from the present ones for a guess."""
 
 NUMBER_ERRORS: Final = ("float_type", "int_type")
-"""What pydantic calls a number that is none."""
+"""Error types of pydantic for a value that is not a number."""
 
 Mistake = tuple[KeyPath, str]
-"""Where it stands, and why it is one."""
+"""The key, and what is wrong with its value."""
 
 
 class PlanError(WrongUsageError):
-    """The plan cannot be run; the text has file, line and reason of each mistake."""
+    """The plan is invalid; the text has file, line and reason of each mistake."""
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan; raises PlanError with every mistake that was found."""
+    """Read and check a plan; raises PlanError with all mistakes."""
     try:
         text = path.read_text(encoding="utf-8")
         raw = tomllib.loads(text)
@@ -84,36 +87,36 @@ def read_plan(path: Path) -> Plan:
         plan = Plan.model_validate(raw)
         mistakes = list(find_contradictions(plan))
     except ValidationError as error:
-        mistakes = [_mistake_of(found) for found in error.errors()]
+        mistakes = [_mistake_of(details) for details in error.errors()]
     raise_plan_error(path, text, mistakes)
     return plan
 
 
 def limit_minutes(plan: Plan, minutes: float | None) -> Plan:
-    """Return a plan with another limit of its time; PlanError if that is too short."""
+    """Return a plan with another time limit; raises PlanError if that is too short."""
     shorter = plan.with_minutes(minutes)
-    for _, why in _design_mistakes(shorter):
-        message = f"--minutes {minutes:g}: {why}"
+    for _, reason in _design_mistakes(shorter):
+        message = f"--minutes {minutes:g}: {reason}"
         raise PlanError(message)
     return shorter
 
 
 def raise_plan_error(path: Path, text: str, mistakes: list[Mistake]) -> None:
-    """Raise PlanError with the line of each mistake, if there is one."""
+    """Raise PlanError with the line of each mistake; return if there is none."""
     if mistakes:
         lines = [
-            f"{path}:{line_of(text, place)}: {'.'.join(place) or 'plan'}: {why}"
-            for place, why in mistakes
+            f"{path}:{line_of(text, key)}: {'.'.join(key) or 'plan'}: {reason}"
+            for key, reason in mistakes
         ]
         raise PlanError("\n".join(lines))
 
 
 def find_contradictions(plan: Plan) -> Iterator[Mistake]:
-    """Say what cannot be, of a plan whose values are right one by one."""
+    """Yield the mistakes of a plan whose values are valid one by one."""
     yield from _load_mistakes(plan)
     yield from _design_mistakes(plan)
     if plan.base not in plan.arms:
-        yield ("base",), f"there is no such arm; there are {', '.join(plan.arms)}"
+        yield ("base",), f"no such arm; the arms are {', '.join(plan.arms)}"
         return
     if plan.elsewhere:
         yield from _remote_mistakes(plan, plan.elsewhere)
@@ -124,10 +127,10 @@ def find_contradictions(plan: Plan) -> Iterator[Mistake]:
 def _design_mistakes(plan: Plan) -> Iterator[Mistake]:
     design = plan.design
     if (least := MIN_ROUNDS * plan.round_load_seconds) > design.minutes * 60:
-        why = f"{MIN_ROUNDS} rounds, the fewest that tell anything, take {least:.0f} s"
-        yield ("design", "minutes"), why
+        reason = f"too short: a verdict needs {MIN_ROUNDS} rounds, {least:.0f} s"
+        yield ("design", "minutes"), reason
     if round(1000 * design.turn_seconds) % design.slice_ms:
-        yield ("design", "turn_seconds"), "it has to be a whole number of slices"
+        yield ("design", "turn_seconds"), "must be a multiple of `slice_seconds`"
 
 
 def _load_mistakes(plan: Plan) -> Iterator[Mistake]:
@@ -138,88 +141,90 @@ def _load_mistakes(plan: Plan) -> Iterator[Mistake]:
         return
     common = plan.load.properties
     yield from _property_mistakes(("load", "properties"), common, load)
-    ours = replace(load, defaults={**load.defaults, **jmeter_properties(common)})
+    with_common = {**load.defaults, **jmeter_properties(common)}
     for name, arm in plan.arms.items():
-        place = ("arms", name, "properties")
-        yield from _property_mistakes(place, arm.properties, ours)
+        key = ("arms", name, "properties")
+        arm_load = replace(load, defaults=with_common)
+        yield from _property_mistakes(key, arm.properties, arm_load)
     if "target_port" in load.defaults and not plan.elsewhere:
-        yield ("load", "plan"), "it calls a service, and an arm is a Keystone alone"
-    sends = f'testname="{plan.decision.method} '
-    if sends not in load.path.read_text(encoding="utf-8"):
-        why = f"{load.name} sends no {plan.decision.method}"
-        yield ("decision", "method"), why
+        yield (
+            ("load", "plan"),
+            "this load calls a service, but an arm has only Keystone",
+        )
+    sampler = f'testname="{plan.decision.method} '
+    if sampler not in load.path.read_text(encoding="utf-8"):
+        reason = f"{load.name} sends no {plan.decision.method} requests"
+        yield ("decision", "method"), reason
 
 
 def _property_mistakes(
-    place: KeyPath, properties: Properties, load: plans.Plan
+    table: KeyPath, properties: Properties, load: plans.Plan
 ) -> Iterator[Mistake]:
-    own = (*RESERVED_PROPERTIES, *plans.SECRET)
-    given = {name: value for name, value in properties.items() if name not in own}
+    reserved = (*RESERVED_PROPERTIES, *plans.SECRET)
+    given = {name: value for name, value in properties.items() if name not in reserved}
     for name in properties.keys() - given.keys():
-        yield (*place, name), "an experiment sets this by itself"
-    for name, why in load.mistakes(jmeter_properties(given)):
-        yield (*place, name), why
+        yield (*table, name), "reserved: the experiment sets this property"
+    for name, reason in load.mistakes(jmeter_properties(given)):
+        yield (*table, name), reason
 
 
 def _stack_mistakes(plan: Plan) -> Iterator[Mistake]:
-    """Say what is wrong with arms that are stacks of ours."""
     if not plan.other_arms:
-        yield ("arms",), "one arm alone is compared with nothing"
+        yield ("arms",), "an experiment needs two arms or more"
     for name, arm in plan.arms.items():
-        place = ("arms", name)
-        whole = plan.resolved_arm(name)
+        table = ("arms", name)
+        resolved = plan.resolved_arm(name)
         if arm.cache not in CACHE_BACKENDS:
-            yield (*place, "cache"), f"there are {', '.join(CACHE_BACKENDS)}"
+            yield (*table, "cache"), f"choose one of {', '.join(CACHE_BACKENDS)}"
         if arm.release not in KEYSTONES:
-            yield (*place, "release"), f"there are {', '.join(KEYSTONES)}"
+            yield (*table, "release"), f"choose one of {', '.join(KEYSTONES)}"
         if arm.switch:
-            yield (*place, "switch"), "only for an arm of a Keystone [elsewhere]"
-        if whole.query_cache and not whole.proxysql:
-            yield (*place, "query_cache"), "it is ProxySQL's; `proxysql = true`"
-        if whole.hung_cache and whole.cache == "null":
-            yield (*place, "hung_cache"), "without a cache there is no server to hang"
-        yield from _option_mistakes(place, arm)
+            yield (*table, "switch"), "only for a remote Keystone, table [elsewhere]"
+        if resolved.query_cache and not resolved.proxysql:
+            yield (*table, "query_cache"), "needs `proxysql = true`"
+        if resolved.hung_cache and resolved.cache == "null":
+            yield (*table, "hung_cache"), "needs a cache server; `cache` is null"
+        yield from _option_mistakes(table, arm)
 
 
-def _option_mistakes(place: KeyPath, arm: Arm) -> Iterator[Mistake]:
+def _option_mistakes(table: KeyPath, arm: Arm) -> Iterator[Mistake]:
     for section, options in arm.keystone.items():
         for option in options:
             if setting := SETTING_FOR_OPTION.get((section, option)):
-                where = (*place, "keystone", section, option)
-                yield where, f"the stack sets this; give it as `{setting}`"
+                key = (*table, "keystone", section, option)
+                yield key, f"the stack sets this option; use the setting `{setting}`"
 
 
 def _remote_mistakes(plan: Plan, remote: RemoteKeystone) -> Iterator[Mistake]:
-    """Say what is wrong with arms of a Keystone that is not ours."""
     for name, arm in plan.arms.items():
         for setting in sorted(arm.model_fields_set - REMOTE_SETTINGS):
-            why = "that Keystone is not ours to change; `switch` is a command that does"
-            yield ("arms", name, setting), why
+            reason = "only for stacks; a remote Keystone is configured by `switch`"
+            yield ("arms", name, setting), reason
         if plan.other_arms and not arm.switch:
-            why = (
-                "`switch`, the command that makes Keystone this arm, is missing; "
-                "arms measured one by one, each in a plan of its own, can be compared "
-                "by `keylag experiment compare`"
+            reason = (
+                "`switch` is missing, the command that makes Keystone this arm. "
+                "Without such commands, measure each configuration with a plan of one "
+                "arm, and compare the runs with `keylag experiment compare`."
             )
-            yield ("arms", name), why
+            yield ("arms", name), reason
     try:
         target.address(remote.url)
     except target.TargetError as error:
         yield ("elsewhere", "url"), str(error)
 
 
-def _mistake_of(found: ErrorDetails) -> Mistake:
-    place = tuple(str(key) for key in found["loc"])
+def _mistake_of(details: ErrorDetails) -> Mistake:
+    key = tuple(str(part) for part in details["loc"])
     hint = ""
-    if found["type"] == "extra_forbidden":
-        hint = _did_you_mean(place)
-    elif found["type"] in NUMBER_ERRORS and isinstance(found["input"], str):
+    if details["type"] == "extra_forbidden":
+        hint = _did_you_mean(key)
+    elif details["type"] in NUMBER_ERRORS and isinstance(details["input"], str):
         hint = ", without quotes or a unit"
-    return place, f"{found['msg']}{hint}"
+    return key, f"{details['msg']}{hint}"
 
 
-def _did_you_mean(place: KeyPath) -> str:
-    """Name the key of the same table that a wrong one is nearest to."""
-    *table, wrong = place
+def _did_you_mean(key: KeyPath) -> str:
+    *table, unknown = key
     model = TABLES[table[0]] if table else Plan
-    return f".{did_you_mean(wrong, model.model_fields)}"
+    unknown = RENAMED_KEYS.get(unknown, unknown)
+    return f".{did_you_mean(unknown, model.model_fields)}"

@@ -1,4 +1,4 @@
-"""What a run says after each round."""
+"""Progress lines of a run."""
 
 from rich.console import Console
 
@@ -11,7 +11,7 @@ from keylag.experiment.run import ExperimentRun
 
 
 def print_round(run: ExperimentRun, console: Console) -> None:
-    """Print the present estimate, the time left, and what it still takes."""
+    """Print the estimates after a round and the remaining time."""
     for line in describe_round(run):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -21,7 +21,7 @@ def describe_round(run: ExperimentRun) -> list[str]:
     measure = run.plan.decision.measure
     compared = run.comparisons
     left = max(0.0, run.plan.design.minutes - run.state.seconds / SECONDS_PER_MINUTE)
-    first = f"Round {run.state.rounds}, at most {left:.1f} min left."
+    first = f"Round {run.state.rounds} done, at most {left:.1f} min left."
     estimates = [
         f"  {one.arm}: {format_percent(found.relative)}, {found.verdict}"
         for one in compared

@@ -1,7 +1,7 @@
-"""The executor of a Keystone that is there already: arms are made by commands.
+"""Executor for a remote Keystone that shell commands switch between the arms.
 
-What such a command leaves behind from arm to arm, a warm database or a filled cache,
-is part of what is measured.
+State that a command leaves behind for the next arm, such as a warm database or a full
+cache, is part of the measurement.
 """
 
 import os
@@ -24,20 +24,23 @@ from keylag.launch import StackError
 from keylag.target import Target
 
 SWITCH_TIMEOUT_SECONDS: Final = 600.0
-"""How long a switch may take."""
+"""Time limit of a switch command."""
 ANSWER_TIMEOUT_SECONDS: Final = 120.0
-"""How long Keystone may take after it until it answers."""
+"""How long Keystone may take to answer after a switch command."""
 POLL_INTERVAL_SECONDS: Final = 0.5
 OUTPUT_SHOWN_CHARACTERS: Final = 500
 
 
 def load_target(remote: RemoteKeystone) -> Target:
-    """Return where the load goes; raises TargetError if that is not known."""
+    """Return the target of the load; raises TargetError if it is incomplete."""
     return target.of_url(remote.url, Path(remote.users))
 
 
 class RemoteExecutor:
-    """See keylag.experiment.run.Executor; it is left as the base."""
+    """Switches one Keystone between the arms, and back to the base at the end.
+
+    See keylag.experiment.run.Executor.
+    """
 
     def __init__(self, plan: Plan, remote: RemoteKeystone) -> None:
         self._plan = plan
@@ -45,14 +48,14 @@ class RemoteExecutor:
         self._target = load_target(remote)
 
     def start(self) -> None:
-        """Make it the base; raises StackError if that cannot be."""
+        """Switch to the base; raises StackError if the command fails."""
         self._switch_to(self._plan.base)
 
     def begin_round(self, this_round: Round) -> None:
-        """Leave it; who wants a fresh Keystone restarts it in the switch."""
+        """Do nothing: a switch command restarts Keystone if the operator wants that."""
 
     def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:
-        """Make it one arm after the other and load it; what goes wrong is told."""
+        """Switch to each arm and send its load; problems are in the results."""
         results: dict[str, ArmResult] = {}
         for arm in this_round.arms:
             try:
@@ -66,7 +69,7 @@ class RemoteExecutor:
         return results
 
     def stop(self) -> None:
-        """Make it the base again."""
+        """Switch back to the base."""
         self._switch_to(self._plan.base)
 
     def _switch_to(self, name: str) -> None:
@@ -84,11 +87,11 @@ class RemoteExecutor:
 
 
 def run_switch(command: str) -> None:
-    """Run a command to its end; raises StackError if it fails or takes too long.
+    """Run a switch command; raises StackError if it fails or times out.
 
-    What a command that succeeds leaves running may be Keystone itself, and stays.
-    Such a process may keep the output open for ever, so that goes to a file: nobody
-    waits for the end of a pipe.
+    Processes that a successful command leaves behind keep running: Keystone may be one
+    of them.  They may keep their output open, so the output goes to a file, since a
+    pipe would never end.
     """
     shell = ["sh", "-c", command]
     with TemporaryFile() as output:
@@ -107,12 +110,12 @@ def run_switch(command: str) -> None:
             output_text = output.read().decode(errors="replace")[
                 -OUTPUT_SHOWN_CHARACTERS:
             ]
-            message = f"{error} It said: {output_text}"
+            message = f"{str(error).removesuffix('.')}. Output: {output_text}"
             raise StackError(message) from error
 
 
 def _wait_for_exit(process: subprocess.Popen[bytes]) -> int:
-    """Return its exit code; kills its whole session's group if it does not end."""
+    # A command that does not end is killed with its process group.
     try:
         return process.wait(SWITCH_TIMEOUT_SECONDS)
     except BaseException:  # Ctrl-C as well: it does not reach another session

@@ -1,4 +1,4 @@
-"""The reports of a run: result.json, report.md and report.html."""
+"""Write the reports of a run: result.json, report.md and report.html."""
 
 from dataclasses import replace
 
@@ -11,11 +11,11 @@ from keylag.report.pages import templates
 from keylag.state import write_output
 
 TIME_MEASURES = ("p50", "p95", "mean")
-"""Measures that are times; the others are counts."""
+"""Measures in seconds; the others are counts."""
 
 
 def write_reports(folder: RunFolder) -> None:
-    """Judge the run in a folder and write all three there."""
+    """Analyse the run in a folder and write its three reports there."""
     result = analyse_run(folder)
     context = {"result": result, "rows": folder.load_rows()}
     texts = {
@@ -39,21 +39,22 @@ def _render(template: str, **context: object) -> str:
 
 
 def format_figure(name: str, value: float) -> str:
-    """Write a figure: times in milliseconds, without the unit."""
+    """Format a figure without its unit; times are in milliseconds."""
     return f"{value * 1000:.2f}" if name in TIME_MEASURES else f"{value:.2f}"
 
 
 def format_difference(name: str, low: float, mid: float, high: float) -> str:
-    """Write a difference with its interval, in the unit of `format_figure`."""
+    """Format a difference and its interval, in the unit of `format_figure`."""
     factor = 1000 if name in TIME_MEASURES else 1
     return f"{mid * factor:+.2f} [{low * factor:+.2f}, {high * factor:+.2f}]"
 
 
 def compare_runs(first: RunFolder, second: RunFolder) -> str:
-    """Compare the arms of two runs, pairing their rounds by number.
+    """Return a Markdown comparison of all arms of two runs.
 
-    Raises PlanError, or FolderError if both are one run.  Rounds of two runs have
-    nothing in common, so pairing them removes no noise; it is right all the same.
+    Rounds are paired by number.  Pairing rounds of different runs removes no noise, but
+    the intervals stay valid.  Raises PlanError, RunFolderError without a run, and
+    RunFolderError if both folders are the same run.
     """
     rows: list[Row] = []
     arms: list[str] = []
@@ -74,10 +75,10 @@ def compare_runs(first: RunFolder, second: RunFolder) -> str:
 
 
 def _distinct_names(first: RunFolder, second: RunFolder) -> tuple[str, str]:
-    """Name two runs by the ends of their paths, as far as it takes to differ."""
+    # The shortest ends of both paths that differ.
     one, other = first.path.resolve().parts, second.path.resolve().parts
     for length in range(1, max(len(one), len(other)) + 1):
         if (tail := one[-length:]) != other[-length:]:
             return "/".join(tail), "/".join(other[-length:])
-    message = f"{first.path} and {second.path} are one run; compare it with another."
+    message = f"{first.path} and {second.path} are the same run. Choose two runs."
     raise RunFolderError(message)

@@ -1,4 +1,4 @@
-"""`result.json`: everything that a run says, for programs."""
+"""Analyse a run, and write the analysis as `result.json` for programs."""
 
 import json
 import math
@@ -21,16 +21,16 @@ from keylag.experiment.run_folder import RunFolder
 from keylag.experiment.samples import Row
 
 MAX_SPREAD: Final = 0.1
-"""An arm whose rounds spread by more than this share of their mean."""
+"""Warn if the medians of an arm spread by more than this share of their mean."""
 MIN_REQUESTS_PER_SLICE: Final = 4
-"""With room for fewer requests, much of a slice is lost at its end."""
+"""Warn if a slice has room for fewer requests: its idle end is a large share."""
 MAX_BUSY_BEFORE: Final = 0.2
-"""Share of the processors' time that others used before the start."""
+"""Warn if other programs used more of the processors' time before the start."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """A run, judged."""
+    """The analysis of a run."""
 
     plan: Plan
     seed: int
@@ -45,18 +45,19 @@ class Result:
 
     @property
     def deciding_comparisons(self) -> list[Comparison]:
-        """The comparisons of the method that the plan decides by."""
+        """The comparisons for the HTTP method that the plan decides by."""
         method = self.plan.decision.method
         return [one for one in self.comparisons if one.method == method]
 
     @property
     def headlines(self) -> list[str]:
-        """A sentence an arm."""
+        """One sentence per arm."""
         measure, base = self.plan.decision.measure, self.plan.base
         if not self.plan.other_arms:
-            return [f"{base} alone: `keylag experiment compare` takes another run."]
+            advice = "Compare it with another run: `keylag experiment compare`."
+            return [f"The plan has one arm, {base}. {advice}"]
         if not self.deciding_comparisons:
-            return ["No request was answered, so there is nothing to compare."]
+            return ["Keystone answered no request, so there is nothing to compare."]
         return [
             headline(one, base, measure, self.request_counts.get(one.arm))
             for one in self.deciding_comparisons
@@ -64,7 +65,7 @@ class Result:
 
     @property
     def outlook(self) -> str:
-        """What could be told by now, and how much longer it takes for the rest."""
+        """The detectable difference, and the time until every arm has a verdict."""
         measure = self.plan.decision.measure
         seconds = self.seconds / self.rounds if self.rounds else math.inf
         needed = remaining_time(self.deciding_comparisons, measure, seconds)
@@ -77,7 +78,7 @@ class Result:
 
 
 def analyse_run(folder: RunFolder) -> Result:
-    """Judge the run in a folder."""
+    """Analyse the run in a folder."""
     plan, state = folder.load_plan(), folder.load_state()
     rows = folder.load_rows(state)
     return Result(
@@ -97,12 +98,11 @@ def analyse_run(folder: RunFolder) -> Result:
 def _warnings(
     rows: Sequence[Row], plan: Plan, environment: Mapping[str, Any]
 ) -> list[str]:
-    """Say when the machine was too noisy for the result to be worth much."""
     warnings = []
     if (before := environment["busy_before"]) > MAX_BUSY_BEFORE:
         warnings.append(
-            f"The machine was busy before the start: {before:.0%} of its processors' "
-            "time. Others who use it make every interval wider."
+            f"Before the start, other programs used {before:.0%} of the processors' "
+            "time. Their load widens every interval."
         )
     for arm, rounds_of_arm in figures_by_arm(rows, plan.decision.method).items():
         medians = [figures["p50"] for figures in rounds_of_arm.values()]
@@ -111,21 +111,21 @@ def _warnings(
             and (spread := stdev(medians) / fmean(medians)) > MAX_SPREAD
         ):
             warnings.append(
-                f"The median of {arm} spread by {spread:.0%} from round to round; look "
-                "at the drift, and measure again on a quieter machine."
+                f"The median of {arm} varied by {spread:.0%} between rounds. Look at "
+                "the chart of medians, and repeat the run on a quieter machine."
             )
         room = plan.design.slice_seconds / fmean(medians)
         if not plan.elsewhere and room < MIN_REQUESTS_PER_SLICE:
             warnings.append(
-                f"A slice has room for {room:.1f} requests of {arm} after each other: "
-                "much of it is lost, and some last into another arm's. Give the plan a "
-                "longer `slice_seconds`."
+                f"A slice has room for {room:.1f} consecutive requests of {arm}. "
+                "Much of each slice is idle, and some requests reach into others. "
+                "Set a longer `slice_seconds` in the plan."
             )
     return warnings
 
 
 def to_json(result: Result) -> str:
-    """Return the text of result.json; what is infinite is null there."""
+    """Return the text of result.json, with null for infinite values."""
     content = {
         "question": result.plan.question,
         "base": result.plan.base,
@@ -139,7 +139,7 @@ def to_json(result: Result) -> str:
         "outlook": result.outlook,
         "comparisons": [asdict(one) for one in result.comparisons],
         "requests": {
-            arm: asdict(tally) for arm, tally in result.request_counts.items()
+            arm: asdict(counts) for arm, counts in result.request_counts.items()
         },
         "warnings": result.warnings,
         "events": result.events,
@@ -150,7 +150,6 @@ def to_json(result: Result) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """Replace what JSON cannot say."""
     if isinstance(value, Mapping):
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""The run: round after round, until the answer is clear or the time is over."""
+"""Run rounds until every arm has a verdict or a limit is reached."""
 
 import time
 from collections import Counter
@@ -18,33 +18,36 @@ from keylag.launch import StackError
 from keylag.tools import ToolError
 
 MAX_FAILED_ROUNDS: Final = 3
-"""Rounds without a good request of an arm, after which it is not tried again."""
-ALL_VERDICTS_REACHED: Final = "the answer is clear"
-TIME_LIMIT_REACHED: Final = "the time is over"
-NOTHING_TO_COMPARE: Final = "of what is compared, nothing answers as asked"
-STOPPED_BY_ERROR: Final = "it could not go on"
+"""Consecutive rounds without a successful request after which an arm is skipped."""
+ALL_VERDICTS_REACHED: Final = "every arm has a verdict"
+TIME_LIMIT_REACHED: Final = "the time limit is reached"
+NOTHING_TO_COMPARE: Final = "the base or every other arm failed"
+STOPPED_BY_ERROR: Final = "an error stopped it"
 ROUNDS_DONE: Final = "all rounds are done"
 
 
 @dataclass(frozen=True)
 class ArmResult:
-    """What an arm brought in a round; `problems` say what went wrong."""
+    """The requests of an arm in one round, and problems as sentences for the report."""
 
     rows: list[Row]
     problems: Sequence[str] = ()
 
 
 class Executor(Protocol):
-    """Runs rounds; the real one has stacks, a test's computes its answers."""
+    """Starts the arms and sends their load."""
 
     def start(self) -> None:
-        """Start all arms from their prepared states; StackError if one does not."""
+        """Start all arms from their initial data; raises StackError."""
 
     def begin_round(self, this_round: Round) -> None:
-        """Give all arms a fresh Keystone before this round; StackError as above."""
+        """Prepare all arms for a round: restart their Keystones; raises StackError."""
 
     def run_round(self, this_round: Round, out: Path) -> Mapping[str, ArmResult]:
-        """Load the round's arms; `out` is a folder for JMeter's files."""
+        """Send the load of a round and return the result of each of its arms.
+
+        `out` is a folder for JMeter's files.  Problems with an arm are in its result.
+        """
 
     def stop(self) -> None:
         """Stop all arms."""
@@ -52,13 +55,13 @@ class Executor(Protocol):
 
 @dataclass
 class ExperimentRun:
-    """One run under way, new or gone on with."""
+    """A run, new or resumed."""
 
     plan: Plan
     folder: RunFolder
     executor: Executor
     on_round: "Callable[[ExperimentRun], None]"
-    """Told after each round."""
+    """Called after each round."""
     clock: Callable[[], float] = time.monotonic
     state: RunState = field(init=False)
     rows: list[Row] = field(init=False)
@@ -71,13 +74,13 @@ class ExperimentRun:
 
     @property
     def comparisons(self) -> list[Comparison]:
-        """What the rounds so far say about what the plan decides by."""
+        """The comparisons so far, for the HTTP method that the plan decides by."""
         decision = self.plan.decision
         found = compare_arms(self.rows, self.plan.base, self.plan.other_arms, decision)
         return [one for one in found if one.method == decision.method]
 
     def execute(self) -> None:
-        """Run to an end; whatever that is, it is written down and the arms stopped."""
+        """Run to an end, record its reason in the state, and stop all arms."""
         self.state.ended = RUNNING
         try:
             self.executor.start()
@@ -98,7 +101,6 @@ class ExperimentRun:
             self.state.events.append(str(error))
 
     def _run_rounds(self) -> str:
-        """Run rounds and return why there are no more."""
         started = self.clock() - self.state.seconds
         order = schedule_rounds(self.plan.arm_names, self.state.seed)
         for this_round in islice(order, self.state.rounds, self.plan.design.rounds):
@@ -111,12 +113,10 @@ class ExperimentRun:
 
     @property
     def _active_arms(self) -> list[str]:
-        """The arms that are not given up."""
         failed = self._failed_rounds
         return [arm for arm in self.plan.arm_names if failed[arm] < MAX_FAILED_ROUNDS]
 
     def _can_compare(self) -> bool:
-        """Tell whether the base, and something to compare with it, is still tried."""
         active = self._active_arms
         return active == self.plan.arm_names or (
             self.plan.base in active and len(active) > 1
@@ -141,16 +141,16 @@ class ExperimentRun:
     def _count_failed_round(
         self, this_round: Round, arm: str, rows: Sequence[Row]
     ) -> None:
-        """Give an arm up that has failed too often."""
-        good = any(row.success for row in rows)
-        self._failed_rounds[arm] = 0 if good else self._failed_rounds[arm] + 1
+        succeeded = any(row.success for row in rows)
+        self._failed_rounds[arm] = 0 if succeeded else self._failed_rounds[arm] + 1
         if arm not in self._active_arms:
-            times = f"{MAX_FAILED_ROUNDS} times in a row"
-            text = f"it answered nothing as asked {times} and is not tried again"
+            text = (
+                f"no successful request in {MAX_FAILED_ROUNDS} consecutive rounds; "
+                "the arm is skipped from now on"
+            )
             self.state.add_events(this_round.number, arm, [text])
 
     def _stop_reason(self) -> str | None:
-        """Say why no other round should begin; None if one should."""
         if not self.state.rounds:
             return None
         if self.has_all_verdicts():
@@ -160,7 +160,7 @@ class ExperimentRun:
         return TIME_LIMIT_REACHED if left < round_seconds else None
 
     def has_all_verdicts(self) -> bool:
-        """Tell whether every arm that is still tried has its verdict."""
+        """Return whether every arm that is not skipped has a verdict."""
         measure = self.plan.decision.measure
         compared = {one.arm: one.measures.get(measure) for one in self.comparisons}
         found = [

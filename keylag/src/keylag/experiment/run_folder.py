@@ -1,8 +1,8 @@
-"""What a run remembers of itself, so that it can be judged and gone on with.
+"""The folder of a run: its plan, its state and its samples.
 
-`run.json` is written after each round, once its rows are in `samples.csv`.  It
-holds how long that file was then: what a killed run wrote after it is cut off before
-the run goes on.
+After each round, the rows are appended to `samples.csv`, and then the state is written
+to `run.json`.  The state has the size of `samples.csv`: whatever a killed run appended
+after that is truncated when the run resumes.
 """
 
 import json
@@ -23,49 +23,50 @@ INTERRUPTED: Final = "interrupted"
 
 
 class RunFolderError(KeylagError):
-    """A folder holds no run, or one that cannot be gone on with."""
+    """A folder has no run, or one that cannot be created, resumed or compared."""
 
 
 @dataclass
 class RunState:
-    """The state of one run."""
+    """The state of a run, as in run.json."""
 
     seed: int
     environment: dict[str, Any] = field(default_factory=dict)
     minutes: float | None = None
-    """The limit of its time, if that is not the plan's."""
+    """The time limit, if it differs from the plan's."""
     rounds: int = 0
-    """Done so far, in the order of the seed."""
+    """Finished rounds, in the order that the seed gives."""
     seconds: float = 0.0
-    """Spent on them; the first start and interruptions are left out."""
+    """Duration of these rounds, without the first start and interruptions."""
     samples_size: int = 0
+    """Bytes of samples.csv after the last finished round."""
     ended: str = RUNNING
-    """Why there are no more rounds."""
+    """Why the run ended, as a sentence; RUNNING until then."""
     events: list[str] = field(default_factory=list)
-    """What went wrong, in order."""
+    """Problems as sentences, in order."""
 
     def add_events(self, round_number: int, arm: str, texts: Iterable[str]) -> None:
-        """Write down what went wrong with an arm in a round."""
+        """Record the problems of an arm in a round."""
         self.events += [f"round {round_number}, arm {arm}: {text}" for text in texts]
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of a run: plan.toml, run.json, samples.csv and the reports."""
+    """A folder with plan.toml, run.json, samples.csv and the reports."""
 
     path: Path
 
     @property
     def samples_path(self) -> Path:
-        """The raw samples."""
+        """The path of samples.csv."""
         return self.path / "samples.csv"
 
     def create(self, plan: Path, state: RunState) -> None:
-        """Begin a run; raises FolderError if there is one already."""
+        """Create the files of a run; raises RunFolderError if there is one already."""
         if (self.path / "run.json").exists():
             message = (
-                f"{self.path} holds a run. Go on with it by `keylag experiment resume "
-                f"{self.path}`, or choose another --out."
+                f"{self.path} already holds a run. Continue it with `keylag experiment "
+                f"resume {self.path}`, or choose another --out."
             )
             raise RunFolderError(message)
         self.path.mkdir(parents=True, exist_ok=True)
@@ -75,13 +76,13 @@ class RunFolder:
         self.save_state(state)
 
     def load_plan(self) -> Plan:
-        """Return the plan as it was when the run began, bounded as the run is."""
+        """Return the plan of the run, with the time limit of the run."""
         return plan_parser.read_plan(self.path / "plan.toml").with_minutes(
             self.load_state().minutes
         )
 
     def load_state(self) -> RunState:
-        """Return the journal; raises FolderError if there is none."""
+        """Return the state; raises RunFolderError if run.json is missing or invalid."""
         try:
             return RunState(**json.loads((self.path / "run.json").read_text()))
         except (OSError, ValueError, TypeError) as error:
@@ -89,31 +90,31 @@ class RunFolder:
             raise RunFolderError(message) from error
 
     def save_state(self, state: RunState) -> None:
-        """Write the journal, whole or not at all."""
+        """Write run.json atomically."""
         write_private(self.path / "run.json", json.dumps(asdict(state), indent=2))
 
     def truncate_samples(self, state: RunState) -> None:
-        """Remove rows of a round that was never finished.
+        """Remove the rows of an unfinished round.
 
-        Raises FolderError if rows of finished rounds are missing.
+        Raises RunFolderError if rows of finished rounds are missing.
         """
         size = self.samples_path.stat().st_size
         if size < state.samples_size:
             message = (
                 f"{self.samples_path} has {size} bytes, but had {state.samples_size} "
-                "after the last round: samples are lost. Begin another run."
+                "after the last round: samples are missing. Start a new run."
             )
             raise RunFolderError(message)
         os.truncate(self.samples_path, state.samples_size)
 
     def add_round(self, state: RunState, rows: Iterable[Row]) -> None:
-        """Add the rows of a finished round."""
+        """Append the rows of a finished round and write the state."""
         samples.append_rows(self.samples_path, rows)
         state.samples_size = self.samples_path.stat().st_size
         state.rounds += 1
         self.save_state(state)
 
     def load_rows(self, state: RunState | None = None) -> list[Row]:
-        """Return the rows of the finished rounds; another may be under way."""
+        """Return the rows of the finished rounds, also while the run goes on."""
         size = (state or self.load_state()).samples_size
         return list(samples.read_rows(self.samples_path, size))

@@ -1,4 +1,4 @@
-"""`samples.csv`: one row a request, by round, the arm's place in it, and start."""
+"""Read and write `samples.csv`, which has one row per request."""
 
 import csv
 import io
@@ -15,12 +15,12 @@ from keylag.phases import CATEGORIES
 from keylag.server_timing import COUNTS
 
 TIMING_COLUMNS: Final = ("total", *CATEGORIES, *COUNTS)
-"""Columns that the answer's Server-Timing fills: seconds, then counts."""
+"""Columns from the Server-Timing of the response: seconds, then counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasurementWindow:
-    """When requests count that begin then, in seconds since 1970."""
+    """Requests that start from `begin` to `end` count; seconds since 1970."""
 
     begin: float
     end: float
@@ -28,19 +28,20 @@ class MeasurementWindow:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One request of the load; `measured` is empty if Keystone did not say."""
+    """One request of the load; `server_timing` is empty without that header."""
 
     round: int
     position: int
+    """The place of the arm in the round, from 0."""
     arm: str
     start_seconds: float
     method: str
     code: str
     success: bool
     warm_up: bool
-    """Sent while the arms warmed up: in the file, but in no figure."""
+    """Whether it was sent during the warm-up; figures leave such requests out."""
     latency_seconds: float
-    """At the client, until the last byte of the answer."""
+    """At the client, until the last byte of the response."""
     server_timing: dict[str, float]
 
 
@@ -53,7 +54,7 @@ COLUMNS: Final = (*ROW_COLUMNS, *TIMING_COLUMNS)
 def rows_of_arm(
     this_round: Round, arm: str, samples: Iterable[Sample], window: MeasurementWindow
 ) -> list[Row]:
-    """Return an arm's rows; what came to prepare the load, or after it, is left out."""
+    """Return the rows of an arm by start, without set-up requests and late ones."""
     load = [
         _row(this_round, arm, sample, sample.start_seconds < window.begin)
         for sample in samples
@@ -85,10 +86,7 @@ def _server_timing(sample: Sample) -> dict[str, float]:
 
 
 def append_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Add rows to the file, with a header if it is new.
-
-    They are on the disk on return, as a power failure would find it.
-    """
+    """Append rows to the file and sync it to the disk; a new file gets a header."""
     new = not path.exists()
     with path.open("a", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
@@ -102,7 +100,7 @@ def append_rows(path: Path, rows: Iterable[Row]) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put a folder's list of files on the disk; a new file is not in it before."""
+    # The entry of a new file is in its folder, which needs a sync of its own.
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -125,7 +123,7 @@ def _text(value: object) -> object:
 
 
 def read_rows(path: Path, size: int = -1) -> Iterator[Row]:
-    """Read so many bytes of the file, or all; half a last line is passed over."""
+    """Yield the rows in `size` bytes, or all; ignores an incomplete last line."""
     with path.open("rb") as stream:
         whole, newline, _ = stream.read(size).rpartition(b"\n")
     for cells in csv.DictReader(io.StringIO((whole + newline).decode(), newline="")):

@@ -1,4 +1,4 @@
-"""The executor of our own arms: a stack each, loaded side by side by JMeter."""
+"""Executor that runs each arm as a stack of its own."""
 
 import shutil
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from keylag.target import Target
 
 
 def _start_with_retry(stack: Stack) -> None:
-    """Start a stack; once more if it fails, as on a machine that was asleep."""
+    # A second attempt, for example on a machine that was suspended.
     try:
         stack.up()
     except (PortTakenError, StackError):
@@ -36,7 +36,10 @@ def _start_with_retry(stack: Stack) -> None:
 
 
 class StackExecutor:
-    """See keylag.experiment.run.Executor; `folder` is deleted when it starts."""
+    """Runs the arms as stacks below `folder`, which it empties on start.
+
+    See keylag.experiment.run.Executor.
+    """
 
     def __init__(
         self, plan: Plan, folder: Path, console: Console, otlp: str | None = None
@@ -48,7 +51,7 @@ class StackExecutor:
         self._stacks: dict[str, Stack] = {}
 
     def start(self) -> None:
-        """Start every arm from its prepared data."""
+        """Start the stack of every arm from its initial data."""
         for name in self._plan.arm_names:
             arm = self._plan.resolved_arm(name)
             stack = Stack(
@@ -66,9 +69,9 @@ class StackExecutor:
                 replace_revocation_events(stack, arm)
 
     def begin_round(self, this_round: Round) -> None:
-        """Start every arm's Keystone and memcached afresh, side by side."""
+        """Restart the Keystone of every arm, all at the same time."""
 
-        def one(name: str) -> None:
+        def restart(name: str) -> None:
             stack, arm = self._stacks[name], self._plan.resolved_arm(name)
             options = stack_options(
                 arm, round_environment(name, this_round, self._otlp)
@@ -76,14 +79,14 @@ class StackExecutor:
             try:
                 stack.restart("keystone", options=options)
             except StackError:
-                # All of it afresh; its data is still there.
+                # Restart the whole stack, which keeps its data.
                 stack.up(new_ports=True)
 
         with ThreadPoolExecutor(len(self._stacks)) as pool:
-            list(pool.map(one, self._stacks))
+            list(pool.map(restart, self._stacks))
 
     def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:
-        """Load the arms of a round; what goes wrong is told, not raised."""
+        """Send the load of a round; arms with failed services only report them."""
         results: dict[str, ArmResult] = {}
         targets: dict[str, Target] = {}
         for arm in this_round.arms:
@@ -100,7 +103,6 @@ class StackExecutor:
 
     @contextmanager
     def _suspended_cache(self, name: str) -> Iterator[None]:
-        """Freeze the server of an arm's cache, if the arm is about that."""
         arm, folder = self._plan.resolved_arm(name), self._stacks[name].folder
         found = [
             mark.process
@@ -116,6 +118,6 @@ class StackExecutor:
                 process.resume()
 
     def stop(self) -> None:
-        """Stop every arm; its logs stay."""
+        """Stop every stack; logs are kept."""
         for stack in self._stacks.values():
             stack.down()

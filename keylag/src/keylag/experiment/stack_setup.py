@@ -1,9 +1,9 @@
-"""An arm is a stack: a Keystone with a database and a cache server of its own.
+"""Translate the settings of an arm into a stack.
 
-All arms of an experiment are up side by side, each from a copy of the data prepared
-for it, and only one sends at a time.  So nothing is shared but the machine, and
-whatever a plan changes, the database's variables or its content too, is changed for
-one arm alone.
+Each arm has its own Keystone, database and cache server, with a copy of its initial
+data.  The stacks of all arms run at the same time; one arm at a time is under load.
+The arms share only the machine, so that every setting of a plan, including variables
+and contents of the database, affects one arm alone.
 """
 
 import json
@@ -29,16 +29,16 @@ from keylag.tools.venvs import KEYSTONES
 
 REQUIRED_SERVICES: Final = (mariadb.SERVICE, memcached.SERVICE, keystone.SERVICE)
 PLANS_FOLDER: Final = CHECKOUT / "experiments"
-"""Where plans lie, and WSGI modules of their own that an arm may name."""
+"""The folder of plans, and of WSGI modules that an arm may use."""
 MARIADB_DEFAULTS: Final = {"slow_query_log": "0"}
-"""The usual stack logs every statement, which an experiment need not pay for."""
+"""No slow log: other stacks log every statement, which costs time."""
 DEFAULT_CLOUD: Final = [cloud.USERS, 0, {}]
-"""Users, more services and options of `[identity]` that `keylag up` has, too."""
+"""Users, more services and options of `[identity]` of the stack of `keylag up`."""
 INSERT_EVENTS: Final = """\
 INSERT INTO revocation_event ({column}, issued_before, revoked_at)
 SELECT LEFT(SHA2(CONCAT(seq, RAND()), 256), 22), UTC_TIMESTAMP(), UTC_TIMESTAMP()
 FROM seq_1_to_{number}"""
-"""As Keystone writes them when a token is revoked, but for tokens nobody has."""
+"""Inserts events like those of Keystone, for tokens that do not exist."""
 
 
 def tools_for(arm: Arm) -> Tools:
@@ -49,24 +49,24 @@ def tools_for(arm: Arm) -> Tools:
 
 
 def optional_services(arm: Arm) -> tuple[str, ...]:
-    """Return the servers of an arm that a usual stack does not have."""
+    """Return the names of the optional servers of an arm."""
     return ("proxysql",) if arm.proxysql else ()
 
 
 def services_for(arm: Arm) -> Sequence[Service]:
-    """Return the servers that an arm needs, in the order they start."""
+    """Return the services of an arm, in start order."""
     needed = {service.name for service in REQUIRED_SERVICES}
     names = {*needed, *optional_services(arm), cache_service_name(arm)}
     return [service for service in SERVICES if service.name in names]
 
 
 def cache_service_name(arm: Arm) -> str:
-    """Return the name of the service that holds an arm's cache."""
+    """Return the name of the service that stores the cache of an arm."""
     return "redis" if arm.cache == "redis" else memcached.SERVICE.name
 
 
 def stack_options(arm: Arm, round_variables: Mapping[str, str]) -> StackOptions:
-    """Return how an arm's servers are started, with what a round sets."""
+    """Return the start options of an arm, with the environment of a round."""
     return StackOptions(
         cache=arm.cache,
         processes=arm.processes,
@@ -88,9 +88,10 @@ def stack_options(arm: Arm, round_variables: Mapping[str, str]) -> StackOptions:
 
 
 def round_environment(name: str, this_round: Round, otlp: str | None) -> dict[str, str]:
-    """Return what all Keystones of a round have alike, and how metrics name them.
+    """Return the environment of a Keystone in a round.
 
-    Metrics go to the Collector at `otlp`, if there is one.
+    It has the hash seed of the round and, with an `otlp` URL, the export of metrics to
+    that Collector under the resource attributes keylag.run and keylag.round.
     """
     seed = {"PYTHONHASHSEED": str(this_round.hash_seed)}
     if otlp is None:
@@ -107,7 +108,7 @@ def round_environment(name: str, this_round: Round, otlp: str | None) -> dict[st
 def oslo_config_variables(
     sections: Mapping[str, Mapping[str, Scalar]],
 ) -> dict[str, str]:
-    """Write options of keystone.conf as the variables that oslo.config reads."""
+    """Return options of keystone.conf as environment variables of oslo.config."""
     return {
         f"OS_{section}__{option}".upper(): format_value(value)
         for section, options in sections.items()
@@ -116,14 +117,14 @@ def oslo_config_variables(
 
 
 def format_value(value: Scalar) -> str:
-    """Write a value as oslo.config and MariaDB both read it."""
+    """Format a value for oslo.config and MariaDB."""
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def initial_data_for(arm: Arm) -> Prepared:
-    """Return the data that an arm starts from.
+    """Return the initial data of an arm.
 
-    The options of `[identity]` belong to it: they decide how passwords are hashed.
+    It depends on the options of `[identity]`, which decide how passwords are hashed.
     """
     identity = arm.keystone.get("identity", {})
     cloud_settings = [arm.users, arm.more_services, identity]
@@ -137,7 +138,7 @@ def initial_data_for(arm: Arm) -> Prepared:
 
 
 def replace_revocation_events(stack: Stack, arm: Arm) -> None:
-    """Make the revocation table hold just the events that the arm asks for."""
+    """Replace the content of the revocation table by the events of the arm."""
     with (
         pymysql.connect(
             host=HOST,

@@ -1,8 +1,8 @@
-"""Where something stands in a TOML file.
+"""Find the line of a key in a TOML file.
 
-`tomllib` keeps no lines.  Each line that is a header or begins a value is read by
-itself to know its path; what is asked for stands at the longest path that leads to
-it, which for something that is missing is the table it should be in.
+`tomllib` discards line numbers.  This module parses each table header and each
+`key = value` line on its own to get its key path.  The position of a key is the line
+with the longest path that is a prefix of the key's: for a missing key, its table.
 """
 
 import tomllib
@@ -12,16 +12,16 @@ from typing import Any, Final
 FIRST_LINE: Final = 1
 
 KeyPath = tuple[str, ...]
-"""The keys that lead to a value."""
+"""The keys from the root of the file to a value."""
 
 
-def line_of(text: str, place: Sequence[str]) -> int:
-    """Return the line, counted from 1, where a value or its table begins."""
-    wanted = tuple(place)
-    found, line = 0, FIRST_LINE
-    for number, path in _key_paths(text):
-        if len(path) > found and wanted[: len(path)] == path:
-            found, line = len(path), number
+def line_of(text: str, path: Sequence[str]) -> int:
+    """Return the number of the line, from 1, where a value or its table begins."""
+    wanted = tuple(path)
+    longest, line = 0, FIRST_LINE
+    for number, found in _key_paths(text):
+        if len(found) > longest and wanted[: len(found)] == found:
+            longest, line = len(found), number
     return line
 
 
@@ -36,7 +36,6 @@ def _key_paths(text: str) -> Iterator[tuple[int, KeyPath]]:
 
 
 def _keys_of_line(line: str) -> KeyPath:
-    """Return the keys of a header or of `key = value`; none if it is neither."""
     try:
         inside: Any = tomllib.loads(line)
     except tomllib.TOMLDecodeError:

@@ -1,4 +1,4 @@
-"""What an interval means, and how many rounds it still takes until it does."""
+"""Verdicts on intervals, and the number of rounds until a verdict."""
 
 from collections.abc import Callable, Sequence
 from statistics import fmean, stdev
@@ -12,18 +12,19 @@ NO_DIFFERENCE: Final = "no difference that matters"
 CANNOT_TELL: Final = "cannot tell yet"
 
 MAX_FORECAST_ROUNDS: Final = 10_000
-"""Beyond this many, nobody waits."""
+"""Forecasts of more rounds are useless in practice."""
 
 
 def verdict(found: Interval, margin: float, *, higher_is_better: bool = False) -> str:
-    """Judge a difference; inside `margin`, on both sides of zero, none matters.
+    """Judge a difference by its whole interval.
 
-    The interval as a whole decides: never its middle alone.  A figure that is always
-    zero, of which no difference could be small, has none.  What is no number decides
-    nothing.
+    - An interval on one side of zero is faster or slower.
+    - An interval within `margin` on both sides of zero is no difference that matters;
+      so is a figure that is always zero.
+    - Everything else, NaN included, is cannot tell.
     """
-    none = found.low == found.high == 0
-    if none or (-margin < found.low and found.high < margin):
+    always_zero = found.low == found.high == 0
+    if always_zero or (-margin < found.low and found.high < margin):
         return NO_DIFFERENCE
     if found.low > 0:
         return FASTER if higher_is_better else SLOWER
@@ -33,21 +34,19 @@ def verdict(found: Interval, margin: float, *, higher_is_better: bool = False) -
 
 
 def rounds_needed(values: Sequence[float], margin: float, alpha: float) -> int | None:
-    """Return how many rounds in all it takes, if mean and spread stay as they are.
+    """Return the total rounds until a verdict, at the present mean and spread.
 
-    None if that is more than MOST_BLOCKS, or cannot be guessed yet.
+    Returns None for more than MAX_FORECAST_ROUNDS, and without a spread.
     """
     if len(values) < MIN_VALUES:
         return None
-    mid, deviation = fmean(values), stdev(values)
+    mean, deviation = fmean(values), stdev(values)
     if not deviation:
         return None
 
     def is_decided(rounds: int) -> bool:
-        return (
-            verdict(interval_around(mid, deviation, rounds, alpha), margin)
-            != CANNOT_TELL
-        )
+        interval = interval_around(mean, deviation, rounds, alpha)
+        return verdict(interval, margin) != CANNOT_TELL
 
     if not is_decided(MAX_FORECAST_ROUNDS):
         return None
@@ -55,7 +54,6 @@ def rounds_needed(values: Sequence[float], margin: float, alpha: float) -> int |
 
 
 def _first_true(is_decided: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the least number for which it is clear, as it is from there on."""
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if is_decided(middle) else (middle + 1, high)

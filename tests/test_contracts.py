@@ -102,6 +102,5 @@ def test_the_command_knows_the_same_phases_and_categories() -> None:
     assert list(model.CATEGORIES) == list(phases.CATEGORIES)
 
 
-def test_the_dashboard_shows_the_marks_that_an_experiment_makes() -> None:
-    """Grafana is asked for the tags that it was told."""
+def test_dashboard_shows_the_annotations_of_an_experiment() -> None:
     assert experiment.BOARD.marked == grafana_annotations.TAGS

@@ -1,4 +1,4 @@
-"""An experiment on real stacks: two arms, ended by Ctrl-C after the first round."""
+"""Experiments on real stacks, with interruptions and killed programs."""
 
 import time
 from collections.abc import Callable
@@ -54,14 +54,14 @@ QUERY = "SELECT @@max_connections, (SELECT COUNT(*) FROM revocation_event)"
 
 
 class RecordingExecutor(StackExecutor):
-    """Asks each arm's database what it is, and is interrupted in the second round."""
+    """Queries the database of each arm, and is interrupted in the second round."""
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)
         self.found: dict[str, tuple[int, int]] = {}
 
     def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:
-        """Load as ever, in the first round."""
+        """Run the round, or raise KeyboardInterrupt."""
         if this_round.number:
             raise KeyboardInterrupt
         self.found = {arm: query_database(self._stacks[arm]) for arm in this_round.arms}
@@ -69,7 +69,7 @@ class RecordingExecutor(StackExecutor):
 
 
 def query_database(stack: Stack) -> tuple[int, int]:
-    """Return how many connections a database allows, and its revocation events."""
+    """Return the connection limit of a database and the number of revocation events."""
     password = load_secrets(stack.data).database
     place = {"host": "127.0.0.1", "port": stack.port("mariadb"), "database": "keystone"}
     connection = pymysql.connect(user="keystone", password=password, **place)
@@ -78,8 +78,7 @@ def query_database(stack: Stack) -> tuple[int, int]:
         return cursor.fetchone()
 
 
-def test_an_option_that_keystone_lacks_is_refused(tmp_path: Path) -> None:
-    """Keystone itself is asked; it would pass over the option without a word."""
+def test_unknown_option_of_keystone_is_refused_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(PLAN + "keystone.identity.password_hash_round = 10\n")
 
@@ -95,7 +94,7 @@ class InterruptedExecutor(StackExecutor):
     at = 1
 
     def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:
-        """Load as ever, up to there."""
+        """Run the round, or raise KeyboardInterrupt."""
         if this_round.number >= self.at:
             raise KeyboardInterrupt
         return super().run_round(this_round, out)
@@ -103,8 +102,10 @@ class InterruptedExecutor(StackExecutor):
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("name", STACK_PLANS)
-def test_a_block_of_every_plan_that_ships(name: str, tmp_path: Path) -> None:
-    """Each arm starts and is loaded; only one with a hung cache may fail."""
+def test_every_arm_of_every_plan_answers_in_one_round(
+    name: str, tmp_path: Path
+) -> None:
+    """Arms with a hung cache may fail."""
     path = PLANS_FOLDER / f"{name}.toml"
     plan = read_plan(path)
     short = plan.design.model_copy(update={"warm_up_seconds": 0, "turn_seconds": 8})
@@ -117,29 +118,28 @@ def test_a_block_of_every_plan_that_ships(name: str, tmp_path: Path) -> None:
     folder.create(path, RunState(seed=1, environment=ENVIRONMENT))
     stacks = InterruptedExecutor(plan, tmp_path / "arms", Console(quiet=True))
 
-    experiment_run = ExperimentRun(plan, folder, stacks, lambda _run: None)
-    experiment_run.execute()
+    run_under_test = ExperimentRun(plan, folder, stacks, lambda _run: None)
+    run_under_test.execute()
 
     answered = {row.arm for row in folder.load_rows() if row.success}
     may_fail = {arm for arm in plan.arm_names if plan.resolved_arm(arm).hung_cache}
-    assert experiment_run.state.ended == INTERRUPTED, experiment_run.state.events
-    assert answered | may_fail == set(plan.arm_names), experiment_run.state.events
+    assert run_under_test.state.ended == INTERRUPTED, run_under_test.state.events
+    assert answered | may_fail == set(plan.arm_names), run_under_test.state.events
 
 
 @pytest.mark.matrix
-def test_two_arms_of_one_plan(tmp_path: Path) -> None:
-    """Each arm is what the plan says, and its samples tell what Keystone did."""
-    experiment_run = run_of(tmp_path, "out", RecordingExecutor)
-    experiment_run.execute()
-    folder, stacks = experiment_run.folder, experiment_run.executor
+def test_arms_have_the_settings_of_the_plan_and_server_timing(tmp_path: Path) -> None:
+    run_under_test = make_run(tmp_path, "out", RecordingExecutor)
+    run_under_test.execute()
+    folder, stacks = run_under_test.folder, run_under_test.executor
     report.write_reports(folder)
 
     rows = {
         arm: [row for row in folder.load_rows() if row.arm == arm]
         for arm in stacks.found
     }
-    assert experiment_run.state.ended == INTERRUPTED, experiment_run.state.events
-    assert experiment_run.state.rounds == 1
+    assert run_under_test.state.ended == INTERRUPTED, run_under_test.state.events
+    assert run_under_test.state.rounds == 1
     assert stacks.found == {"pool": (300, 0), "none": (77, 40)}
     assert all(len(found) > 2 for found in rows.values())
     assert all(row.success and row.method == "GET" for row in folder.load_rows())
@@ -149,25 +149,25 @@ def test_two_arms_of_one_plan(tmp_path: Path) -> None:
 
 
 class KillingExecutor(InterruptedExecutor):
-    """One arm loses Keystone in the first round, the other JMeter in the second."""
+    """Kills Keystone of one arm in round 0, and JMeter of the other in round 1."""
 
     at = 2
 
     def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:
-        """Load as ever, while somebody may kill a program."""
+        """Run the round, or raise KeyboardInterrupt."""
         if this_round.number >= self.at:
             raise KeyboardInterrupt
         arm = ("none", "pool")[this_round.number]
         samples = out / arm / "samples.jtl"
         samples.unlink(missing_ok=True)
-        find = (self._keystone, jmeter)[this_round.number]
+        find = (self._find_keystone, find_jmeter)[this_round.number]
         with ThreadPoolExecutor() as pool:
             killed = pool.submit(kill_when_loaded, find, arm, samples)
             results = super().run_round(this_round, out)
             killed.result()
         return results
 
-    def _keystone(self, arm: str) -> list[psutil.Process]:
+    def _find_keystone(self, arm: str) -> list[psutil.Process]:
         found = processes.find(stack=self._stacks[arm].folder)
         return [mark.process for mark in found if mark.service == "keystone"]
 
@@ -175,53 +175,56 @@ class KillingExecutor(InterruptedExecutor):
 def kill_when_loaded(
     find: Callable[[str], list[psutil.Process]], arm: str, samples: Path
 ) -> None:
-    """Kill what is found, once the load has begun."""
+    """Kill the processes that `find` returns once the load has started."""
     until = time.monotonic() + 60
-    while time.monotonic() < until and not has_begun(samples):
+    while time.monotonic() < until and not has_started(samples):
         time.sleep(0.1)
     for process in find(arm):
         with suppress(psutil.Error):
             process.kill()
 
 
-def has_begun(samples: Path) -> bool:
-    """Tell whether a load is past what JMeter sends to prepare it."""
+def has_started(samples: Path) -> bool:
+    """Return whether a load has sent requests beyond its set-up."""
     return samples.exists() and ",GET " in samples.read_text()
 
 
-def jmeter(arm: str) -> list[psutil.Process]:
-    """Return the JMeter of an arm, which this process runs."""
+def find_jmeter(arm: str) -> list[psutil.Process]:
+    """Return the JMeter of an arm, a child of this process."""
     children = [one for one in psutil.Process().children() if one.name() == "java"]
     return [one for one in children if any(f"/{arm}/" in w for w in one.cmdline())]
 
 
 @pytest.mark.matrix
-def test_programs_that_die_in_a_turn(tmp_path: Path) -> None:
-    """What was measured stays, what went wrong is told, the next round is whole."""
-    experiment_run = run_of(tmp_path, "unlucky", KillingExecutor)
-    experiment_run.execute()
-    rows = experiment_run.folder.load_rows()
-    events = "\n".join(experiment_run.state.events)
+def test_killed_programs_are_reported_and_the_next_round_is_complete(
+    tmp_path: Path,
+) -> None:
+    run_under_test = make_run(tmp_path, "unlucky", KillingExecutor)
+    run_under_test.execute()
+    rows = run_under_test.folder.load_rows()
+    events = "\n".join(run_under_test.state.events)
 
-    assert experiment_run.state.ended == INTERRUPTED, events
+    assert run_under_test.state.ended == INTERRUPTED, events
     assert any(not row.success for row in rows if (row.round, row.arm) == (0, "none"))
     assert "round 1, arm pool: JMeter ended with code" in events
-    whole = [row.success for row in rows if (row.round, row.arm) == (1, "none")]
-    assert whole
-    assert all(whole)
-    report.write_reports(experiment_run.folder)
-    said = (experiment_run.folder.path / "report.md").read_text()
-    assert "cannot tell yet" in said
-    assert "JMeter ended" in said
+    second_round = [row.success for row in rows if (row.round, row.arm) == (1, "none")]
+    assert second_round
+    assert all(second_round)
+    report.write_reports(run_under_test.folder)
+    report_text = (run_under_test.folder.path / "report.md").read_text()
+    assert "cannot tell yet" in report_text
+    assert "JMeter ended" in report_text
 
 
 @pytest.mark.matrix
-def test_an_interrupted_run_goes_on_in_the_same_order(tmp_path: Path) -> None:
+def test_resumed_run_keeps_the_order_of_the_seed(tmp_path: Path) -> None:
     """Three rounds, with and without Ctrl-C in the second."""
-    whole = run_of(tmp_path, "whole", type("Third", (InterruptedExecutor,), {"at": 3}))
+    whole = make_run(
+        tmp_path, "whole", type("Third", (InterruptedExecutor,), {"at": 3})
+    )
     whole.execute()
     for at in (1, 3):
-        broken = run_of(
+        broken = make_run(
             tmp_path, "broken", type("Part", (InterruptedExecutor,), {"at": at})
         )
         broken.execute()
@@ -236,12 +239,12 @@ def test_an_interrupted_run_goes_on_in_the_same_order(tmp_path: Path) -> None:
     assert len(orders[0]) == 6
 
 
-def run_of(tmp_path: Path, name: str, kind: type[StackExecutor]) -> ExperimentRun:
-    """Return a run of the plan above; with the same name it goes on."""
+def make_run(tmp_path: Path, name: str, kind: type[StackExecutor]) -> ExperimentRun:
+    """Return a run of PLAN; the same name resumes it."""
     folder = RunFolder(tmp_path / name)
     if not folder.path.exists():
         (tmp_path / "plan.toml").write_text(PLAN)
-        begun = RunState(seed=1, environment=ENVIRONMENT)
-        folder.create(tmp_path / "plan.toml", begun)
+        state = RunState(seed=1, environment=ENVIRONMENT)
+        folder.create(tmp_path / "plan.toml", state)
     stacks = kind(folder.load_plan(), tmp_path / "arms", Console(quiet=True))
     return ExperimentRun(folder.load_plan(), folder, stacks, lambda _run: None)

@@ -37,7 +37,7 @@ lint: setup ## Check style, format and types
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy keylag/src collectors/src exporters/src dashboards/src dev/src \
 	  bench/inside bench/keylag_bench bench/overhead.py bench/parts.py \
-	  bench/simulate.py bench/together.py
+	  bench/simulate.py bench/merge_runs.py
 
 # The suites wait as much as they work, so four run side by side, the longest first.
 test: setup-tests ## Run every check and every test

@@ -13,55 +13,55 @@ from rich.console import Console
 from keylag import results
 from keylag.command_errors import INTERRUPTED, reported
 from keylag.commands.common import out_folder_option
-from keylag_bench.process import Processes
-from keylag_bench.report import Progress, publish
-from keylag_bench.results import environment
-from keylag_bench.rows import Counted, Row, written
+from keylag_bench.arms_and_workloads import ARMS, BASE, WORKLOADS
+from keylag_bench.keystone_processes import ProcessExecutor
+from keylag_bench.otlp_sink import open_otlp_sink
+from keylag_bench.raw_results import CallCounts, Row, open_csv
+from keylag_bench.report import Progress, write_and_print
+from keylag_bench.results import describe_environment
 from keylag_bench.schedule import Plan, Schedule
 from keylag_bench.servers import open_servers
-from keylag_bench.sink import open_sink
-from keylag_bench.tables import ARMS, BASE, WORKLOADS
 
-QUICK: Final = 2
-"""Restarts and blocks of a quick run."""
+QUICK_SIZE: Final = 2
+"""Restarts and rounds of a quick run."""
 KIND: Final = "bench"
 
 
 @dataclass
-class Kept:
+class Measurements:
     """What has been measured so far."""
 
     rows: list[Row] = field(default_factory=list)
-    counted: list[Counted] = field(default_factory=list)
+    call_counts: list[CallCounts] = field(default_factory=list)
     exports: Counter[str] = field(default_factory=Counter)
     """What was exported over OTLP, by path."""
     complete: bool = False
 
 
-def measure(plan: Plan, out: Path, console: Console) -> Kept:
+def measure(plan: Plan, out: Path, console: Console) -> Measurements:
     """Measure; Ctrl-C ends it early and keeps what there is.
 
     Raises StackError or ToolError if a server or a Keystone does not work.
     """
-    kept = Kept()
+    measurements = Measurements()
     try:
         with (
-            written(out / "overhead.csv") as write,
-            open_sink() as sink,
+            open_csv(out / "overhead.csv") as write,
+            open_otlp_sink() as sink,
             open_servers(sink.port, console) as servers,
         ):
 
-            def keep(row: Row) -> None:
+            def write_row(row: Row) -> None:
                 write(row)
-                kept.rows.append(row)
+                measurements.rows.append(row)
 
-            kept.exports = sink.received
-            executor, count = Processes(servers), kept.counted.append
-            Schedule(plan, executor, keep, count, Progress(console)).run()
-            kept.complete = True
+            measurements.exports = sink.requests_by_path
+            executor, count = ProcessExecutor(servers), measurements.call_counts.append
+            Schedule(plan, executor, write_row, count, Progress(console)).run()
+            measurements.complete = True
     except KeyboardInterrupt:
         console.print("Interrupted; this is what there is so far.")
-    return kept
+    return measurements
 
 
 @click.command("overhead", context_settings={"help_option_names": ["-h", "--help"]})
@@ -80,7 +80,7 @@ def measure(plan: Plan, out: Path, console: Console) -> Kept:
 )
 @click.option("--restarts", type=click.IntRange(1), default=6, show_default=True)
 @click.option(
-    "--blocks",
+    "--rounds",
     type=click.IntRange(1),
     default=12,
     show_default=True,
@@ -89,7 +89,7 @@ def measure(plan: Plan, out: Path, console: Console) -> Kept:
 @click.option(
     "--requests",
     type=click.IntRange(1),
-    help="In a block.  [default: as many as take about half a second]",
+    help="In a round.  [default: as many as take about half a second]",
 )
 @click.option("--seed", default=1, show_default=True, help="Of the order.")
 @click.option("--quick", is_flag=True, help="See that it works; proves nothing.")
@@ -98,7 +98,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     workloads: tuple[str, ...],
     arms: tuple[str, ...],
     restarts: int,
-    blocks: int,
+    rounds: int,
     requests: int | None,
     seed: int,
     out: Path | None,
@@ -108,7 +108,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     """Measure what instrumentation costs a Keystone.
 
     Runs bare Keystone beside Keylag, OpenTelemetry's own instrumentations and
-    OSProfiler, in random blocks of the same calls, and prints by how much CPU and
+    OSProfiler, in random rounds of the same calls, and prints by how much CPU and
     wall time grow. An hour or so; Ctrl-C ends it with what there is.
 
     \b
@@ -121,32 +121,38 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         workloads=[WORKLOADS[name] for name in workloads or WORKLOADS],
         arms=[arm for arm in ARMS if arm == BASE or not arms or arm in arms],
         restarts=restarts,
-        blocks=blocks,
+        rounds=rounds,
         seed=seed,
     ).with_requests(requests)
-    run(plan.shortened(QUICK) if quick else plan, out, Console())
+    run_benchmark(plan.with_size(QUICK_SIZE) if quick else plan, out, Console())
 
 
-def run(plan: Plan, out: Path | None, console: Console) -> None:
+def run_benchmark(plan: Plan, out: Path | None, console: Console) -> None:
     """Measure, write and show; exits with 130 if it was interrupted."""
-    found = environment()
+    found = describe_environment()
     with reported(), results.folder(out, KIND, "overhead") as made:
-        kept = measure(plan, made, console)
-        show(kept, plan, found, made, console)
-    if not kept.complete:
+        measurements = measure(plan, made, console)
+        judge_and_print(measurements, plan, found, made, console)
+    if not measurements.complete:
         sys.exit(INTERRUPTED)
 
 
-def show(
-    kept: Kept, plan: Plan, found: Mapping[str, Any], out: Path, console: Console
+def judge_and_print(
+    measurements: Measurements,
+    plan: Plan,
+    found: Mapping[str, Any],
+    out: Path,
+    console: Console,
 ) -> None:
     """Judge and show what was measured."""
     facts = {
-        "complete": kept.complete,
-        "exports": kept.exports,
+        "complete": measurements.complete,
+        "exports": measurements.exports,
         "environment": found,
     }
-    publish(kept.rows, kept.counted, plan, facts, out, console)
+    write_and_print(
+        measurements.rows, measurements.call_counts, plan, facts, out, console
+    )
 
 
 if __name__ == "__main__":

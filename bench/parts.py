@@ -20,10 +20,10 @@ from keylag.commands.common import out_folder_option
 from keylag.launch import StackError
 from keylag.state import write_output
 from keylag.tools.base import tail
-from keylag_bench.report import WIDE
+from keylag_bench.arms_and_workloads import ARMS, CACHES, COMMON
+from keylag_bench.otlp_sink import open_otlp_sink
+from keylag_bench.report import MIN_WIDTH
 from keylag_bench.servers import Servers, open_servers
-from keylag_bench.sink import open_sink
-from keylag_bench.tables import ARMS, CACHES, COMMON
 
 PROGRAM = Path(__file__).parent / "inside" / "part_costs.py"
 CALLS = tuple(product(("GET", "POST"), ("memcache_pool", "off")))
@@ -106,9 +106,9 @@ def command(out: Path | None) -> None:
       .venv/bin/python bench/parts.py
     """  # noqa: D301 - click reads a backspace
     console = Console()
-    console.width = max(console.width, WIDE)
+    console.width = max(console.width, MIN_WIDTH)
     with reported(), results.folder(out, "bench", "parts") as made:
-        with open_sink() as sink, open_servers(sink.port, console) as servers:
+        with open_otlp_sink() as sink, open_servers(sink.port, console) as servers:
             found = {
                 f"{call}, cache {cache}": measure(servers, call, cache)
                 for call, cache in CALLS

@@ -4,10 +4,10 @@
 
 Simulates whole experiments, each from its own seed: requests of 12 ms in the median
 with a long tail, in whole milliseconds as JMeter counts them; a machine whose speed
-drifts, which the arms of a block share, since they take short turns; and an
+drifts, which the arms of a round share, since they take short turns; and an
 effect of each start of a Keystone, which is what a quiet machine and a restless one
 differ in.  They are judged by the code that judges
-real ones, after every block.
+real ones, after every round.
 """
 
 import math
@@ -21,22 +21,22 @@ from statistics import NormalDist
 import click
 
 from keylag.experiment.analysis import ALPHA
+from keylag.experiment.confidence_sequence import confidence_interval
 from keylag.experiment.measures import grouped_quantile
-from keylag.experiment.sequence import interval
 from keylag.experiment.verdicts import CANNOT_TELL, verdict
 
 MEDIAN_SECONDS = 0.012
 SPREAD = 0.25
 """Of one request, as the deviation of its logarithm."""
 DRIFT = 0.05
-"""What a block's machine is faster or slower than the one before."""
-STARTS = {"quiet": 0.003, "usual": 0.01, "restless": 0.03}
+"""What a round's machine is faster or slower than the one before."""
+RESTART_SPREAD = {"quiet": 0.003, "usual": 0.01, "restless": 0.03}
 """What one start of a Keystone is faster or slower than another, by machine."""
 REQUESTS = 650
-BLOCKS = 24
+ROUNDS = 24
 """What 10 minutes on two cores have: turns of 8 s, 2 s of warm-up, fresh starts."""
 SMALLEST = 0.02
-SHAPES = [math.exp(x) for x in NormalDist(0, SPREAD).samples(50_000, seed=1)]
+LATENCY_FACTORS = [math.exp(x) for x in NormalDist(0, SPREAD).samples(50_000, seed=1)]
 """What requests are drawn from, by their medians; drawing anew each time is slow."""
 
 
@@ -45,7 +45,7 @@ class Case:
     """How much slower each arm is than the base, in truth."""
 
     name: str
-    slower: Sequence[float]
+    slowdowns: Sequence[float]
 
 
 CASES = (
@@ -56,60 +56,66 @@ CASES = (
 )
 
 
-def median(choice: Random, truth: float, start: float) -> float:
-    """Return the median of an arm's requests in a block."""
+def simulated_median(choice: Random, truth: float, start: float) -> float:
+    """Return the median of an arm's requests in a round."""
     here = truth * math.exp(choice.gauss(0, start))
-    shapes = choice.choices(SHAPES, k=REQUESTS)
+    shapes = choice.choices(LATENCY_FACTORS, k=REQUESTS)
     values = [round(here * shape, 3) for shape in shapes]
     return grouped_quantile(values, 0.5)
 
 
-def blocks(choice: Random, case: Case, start: float) -> Iterator[list[float]]:
-    """Give each block's difference from the base, an arm each; in shares of it."""
+def simulate_rounds(choice: Random, case: Case, start: float) -> Iterator[list[float]]:
+    """Give each round's difference from the base, an arm each; in shares of it."""
     machine = 1.0
-    for _ in range(BLOCKS):
+    for _ in range(ROUNDS):
         machine *= math.exp(choice.gauss(0, DRIFT))
         here = machine * MEDIAN_SECONDS
-        base = median(choice, here, start)
+        base = simulated_median(choice, here, start)
         yield [
-            median(choice, here * (1 + slower), start) / base - 1
-            for slower in case.slower
+            simulated_median(choice, here * (1 + slowdown), start) / base - 1
+            for slowdown in case.slowdowns
         ]
 
 
-def experiment(seed: int, case: Case, start: float) -> str:
+def simulate_experiment(seed: int, case: Case, start: float) -> str:
     """Return the verdict it ends with; of several arms, one that claims something."""
-    seen: list[list[float]] = [[] for _ in case.slower]
-    judged = [CANNOT_TELL] * len(case.slower)
-    for differences in blocks(Random(seed), case, start):
+    seen: list[list[float]] = [[] for _ in case.slowdowns]
+    verdict_text = [CANNOT_TELL] * len(case.slowdowns)
+    for differences in simulate_rounds(Random(seed), case, start):
         for values, difference in zip(seen, differences, strict=True):
             values.append(difference)
-        alpha = ALPHA / len(case.slower)
-        judged = [verdict(interval(values, alpha), SMALLEST) for values in seen]
-        if CANNOT_TELL not in judged:
+        alpha = ALPHA / len(case.slowdowns)
+        verdict_text = [
+            verdict(confidence_interval(values, alpha), SMALLEST) for values in seen
+        ]
+        if CANNOT_TELL not in verdict_text:
             break
-    return max(judged, key=is_difference)
+    return max(verdict_text, key=claims_difference)
 
 
-def is_difference(judged: str) -> bool:
+def claims_difference(verdict_text: str) -> bool:
     """Tell whether a verdict claims one."""
-    return judged.endswith("er")
+    return verdict_text.endswith("er")
 
 
-def shares(case: Case, start: float, experiments: int) -> dict[str, float]:
+def verdict_shares(case: Case, start: float, experiments: int) -> dict[str, float]:
     """Return how many of the experiments had each verdict, as shares."""
-    counted = Counter(experiment(seed, case, start) for seed in range(experiments))
-    return {judged: number / experiments for judged, number in counted.items()}
+    counted = Counter(
+        simulate_experiment(seed, case, start) for seed in range(experiments)
+    )
+    return {
+        verdict_text: number / experiments for verdict_text, number in counted.items()
+    }
 
 
 @click.command()
 @click.option("--experiments", default=500, show_default=True, help="Of each case.")
 def command(experiments: int) -> None:
     """Simulate experiments and print how they end."""
-    for case, (machine, start) in product(CASES, STARTS.items()):
-        found = shares(case, start, experiments)
-        said = ", ".join(f"{name} {share:.1%}" for name, share in sorted(found.items()))
-        click.echo(f"{case.name}, {machine} machine: {said}")
+    for case, (machine, start) in product(CASES, RESTART_SPREAD.items()):
+        found = verdict_shares(case, start, experiments)
+        text = ", ".join(f"{name} {share:.1%}" for name, share in sorted(found.items()))
+        click.echo(f"{case.name}, {machine} machine: {text}")
 
 
 if __name__ == "__main__":

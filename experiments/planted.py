@@ -1,4 +1,4 @@
-"""Keystone with PLANTED_MS milliseconds of work more, for planted.toml."""
+"""Keystone with a delay of PLANTED_MS milliseconds, for planted.toml."""
 
 import os
 import time
@@ -13,9 +13,9 @@ DELAY_SECONDS = float(os.environ["PLANTED_MS"]) / 1000
 def application(
     environ: dict[str, Any], start_response: Callable[..., Any]
 ) -> Iterable[bytes]:
-    """Work in vain, then let Keystone answer.
+    """Delay the request by a busy loop, then call Keystone.
 
-    A sleep would leave the processor to others, and take longer than it says.
+    A sleep would yield the processor and take longer than PLANTED_MS.
     """
     end = time.perf_counter() + DELAY_SECONDS
     while time.perf_counter() < end:

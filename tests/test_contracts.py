@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keylag import phases
-from keylag.experiment import marks
+from keylag.experiment import grafana_annotations
 from keylag_dashboards.boards import experiment
 from keylag_exporters import revocations
 from keylag_exporters.slow_log.comment import COMMENT
@@ -102,6 +102,5 @@ def test_the_command_knows_the_same_phases_and_categories() -> None:
     assert list(model.CATEGORIES) == list(phases.CATEGORIES)
 
 
-def test_the_dashboard_shows_the_marks_that_an_experiment_makes() -> None:
-    """Grafana is asked for the tags that it was told."""
-    assert experiment.BOARD.marked == marks.TAGS
+def test_dashboard_shows_the_annotations_of_an_experiment() -> None:
+    assert experiment.BOARD.marked == grafana_annotations.TAGS

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
+from keylag_bench.arms_and_workloads import ARMS, BASE
 from keylag_bench.results import Result
-from keylag_bench.tables import ARMS, BASE
 
 
-def as_markdown(result: Result) -> str:
+def to_markdown(result: Result) -> str:
     """Return the CPU of every call and arm by bare Keystone's, and what is by Keylag's.
 
     The second table has each of Keylag's variants by Keylag itself.
@@ -47,5 +47,5 @@ def _row(cells: Iterable[str]) -> str:
 def _exports(result: Result) -> Iterator[str]:
     for call, arms in result.items():
         for arm, measured in arms.items():
-            if found := measured.exported:
+            if found := measured.export_costs:
                 yield f"- {call}, {ARMS[arm].title}: {found.as_text()}"

@@ -9,16 +9,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from keylag_bench.markdown import as_markdown
-from keylag_bench.results import Measured, Result, analyse, save
-from keylag_bench.rows import Counted, Row
+from keylag_bench.arms_and_workloads import ARMS
+from keylag_bench.markdown import to_markdown
+from keylag_bench.raw_results import CallCounts, Row
+from keylag_bench.results import ArmSummary, Result, analyse, write_json
 from keylag_bench.schedule import Plan
-from keylag_bench.tables import ARMS
-from keylag_bench.verdicts import doubts, verdicts
+from keylag_bench.verdicts import find_warnings, verdicts
 
 COLUMNS = ("", "CPU ms", "CPU of bare", "wall of bare", "spans", "cache")
-MINUTE = 60
-WIDE = 100
+SECONDS_PER_MINUTE = 60
+MIN_WIDTH = 100
 """Columns that every table fits into."""
 
 
@@ -40,33 +40,38 @@ class Progress:
         if number == 0:
             return "time left not known yet"
         seconds = (time.monotonic() - self._started) / number * (sets - number)
-        return f"about {seconds / MINUTE:.0f} min left"
+        return f"about {seconds / SECONDS_PER_MINUTE:.0f} min left"
 
 
-def publish(  # noqa: PLR0913, PLR0917 - what a run is
+def write_and_print(  # noqa: PLR0913, PLR0917 - what a run is
     rows: Sequence[Row],
-    counted: Iterable[Counted],
+    call_counts: Iterable[CallCounts],
     plan: Plan,
     facts: Mapping[str, Any],
     out: Path,
     console: Console,
 ) -> None:
     """Judge what was measured, leave overhead.json in `out`, and show it."""
-    result = analyse(rows, counted, plan)
+    result = analyse(rows, call_counts, plan)
     judged = [verdict.as_json() for verdict in verdicts(result)]
     out.mkdir(parents=True, exist_ok=True)
     path = out / "overhead.json"
-    save(path, result, plan, {**facts, "verdicts": judged, "doubts": doubts(result)})
+    write_json(
+        path,
+        result,
+        plan,
+        {**facts, "verdicts": judged, "doubts": find_warnings(result)},
+    )
     page = out / "overhead.md"
-    page.write_text(as_markdown(result), encoding="utf-8")
-    render(result, console)
+    page.write_text(to_markdown(result), encoding="utf-8")
+    print_result(result, console)
     console.print(f"\n{path}\n{page}", highlight=False, soft_wrap=True)
 
 
-def render(result: Result, console: Console) -> None:
+def print_result(result: Result, console: Console) -> None:
     """Print a table a workload, the verdicts, and any doubts."""
     # Intervals of few restarts are wide: rather broken lines than cut off figures.
-    console.width = max(console.width, WIDE)
+    console.width = max(console.width, MIN_WIDTH)
     for workload, arms in result.items():
         console.print(_table(workload, arms))
         for arm, measured in arms.items():
@@ -74,11 +79,11 @@ def render(result: Result, console: Console) -> None:
                 console.print(line, highlight=False, markup=False, soft_wrap=True)
     for verdict in verdicts(result):
         console.print(verdict.as_text(), highlight=False, markup=False, soft_wrap=True)
-    for doubt in doubts(result):
+    for doubt in find_warnings(result):
         console.print(f"Doubtful: {doubt}", highlight=False, markup=False)
 
 
-def _table(workload: str, arms: Mapping[str, Measured]) -> Table:
+def _table(workload: str, arms: Mapping[str, ArmSummary]) -> Table:
     table = Table(
         title=workload,
         title_justify="left",
@@ -93,7 +98,7 @@ def _table(workload: str, arms: Mapping[str, Measured]) -> Table:
     return table
 
 
-def _cells(measured: Measured) -> Sequence[str]:
+def _cells(measured: ArmSummary) -> Sequence[str]:
     return (
         f"{measured.cpu_ms:.2f}",
         escape(measured.cpu_ratio.as_text()),
@@ -102,10 +107,10 @@ def _cells(measured: Measured) -> Sequence[str]:
     )
 
 
-def _lines(arm: str, measured: Measured) -> Iterator[str]:
+def _lines(arm: str, measured: ArmSummary) -> Iterator[str]:
     """Say what a table has no room for."""
     if measured.by_keylag:
         ratio = measured.by_keylag.as_text()
         yield f"{ARMS[arm].title}: {ratio} of Keylag's CPU"
-    if measured.exported:
-        yield f"{ARMS[arm].title}: {measured.exported.as_text()}"
+    if measured.export_costs:
+        yield f"{ARMS[arm].title}: {measured.export_costs.as_text()}"

@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from keylag.state import CHECKOUT
-from keylag_bench.exports import Exported, exported
+from keylag_bench.arms_and_workloads import ARMS, BASE, KEYLAG
+from keylag_bench.export_costs import ExportCosts, export_costs
 from keylag_bench.intervals import (
     Interval,
     Restarts,
-    blocks_of,
-    interval,
-    ratio_of,
-    share_of,
-    total,
+    bootstrap_interval,
+    complete_rounds,
+    ratio_statistic,
+    share_statistic,
+    total_seconds,
 )
-from keylag_bench.rows import Counted, Row, counts_of
+from keylag_bench.raw_results import CallCounts, Row, counts_as_dict
 from keylag_bench.schedule import Plan
-from keylag_bench.tables import ARMS, BASE, KEYLAG
 
-NAMED = (
+PACKAGES = (
     "keystone",
     "sqlalchemy",
     "python-memcached",
@@ -39,7 +39,7 @@ NAMED = (
 
 
 @dataclass(frozen=True)
-class Measured:
+class ArmSummary:
     """One arm on one workload."""
 
     cpu_ratio: Interval
@@ -48,14 +48,14 @@ class Measured:
     """Of one request."""
     wall_ms: float
     restarts: int
-    blocks: int
-    """How many blocks, of all restarts, the figures are made of."""
+    rounds: int
+    """How many rounds, of all restarts, the figures are made of."""
     counts: Mapping[str, float] = field(default_factory=dict)
     share_of_otel: Interval | None = None
     """What it adds to the CPU by what `otel` adds."""
     by_keylag: Interval | None = None
     """The CPU of one of Keylag's arms by that of Keylag as it is by default."""
-    exported: Exported | None = None
+    export_costs: ExportCosts | None = None
     """Its periodic exports; None if it made none."""
 
     def as_json(self) -> dict[str, Any]:
@@ -67,20 +67,22 @@ class Measured:
             "cpu_ms": self.cpu_ms,
             "wall_ms": self.wall_ms,
             "restarts": self.restarts,
-            "blocks": self.blocks,
+            "rounds": self.rounds,
             **self.counts,
             **{name: ratio.as_list() for name, ratio in ratios.items() if ratio},
-            **({"exports": self.exported.as_json()} if self.exported else {}),
+            **({"exports": self.export_costs.as_json()} if self.export_costs else {}),
         }
 
 
-Result = Mapping[str, Mapping[str, Measured]]
-"""Workload to arm to figures; what has no whole block is left out."""
+Result = Mapping[str, Mapping[str, ArmSummary]]
+"""Workload to arm to figures; what has no whole round is left out."""
 
 
-def analyse(rows: Sequence[Row], counted: Iterable[Counted], plan: Plan) -> Result:
+def analyse(
+    rows: Sequence[Row], call_counts: Iterable[CallCounts], plan: Plan
+) -> Result:
     """Return the result of what there is."""
-    counts = {(one.workload, one.arm): counts_of(one) for one in counted}
+    counts = {(one.workload, one.arm): counts_as_dict(one) for one in call_counts}
     return {
         workload.name: _analyse_one(workload.name, rows, counts, plan)
         for workload in plan.workloads
@@ -93,57 +95,57 @@ def _analyse_one(
     rows: Sequence[Row],
     counts: Mapping[tuple[str, str], Mapping[str, float]],
     plan: Plan,
-) -> dict[str, Measured]:
+) -> dict[str, ArmSummary]:
     own = [row for row in rows if row.workload == workload]
-    cpu = blocks_of(own, lambda row: row.cpu_seconds, plan.arms)
-    wall = blocks_of(own, lambda row: row.wall_seconds, plan.arms)
-    totals = {"cpu": total(cpu), "wall": total(wall)}
+    cpu = complete_rounds(own, lambda row: row.cpu_seconds, plan.arms)
+    wall = complete_rounds(own, lambda row: row.wall_seconds, plan.arms)
+    seconds = {"cpu": total_seconds(cpu), "wall": total_seconds(wall)}
     milliseconds = 1e3 / _requests(workload, rows, plan)
     return {
-        arm: Measured(
+        arm: ArmSummary(
             # One seed for all, so that the same restarts are drawn.
-            cpu_ratio=interval(ratio_of(arm), cpu, plan.seed),
-            wall_ratio=interval(ratio_of(arm), wall, plan.seed),
-            cpu_ms=totals["cpu"][arm] * milliseconds,
-            wall_ms=totals["wall"][arm] * milliseconds,
+            cpu_ratio=bootstrap_interval(ratio_statistic(arm), cpu, plan.seed),
+            wall_ratio=bootstrap_interval(ratio_statistic(arm), wall, plan.seed),
+            cpu_ms=seconds["cpu"][arm] * milliseconds,
+            wall_ms=seconds["wall"][arm] * milliseconds,
             restarts=len(cpu),
-            blocks=sum(map(len, cpu)),
+            rounds=sum(map(len, cpu)),
             counts=counts.get((workload, arm), {}),
-            share_of_otel=_share(arm, cpu, plan),
+            share_of_otel=_share_of_otel(arm, cpu, plan),
             by_keylag=_by_keylag(arm, cpu, plan),
-            exported=exported(arm, own, plan),
+            export_costs=export_costs(arm, own, plan),
         )
         for arm in plan.arms
     }
 
 
-def _share(arm: str, restarts: Restarts, plan: Plan) -> Interval | None:
+def _share_of_otel(arm: str, restarts: Restarts, plan: Plan) -> Interval | None:
     if arm != KEYLAG or "otel" not in plan.arms:
         return None
-    return interval(share_of(arm, "otel"), restarts, plan.seed)
+    return bootstrap_interval(share_statistic(arm, "otel"), restarts, plan.seed)
 
 
 def _by_keylag(arm: str, restarts: Restarts, plan: Plan) -> Interval | None:
     is_variant = arm != KEYLAG and ARMS[arm].instrumentation == KEYLAG
     if not is_variant or KEYLAG not in plan.arms:
         return None
-    return interval(ratio_of(arm, KEYLAG), restarts, plan.seed)
+    return bootstrap_interval(ratio_statistic(arm, KEYLAG), restarts, plan.seed)
 
 
 def _requests(workload: str, rows: Iterable[Row], plan: Plan) -> int:
-    """Return how many requests each arm made in whole blocks."""
+    """Return how many requests each arm made in whole rounds."""
     own = [row for row in rows if row.workload == workload]
-    blocks = blocks_of(own, lambda row: float(row.requests), plan.arms)
-    return int(total(blocks).get(BASE, 0))
+    rounds = complete_rounds(own, lambda row: float(row.requests), plan.arms)
+    return int(total_seconds(rounds).get(BASE, 0))
 
 
-def environment() -> dict[str, str]:
+def describe_environment() -> dict[str, str]:
     """Return what a reader has to know to judge the figures."""
     lock = (CHECKOUT / "locks" / "bench.txt").read_text(encoding="utf-8")
     versions = dict(re.findall(r"^([\w-]+)==(\S+)", lock, re.MULTILINE))
     return {
         "keylag": _digest(CHECKOUT / "collectors"),
-        **{name: versions[name] for name in NAMED},
+        **{name: versions[name] for name in PACKAGES},
         "python": platform.python_version(),
         "system": platform.platform(),
         "cpus": str(os.cpu_count()),
@@ -160,7 +162,9 @@ def _digest(collectors: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-def save(path: Path, result: Result, plan: Plan, facts: Mapping[str, Any]) -> None:
+def write_json(
+    path: Path, result: Result, plan: Plan, facts: Mapping[str, Any]
+) -> None:
     """Write overhead.json; `facts` stand beside the workloads."""
     text = {
         "workloads": {
@@ -169,7 +173,7 @@ def save(path: Path, result: Result, plan: Plan, facts: Mapping[str, Any]) -> No
         },
         "seed": plan.seed,
         "restarts": plan.restarts,
-        "blocks": plan.blocks,
+        "rounds": plan.rounds,
         "requests": {workload.name: workload.requests for workload in plan.workloads},
         **facts,
     }

@@ -1,10 +1,10 @@
 """The order of a measurement: what runs when, all of it from one seed.
 
 In each restart, for each cache in random order: a fresh process per arm, some calls
-of every workload that do not count, then the blocks.  A block runs every workload
+of every workload that do not count, then the rounds.  A round runs every workload
 in random order, and in each the arms take turns of some 50 ms, in random order again.
-Before a block each arm collects its garbage: a full collection takes as long as some
-requests, and comes once in hundreds, so that it would be one block's or another's.
+Before a round each arm collects its garbage: a full collection takes as long as some
+requests, and comes once in hundreds, so that it would be one round's or another's.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,8 +13,8 @@ from itertools import product
 from random import Random
 from typing import Protocol, TypeVar
 
-from keylag_bench.rows import Counted, Keep, Row, Sample
-from keylag_bench.tables import Workload
+from keylag_bench.arms_and_workloads import Workload
+from keylag_bench.raw_results import CallCounts, Row, TurnResult, WriteRow
 
 COUNTED_REQUESTS = 5
 WARM_UP_REQUESTS = 20
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Executor(Protocol):
-    """Runs blocks; the real one has processes, a test's computes its answers."""
+    """Runs rounds; the real one has processes, a test's computes its answers."""
 
     def start(self, cache: str, arms: Sequence[str], hash_seed: int) -> None:
         """Start a fresh process per arm.
@@ -33,10 +33,12 @@ class Executor(Protocol):
         restart to restart and not from arm to arm.
         """
 
-    def run(self, arm: str, call: str, requests: int, *, flush: bool = False) -> Sample:
-        """Run one block; `flush` has what waits to be exported sent in it."""
+    def run(
+        self, arm: str, call: str, requests: int, *, flush: bool = False
+    ) -> TurnResult:
+        """Run one round; `flush` has what waits to be exported sent in it."""
 
-    def tidy(self, arm: str) -> None:
+    def collect_garbage(self, arm: str) -> None:
         """Have an arm collect all its garbage, and charge nobody for it."""
 
     def cache_calls(self) -> int:
@@ -53,27 +55,27 @@ class Plan:
     workloads: Sequence[Workload]
     arms: Sequence[str]
     restarts: int
-    blocks: int
+    rounds: int
     seed: int
 
     def with_requests(self, requests: int | None) -> "Plan":
-        """Return a plan with so many requests in every block; None changes nothing."""
+        """Return a plan with so many requests in every round; None changes nothing."""
         workloads = [
             replace(workload, requests=requests or workload.requests)
             for workload in self.workloads
         ]
         return replace(self, workloads=workloads)
 
-    def shortened(self, size: int) -> "Plan":
-        """Return a plan of `size` restarts and blocks."""
-        return replace(self, restarts=size, blocks=size)
+    def with_size(self, size: int) -> "Plan":
+        """Return a plan of `size` restarts and rounds."""
+        return replace(self, restarts=size, rounds=size)
 
     @property
     def caches(self) -> list[str]:
         """The caches in use, each once."""
         return list(dict.fromkeys(workload.cache for workload in self.workloads))
 
-    def on(self, cache: str) -> list[Workload]:
+    def workloads_with(self, cache: str) -> list[Workload]:
         """Return the workloads of a cache."""
         return [workload for workload in self.workloads if workload.cache == cache]
 
@@ -84,66 +86,68 @@ class Schedule:
 
     plan: Plan
     executor: Executor
-    keep: Keep
-    count: Callable[[Counted], None]
-    step: Callable[[int, int, str], None]
+    write_row: WriteRow
+    on_counts: Callable[[CallCounts], None]
+    on_process_set: Callable[[int, int, str], None]
     """Told before each set of processes: which, of how many, on which cache."""
 
     def run(self) -> None:
         """Run all of it."""
-        choice = Random(self.plan.seed)
-        for number, (restart, cache) in enumerate(_sets(self.plan, choice)):
-            self.step(number, self.plan.restarts * len(self.plan.caches), cache)
+        rng = Random(self.plan.seed)
+        for number, (restart, cache) in enumerate(_process_sets(self.plan, rng)):
+            self.on_process_set(
+                number, self.plan.restarts * len(self.plan.caches), cache
+            )
             try:
-                arms = shuffled(choice, self.plan.arms)
-                self.executor.start(cache, arms, choice.randrange(1, _HASH_SEEDS))
-                self._one_set(restart, self.plan.on(cache), choice)
+                arms = shuffled(rng, self.plan.arms)
+                self.executor.start(cache, arms, rng.randrange(1, _HASH_SEEDS))
+                self._run_process_set(restart, self.plan.workloads_with(cache), rng)
             finally:
                 self.executor.stop()
 
-    def _one_set(
-        self, restart: int, workloads: Sequence[Workload], choice: Random
+    def _run_process_set(
+        self, restart: int, workloads: Sequence[Workload], rng: Random
     ) -> None:
         for workload, arm in product(workloads, self.plan.arms):
             self.executor.run(arm, workload.call, WARM_UP_REQUESTS)
             if restart == 0:
-                self.count(self._counted(workload, arm))
-        for block in range(self.plan.blocks):
-            for workload in shuffled(choice, workloads):
-                self._one_block(restart, block, workload, choice)
+                self.on_counts(self._count_calls(workload, arm))
+        for round_number in range(self.plan.rounds):
+            for workload in shuffled(rng, workloads):
+                self._run_round(restart, round_number, workload, rng)
 
-    def _one_block(
-        self, restart: int, block: int, workload: Workload, choice: Random
+    def _run_round(
+        self, restart: int, round_number: int, workload: Workload, rng: Random
     ) -> None:
         for arm in self.plan.arms:
-            self.executor.tidy(arm)
-        samples: dict[str, list[Sample]] = {arm: [] for arm in self.plan.arms}
-        turns = -(-workload.requests // workload.turn)
-        for _ in range(turns):
-            for arm in shuffled(choice, self.plan.arms):
-                sample = self.executor.run(arm, workload.call, workload.turn)
-                samples[arm].append(sample)
-        for arm, turn in samples.items():
-            self.keep(
+            self.executor.collect_garbage(arm)
+        results: dict[str, list[TurnResult]] = {arm: [] for arm in self.plan.arms}
+        turn_count = -(-workload.requests // workload.turn)
+        for _ in range(turn_count):
+            for arm in shuffled(rng, self.plan.arms):
+                result = self.executor.run(arm, workload.call, workload.turn)
+                results[arm].append(result)
+        for arm, turn_results in results.items():
+            self.write_row(
                 Row(
                     workload=workload.name,
                     restart=restart,
-                    block=block,
+                    round=round_number,
                     arm=arm,
-                    requests=turns * workload.turn,
-                    cpu_seconds=sum(sample.cpu_seconds for sample in turn),
-                    wall_seconds=sum(sample.wall_seconds for sample in turn),
-                    exports=sum(sample.exports for sample in turn),
-                    export_cpu_seconds=sum(s.export_cpu_seconds for s in turn),
+                    requests=turn_count * workload.turn,
+                    cpu_seconds=sum(result.cpu_seconds for result in turn_results),
+                    wall_seconds=sum(result.wall_seconds for result in turn_results),
+                    exports=sum(result.exports for result in turn_results),
+                    export_cpu_seconds=sum(s.export_cpu_seconds for s in turn_results),
                 )
             )
 
-    def _counted(self, workload: Workload, arm: str) -> Counted:
+    def _count_calls(self, workload: Workload, arm: str) -> CallCounts:
         """Count what a few requests make; a first one says where counting starts."""
         before = self.executor.run(arm, workload.call, 1, flush=True)
         calls = self.executor.cache_calls()
         after = self.executor.run(arm, workload.call, COUNTED_REQUESTS, flush=True)
-        return Counted(
+        return CallCounts(
             workload=workload.name,
             arm=arm,
             spans=(after.spans - before.spans) / COUNTED_REQUESTS,
@@ -151,13 +155,13 @@ class Schedule:
         )
 
 
-def _sets(plan: Plan, choice: Random) -> Iterator[tuple[int, str]]:
+def _process_sets(plan: Plan, rng: Random) -> Iterator[tuple[int, str]]:
     """Yield (restart, cache): every cache once before any has its next restart."""
     for restart in range(plan.restarts):
-        for cache in shuffled(choice, plan.caches):
+        for cache in shuffled(rng, plan.caches):
             yield restart, cache
 
 
-def shuffled(choice: Random, items: Sequence[T]) -> list[T]:
+def shuffled(rng: Random, items: Sequence[T]) -> list[T]:
     """Return them in random order."""
-    return choice.sample(items, len(items))
+    return rng.sample(items, len(items))

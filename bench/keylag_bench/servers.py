@@ -19,7 +19,7 @@ from keylag.stack import Stack
 from keylag.state import CHECKOUT, locked, state_folder
 from keylag.tools import Tools, venvs
 from keylag.tools.install import ready
-from keylag_bench.tables import COMMON
+from keylag_bench.arms_and_workloads import COMMON
 
 SERVICES = (mariadb.SERVICE, memcached.SERVICE, redis.SERVICE)
 
@@ -28,7 +28,7 @@ _FLUSH = (
     ("memcached", b"flush_all\r\n", b"OK\r\n"),
     ("redis", b"FLUSHALL\r\n", b"+OK\r\n"),
 )
-_ASK = (
+_STATISTICS = (
     ("memcached", b"stats\r\n", b"END\r\n"),
     ("redis", b"INFO commandstats\r\nPING\r\n", b"+PONG\r\n"),
 )
@@ -71,31 +71,33 @@ class Servers:
             "sink": f"http://{HOST}:{self.sink_port}",
         }
         filled = {key: value.format_map(places) for key, value in options.items()}
-        site = site_of(self._stack, self.sink_port)
+        site = keystone_site(self._stack, self.sink_port)
         return site.environment(
             f"bench-{arm}", {**keystone.configuration(site), **filled}
         )
 
-    def forget(self) -> None:
+    def flush_caches(self) -> None:
         """Empty the caches."""
         for name, question, end in _FLUSH:
-            ask(self._stack.port(name), question, end)
+            send_command(self._stack.port(name), question, end)
 
     def cache_calls(self) -> int:
         """Return how many keys Keystone's caches were asked for or told, ever."""
-        answers = [ask(self._stack.port(name), *words) for name, *words in _ASK]
-        return count_calls("".join(answers))
+        answers = [
+            send_command(self._stack.port(name), *words) for name, *words in _STATISTICS
+        ]
+        return count_cache_calls("".join(answers))
 
 
 _PORTS = ("memcached", "redis")
 
 
-def count_calls(statistics: str) -> int:
+def count_cache_calls(statistics: str) -> int:
     """Add up the calls in memcached's and Redis's own statistics."""
     return sum(int(number) for number in _COUNTED.findall(statistics))
 
 
-def ask(port: int, question: bytes, end: bytes) -> str:
+def send_command(port: int, question: bytes, end: bytes) -> str:
     """Return a server's answer, which ends with `end`; OSError if it does not."""
     answer = b""
     with socket.create_connection((HOST, port), ANSWER_SECONDS) as connection:
@@ -109,7 +111,7 @@ def ask(port: int, question: bytes, end: bytes) -> str:
     return answer.decode()
 
 
-def site_of(stack: Stack, endpoint: int) -> Site:
+def keystone_site(stack: Stack, endpoint: int) -> Site:
     """Return the site of a Keystone whose public endpoint nobody calls."""
     ports = {service.name: stack.port(service.name) for service in SERVICES}
     return Site(
@@ -121,13 +123,13 @@ def site_of(stack: Stack, endpoint: int) -> Site:
     )
 
 
-def fill(stack: Stack) -> None:
+def initialise_keystone(stack: Stack) -> None:
     """Give Keystone its tables and an administrator whose password is cheap to hash.
 
     `keystone-manage bootstrap` hashes a password only when it differs from the one
     it finds, so another one goes first.
     """
-    site = site_of(stack, stack.port("mariadb"))
+    site = keystone_site(stack, stack.port("mariadb"))
     keystone.SERVICE.prepare(site)
     program = stack.tools.keystone / "bin" / "keystone-manage"
     environment = {**keystone.configuration(site), **COMMON}
@@ -139,15 +141,17 @@ def fill(stack: Stack) -> None:
         )
 
 
-def _prepared() -> Prepared:
+def _initial_data() -> Prepared:
     lock = (CHECKOUT / "locks" / "bench.txt").read_bytes()
     cost = COMMON["OS_IDENTITY__PASSWORD_HASH_ROUNDS"]
-    return Prepared(f"bench {cost} {hashlib.sha256(lock).hexdigest()}", fill)
+    return Prepared(
+        f"bench {cost} {hashlib.sha256(lock).hexdigest()}", initialise_keystone
+    )
 
 
 @contextmanager
 def open_servers(sink_port: int, console: Console) -> Iterator[Servers]:
-    """Start the servers, and stop them at the end of the block.
+    """Start the servers, and stop them at the end of the round.
 
     Waits while another benchmark of this checkout runs.  Raises StackError or
     ToolError.
@@ -158,7 +162,7 @@ def open_servers(sink_port: int, console: Console) -> Iterator[Servers]:
         folder / "bench",
         replace(Tools.load(), keystone=interpreter),
         StackOptions(),
-        prepared=_prepared(),
+        prepared=_initial_data(),
         console=console,
         services=SERVICES,
     )

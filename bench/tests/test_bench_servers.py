@@ -7,8 +7,8 @@ from threading import Thread
 import pytest
 
 from keylag.services.base import HOST
-from keylag_bench.servers import ask, count_calls
-from keylag_bench.sink import open_sink
+from keylag_bench.otlp_sink import open_otlp_sink
+from keylag_bench.servers import count_cache_calls, send_command
 
 MEMCACHED = """\
 STAT pid 5\r
@@ -33,12 +33,12 @@ cmdstat_info:calls=7,usec=9,usec_per_call=1.10\r
 
 def test_calls_of_both_caches_are_added_up() -> None:
     """Reads, writes and deletions count; what is no cache's does not."""
-    assert count_calls(MEMCACHED) == 20
-    assert count_calls(REDIS) == 94
-    assert count_calls(MEMCACHED + REDIS) == 114
+    assert count_cache_calls(MEMCACHED) == 20
+    assert count_cache_calls(REDIS) == 94
+    assert count_cache_calls(MEMCACHED + REDIS) == 114
 
 
-class Answering(BaseRequestHandler):
+class FakeServer(BaseRequestHandler):
     """Answers in two parts, or hangs up."""
 
     def handle(self) -> None:
@@ -50,20 +50,20 @@ class Answering(BaseRequestHandler):
 
 def test_an_answer_is_read_to_its_end() -> None:
     """Parts are put together; a server that hangs up midway is an error."""
-    with TCPServer((HOST, 0), Answering) as server:
+    with TCPServer((HOST, 0), FakeServer) as server:
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         port = server.server_address[1]
         try:
-            assert ask(port, b"all\r\n", b"END\r\n") == "one\r\nEND\r\n"
+            assert send_command(port, b"all\r\n", b"END\r\n") == "one\r\nEND\r\n"
             with pytest.raises(ConnectionError):
-                ask(port, b"half\r\n", b"END\r\n")
+                send_command(port, b"half\r\n", b"END\r\n")
         finally:
             server.shutdown()
 
 
 def test_the_sink_takes_everything() -> None:
     """Exports are accepted on one connection and counted by path."""
-    with open_sink() as sink:
+    with open_otlp_sink() as sink:
         connection = http.client.HTTPConnection(HOST, sink.port, timeout=5)
         for path in ("/v1/traces", "/v1/traces", "/v1/metrics"):
             connection.request("POST", path, body=b"x" * 1000)
@@ -71,4 +71,4 @@ def test_the_sink_takes_everything() -> None:
             assert (answer.status, answer.read()) == (200, b"")
         connection.close()
 
-    assert sink.received == {"/v1/traces": 2, "/v1/metrics": 1}
+    assert sink.requests_by_path == {"/v1/traces": 2, "/v1/metrics": 1}

@@ -9,21 +9,21 @@ from typing import Any
 from weakref import WeakSet
 
 import pytest
-from fakes import EXPORT_CPU_SECONDS, WOBBLE, FakeExecutor
+from fake_executor import EXPORT_CPU_SECONDS, OFFSETS, FakeExecutor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import (
     ConsoleMetricExporter,
     MetricsData,
     PeriodicExportingMetricReader,
 )
-from test_schedule import PLAN, measured
+from test_schedule import PLAN, run_plan
 
 from inside.exports import SECONDS, PeriodicExports
-from keylag_bench.exports import exported
+from keylag_bench.arms_and_workloads import ARMS, EXPORT_SECONDS
+from keylag_bench.export_costs import export_costs
 from keylag_bench.intervals import Interval
-from keylag_bench.markdown import as_markdown
+from keylag_bench.markdown import to_markdown
 from keylag_bench.results import analyse
-from keylag_bench.tables import ARMS, EXPORT_SECONDS
 
 EXPORTING = replace(PLAN, arms=("bare", "keylag", "keylag_export_5"))
 
@@ -172,50 +172,50 @@ def test_a_full_collection_of_garbage_is_not_charged(
 def test_exports_are_added_up_in_rows() -> None:
     """A row has those of its turns, and their CPU time is part of the arm's."""
     executor = FakeExecutor(export_every=3)
-    _, rows, _ = measured(EXPORTING, executor)
+    _, rows, _ = run_plan(EXPORTING, executor)
 
     with_exports = [row for row in rows if row.exports]
     assert {row.arm for row in with_exports} == {"keylag_export_5"}
     for row in with_exports:
         cost = EXPORT_CPU_SECONDS * row.exports
         assert row.export_cpu_seconds == pytest.approx(cost)
-        once = (1.01 + WOBBLE[row.restart]) * row.requests
+        once = (1.01 + OFFSETS[row.restart]) * row.requests
         assert row.cpu_seconds == pytest.approx(once + cost)
 
 
 def test_the_cost_of_an_export_comes_out() -> None:
     """Beside the ratio to bare Keystone, and to Keylag without exports."""
-    _, rows, counted = measured(EXPORTING, FakeExecutor(export_every=2))
+    _, rows, call_counts = run_plan(EXPORTING, FakeExecutor(export_every=2))
     own = [row for row in rows if row.workload == "get_cache_off"]
-    result = analyse(rows, counted, EXPORTING)
+    result = analyse(rows, call_counts, EXPORTING)
     found = result["get_cache_off"]["keylag_export_5"]
 
     number = sum(row.exports for row in own)
-    assert found.exported is not None
-    assert found.exported.number == number > 20
-    assert found.exported.requests == 3 * 4 * 9
-    assert found.exported.seconds == pytest.approx(2 * 1.01 * 3 * 4 * 9)
-    assert found.exported.requests_per_second == pytest.approx(1 / 2.02)
-    assert found.exported.cpu_ms.as_list() == pytest.approx([250.0] * 3)
+    assert found.export_costs is not None
+    assert found.export_costs.number == number > 20
+    assert found.export_costs.requests == 3 * 4 * 9
+    assert found.export_costs.seconds == pytest.approx(2 * 1.01 * 3 * 4 * 9)
+    assert found.export_costs.requests_per_second == pytest.approx(1 / 2.02)
+    assert found.export_costs.cpu_ms.as_list() == pytest.approx([250.0] * 3)
     assert found.as_json()["exports"]["number"] == number
     expected = (1.01 * 108 + number * EXPORT_CPU_SECONDS) / (1.01 * 108)
     assert found.by_keylag is not None
     assert found.by_keylag.mid == pytest.approx(expected)
-    assert result["get_cache_off"]["keylag"].exported is None
-    assert f"; {number} were made in 218 s of work, at 0 r" in as_markdown(result)
+    assert result["get_cache_off"]["keylag"].export_costs is None
+    assert f"; {number} were made in 218 s of work, at 0 r" in to_markdown(result)
 
 
 def test_exports_of_blocks_that_are_not_whole_are_left_out() -> None:
     """They are in no ratio either; without any there is nothing to say."""
-    _, rows, _ = measured(EXPORTING, FakeExecutor(export_every=1))
+    _, rows, _ = run_plan(EXPORTING, FakeExecutor(export_every=1))
     own = [row for row in rows if row.workload == "get_cache_off"]
     cut = [row for row in own if row.arm != "bare" or row.restart == 0]
-    found = exported("keylag_export_5", cut, EXPORTING)
+    found = export_costs("keylag_export_5", cut, EXPORTING)
 
     assert found is not None
     assert found.number == found.requests == 4 * 9
     assert found.cpu_ms == Interval(float("-inf"), pytest.approx(250), float("inf"))
-    assert exported("bare", cut, EXPORTING) is None
+    assert export_costs("bare", cut, EXPORTING) is None
 
 
 @pytest.mark.parametrize("seconds", ["5", "60"])

@@ -1,6 +1,6 @@
 """The simulation of whole experiments, with few of them."""
 
-from simulate import CASES, STARTS, is_difference, shares
+from simulate import CASES, RESTART_SPREAD, claims_difference, verdict_shares
 
 FEW = 40
 CASE = {case.name: case for case in CASES}
@@ -8,8 +8,12 @@ CASE = {case.name: case for case in CASES}
 
 def wrong(name: str) -> float:
     """Return the share that claims a difference."""
-    found = shares(CASE[name], STARTS["usual"], FEW)
-    return sum(share for judged, share in found.items() if is_difference(judged))
+    found = verdict_shares(CASE[name], RESTART_SPREAD["usual"], FEW)
+    return sum(
+        share
+        for verdict_text, share in found.items()
+        if claims_difference(verdict_text)
+    )
 
 
 def test_nothing_planted_is_seldom_found() -> None:
@@ -19,7 +23,7 @@ def test_nothing_planted_is_seldom_found() -> None:
 
 def test_what_is_planted_is_found() -> None:
     """5 % nearly always, and never as the opposite."""
-    found = shares(CASE["planted 5 %"], STARTS["usual"], FEW)
+    found = verdict_shares(CASE["planted 5 %"], RESTART_SPREAD["usual"], FEW)
 
     assert found["slower"] >= 0.8
     assert "faster" not in found

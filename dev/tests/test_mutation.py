@@ -8,8 +8,8 @@ from keylag.state import CHECKOUT
 from keylag_dev.mutation import PROJECTS, chosen, dotted, outcomes, row, score
 
 RESULTS = """\
-    keylag.experiment.sequence.x_reach__mutmut_1: killed
-    keylag.experiment.sequence.xǁIntervalǁscaled__mutmut_2: no tests
+    keylag.experiment.confidence_sequence.x_reach__mutmut_1: killed
+    keylag.experiment.confidence_sequence.xǁIntervalǁscaled__mutmut_2: no tests
     keylag_otel.seam.x__lacking__mutmut_12: timeout
     keylag_otel.seam.x__lacking__mutmut_13: survived
     keylag_otel.seam.x__lacking__mutmut_14: killed
@@ -19,7 +19,7 @@ RESULTS = """\
 def test_outcomes_are_counted_by_module() -> None:
     """Of functions and methods alike."""
     assert outcomes(RESULTS) == {
-        "keylag.experiment.sequence": Counter({"killed": 1, "no tests": 1}),
+        "keylag.experiment.confidence_sequence": Counter({"killed": 1, "no tests": 1}),
         "keylag_otel.seam": Counter({"timeout": 1, "survived": 1, "killed": 1}),
     }
 

@@ -1,12 +1,12 @@
-"""An executor whose answers are computed from what it is asked."""
+"""A fake executor of experiments that computes its responses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from keylag.experiment.run import Run, Sent
+from keylag.experiment.run import ArmResult, ExperimentRun
 from keylag.experiment.samples import Row
-from keylag.experiment.schedule import Block
+from keylag.experiment.schedule import Round
 from keylag.phases import CATEGORIES
 
 PLAN = """\
@@ -15,7 +15,7 @@ base = "a"
 [load]
 plan = "token-validate"
 [design]
-blocks = {blocks}
+rounds = {rounds}
 minutes = 60
 warm_up_seconds = 1
 turn_seconds = 2
@@ -31,17 +31,17 @@ MILLISECONDS = {"a": 100, "b": 90, "c": 100}
 REQUESTS = 12
 
 
-def rows(block: Block, arm: str, code: str = "200") -> list[Row]:
-    """Return requests by the table above, a little different from block to block."""
-    number = block.number
+def fake_rows(this_round: Round, arm: str, code: str = "200") -> list[Row]:
+    """Return requests with the latencies of MILLISECONDS, which vary by round."""
+    number = this_round.number
     base = MILLISECONDS[arm] + number * ord(arm) % 3 + number % 5
     parts = dict.fromkeys(CATEGORIES, 0.0) | {"sql": (base - 20) / 1000, "cache": 0.005}
     counts = {"sql_statements": 6.0, "cache_calls": 14.0}
     measured = {"total": base / 1000, **parts, **counts} if code == "200" else {}
     return [
         Row(
-            block=number,
-            position=block.arms.index(arm),
+            round=number,
+            position=this_round.arms.index(arm),
             arm=arm,
             start_seconds=1000.0 + request / 10,
             method="GET",
@@ -49,38 +49,38 @@ def rows(block: Block, arm: str, code: str = "200") -> list[Row]:
             success=code == "200",
             warm_up=request < 2,
             latency_seconds=round(base) / 1000,
-            measured=measured,
+            server_timing=measured,
         )
         for request in range(REQUESTS)
     ]
 
 
 @dataclass
-class Fake:
-    """Writes down its orders; `wrong` may do something else for some arms."""
+class FakeExecutor:
+    """Records its calls; `override` may return another result for some arms."""
 
     log: list[object] = field(default_factory=list)
-    wrong: Callable[[Block, str], Sent | None] = lambda _block, _arm: None
+    override: Callable[[Round, str], ArmResult | None] = lambda _round, _arm: None
 
     def start(self) -> None:
-        """Write down a start."""
+        """Record a start."""
         self.log.append("start")
 
-    def renew(self, block: Block) -> None:
-        """Write down a fresh start of all Keystones."""
-        self.log.append(block.hash_seed)
+    def begin_round(self, this_round: Round) -> None:
+        """Record the hash seed of a round."""
+        self.log.append(this_round.hash_seed)
 
-    def send(self, block: Block, out: Path) -> dict[str, Sent]:  # noqa: ARG002
-        """Answer by the table, and leave nothing."""
-        return {arm: self._sent(block, arm) for arm in block.arms}
+    def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:  # noqa: ARG002
+        """Return computed results, without any files."""
+        return {arm: self._result(this_round, arm) for arm in this_round.arms}
 
-    def _sent(self, block: Block, arm: str) -> Sent:
+    def _result(self, this_round: Round, arm: str) -> ArmResult:
         self.log.append(arm)
-        return self.wrong(block, arm) or Sent(rows(block, arm))
+        return self.override(this_round, arm) or ArmResult(fake_rows(this_round, arm))
 
     def stop(self) -> None:
-        """Write down a stop."""
+        """Record a stop."""
         self.log.append("stop")
 
 
-MakeRun = Callable[..., Run]
+MakeRun = Callable[..., ExperimentRun]

@@ -1,94 +1,102 @@
-"""From samples to comparisons: what is claimed of an arm, and what is not."""
+"""Comparisons of arms from samples: differences, shares and verdicts."""
 
 from dataclasses import replace
 from math import inf
 from statistics import fmean
 
 import pytest
-from fake_experiment import rows
+from fake_experiment import fake_rows
 
 from keylag.experiment.analysis import (
     ALPHA,
     Comparison,
     Difference,
-    Tally,
-    by_arm,
-    compare,
-    tallies,
+    RequestCounts,
+    compare_arms,
+    count_requests,
+    figures_by_arm,
 )
-from keylag.experiment.measures import MEASURES, PARTS, figures
+from keylag.experiment.confidence_sequence import Interval, confidence_interval
+from keylag.experiment.measures import MEASURES, PARTS, measure_round
 from keylag.experiment.plan import Decision
 from keylag.experiment.samples import Row
-from keylag.experiment.schedule import Block
-from keylag.experiment.sequence import Interval, interval
+from keylag.experiment.schedule import Round
 from keylag.experiment.verdicts import (
     CANNOT_TELL,
     FASTER,
     NO_DIFFERENCE,
     SLOWER,
-    blocks_needed,
+    rounds_needed,
 )
 from keylag.server_timing import COUNTS
 
 DECISION = Decision(method="GET")
 
 
-def sent(number: int, arm: str, **other: object) -> list[Row]:
-    """Return an arm's requests of a block, with something else in all of them."""
-    block = Block(number, ["a", "b", "c"], 1)
-    return [replace(row, **other) for row in rows(block, arm)]
+def sent_rows(number: int, arm: str, **other: object) -> list[Row]:
+    """Return the requests of an arm in a round, with the fields `other` replaced."""
+    this_round = Round(number, ["a", "b", "c"], 1)
+    return [replace(row, **other) for row in fake_rows(this_round, arm)]
 
 
-def run(blocks: int, **other: object) -> list[Row]:
-    """Return the requests of two arms."""
-    return [row for n in range(blocks) for arm in "ab" for row in sent(n, arm, **other)]
+def rows_of_two_arms(rounds: int, **other: object) -> list[Row]:
+    """Return the requests of arms a and b in so many rounds."""
+    return [
+        row for n in range(rounds) for arm in "ab" for row in sent_rows(n, arm, **other)
+    ]
 
 
-def test_latencies_that_are_all_alike_decide_nothing() -> None:
-    """1 ms each time may be 0.6 ms here and 1.4 ms there."""
-    found = compare(run(20, latency_seconds=0.001), "a", ["b"], DECISION)[0]
+def test_equal_rounded_latencies_get_no_verdict() -> None:
+    """1 ms in every request may be 0.6 ms in one arm and 1.4 ms in the other."""
+    found = compare_arms(
+        rows_of_two_arms(20, latency_seconds=0.001), "a", ["b"], DECISION
+    )[0]
 
     assert {found.measures[name].verdict for name in ("p50", "p95", "mean")} == {
         CANNOT_TELL
     }
     assert found.measures["p50"].absolute == Interval(-inf, 0.0, inf)
-    assert found.measures["p50"].blocks_needed is None
+    assert found.measures["p50"].rounds_needed is None
     assert found.counts["sql_statements"].verdict == NO_DIFFERENCE
 
 
-def test_a_part_that_no_arm_has_is_no_difference() -> None:
-    """And one that is alike to the last digit in all blocks was not measured."""
-    parts = compare(run(8), "a", ["b"], DECISION)[0].parts
+def test_absent_part_is_no_difference_and_equal_part_is_undecided() -> None:
+    """Equal non-zero values are equal only by rounding."""
+    parts = compare_arms(rows_of_two_arms(8), "a", ["b"], DECISION)[0].parts
 
     assert parts["password_hash"].verdict == NO_DIFFERENCE
     assert parts["cache"].verdict == CANNOT_TELL
     assert parts["cache"].absolute == Interval(-inf, 0.0, inf)
 
 
-@pytest.mark.parametrize("blocks", [1, 2, 3])
-def test_few_blocks_decide_nothing(blocks: int) -> None:
-    """However large the difference."""
-    found = compare(run(blocks), "a", ["b"], DECISION)[0]
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_three_rounds_give_no_verdict(rounds: int) -> None:
+    found = compare_arms(rows_of_two_arms(rounds), "a", ["b"], DECISION)[0]
     figures = [*found.measures.values(), *found.parts.values(), *found.counts.values()]
 
-    assert found.blocks == blocks
+    assert found.rounds == rounds
     assert len(figures) == len(MEASURES) + len(PARTS) + len(COUNTS)
     assert {one.verdict for one in figures} == {CANNOT_TELL}
 
 
-def test_failures_of_one_method_are_not_hidden_by_another() -> None:
-    """One request in a hundred failed in all, but every tenth of those by GET."""
-    block = Block(0, ["a", "b", "c"], 1)
-    good = [row for n in range(8) for row in sent(n, "b", method="POST")] * 12
-    bad = [row for n in range(8) for row in rows(replace(block, number=n), "b")]
+def test_failed_share_is_judged_per_method() -> None:
+    """1 % of all requests failed, but 10 % of the GET requests."""
+    this_round = Round(0, ["a", "b", "c"], 1)
+    good = [row for n in range(8) for row in sent_rows(n, "b", method="POST")] * 12
+    bad = [
+        row for n in range(8) for row in fake_rows(replace(this_round, number=n), "b")
+    ]
     failed = [
         replace(row, success=i % 10 != 0, code="200") for i, row in enumerate(bad)
     ]
     base = [
-        r for n in range(8) for m in ("GET", "POST") for r in sent(n, "a", method=m)
+        r
+        for n in range(8)
+        for m in ("GET", "POST")
+        for r in sent_rows(n, "a", method=m)
     ]
 
-    found = compare([*base, *failed, *good], "a", ["b"], DECISION)
+    found = compare_arms([*base, *failed, *good], "a", ["b"], DECISION)
 
     assert {one.method: one.sound for one in found} == {"GET": False, "POST": True}
 
@@ -97,77 +105,76 @@ def test_failures_of_one_method_are_not_hidden_by_another() -> None:
     ("requests", "failed", "expected"),
     [(0, 0, False), (100, 1, True), (100, 2, False), (199, 2, False), (200, 2, True)],
 )
-def test_one_failure_in_a_hundred_is_sound(
+def test_counts_are_sound_up_to_one_percent_failed(
     requests: int, failed: int, *, expected: bool
 ) -> None:
-    """No request at all is not."""
-    assert Tally(requests, failed).is_sound is expected
+    assert RequestCounts(requests, failed).is_sound is expected
 
 
-def test_an_arm_or_a_base_that_is_missing_decides_nothing() -> None:
-    """There is no block of both."""
-    only = [row for row in run(8) if row.arm == "b"]
+def test_missing_arm_or_base_gives_an_empty_comparison() -> None:
+    only = [row for row in rows_of_two_arms(8) if row.arm == "b"]
 
     for base, arm in (("a", "b"), ("b", "a")):
-        found = compare(only, base, [arm], DECISION)[0]
-        assert (found.blocks, found.sound, found.measures) == (0, False, {})
+        found = compare_arms(only, base, [arm], DECISION)[0]
+        assert (found.rounds, found.sound, found.measures) == (0, False, {})
         assert found.parts == found.counts == {}
 
 
-def test_blocks_count_that_both_have() -> None:
-    """Paired by their number."""
+def test_only_rounds_with_both_arms_are_paired() -> None:
     some = [
         row
-        for row in run(10)
+        for row in rows_of_two_arms(10)
         if not (
-            (row.arm == "a" and row.block < 2) or (row.arm == "b" and row.block == 9)
+            (row.arm == "a" and row.round < 2) or (row.arm == "b" and row.round == 9)
         )
     ]
-    found = compare(some, "a", ["b"], DECISION)[0]
-    arms = by_arm(some, "GET")
+    found = compare_arms(some, "a", ["b"], DECISION)[0]
+    arms = figures_by_arm(some, "GET")
 
-    assert found.blocks == 7
+    assert found.rounds == 7
     values = [arms["b"][n]["mean"] - arms["a"][n]["mean"] for n in range(2, 9)]
-    assert found.measures["mean"].absolute == interval(values, ALPHA)
+    assert found.measures["mean"].absolute == confidence_interval(values, ALPHA)
     assert found.measures["mean"].base == fmean(
         arms["a"][n]["mean"] for n in range(2, 9)
     )
 
 
-def test_intervals_of_arms_and_parts_hold_together() -> None:
-    """Each arm has its share of the 5 %, and each part its share of that."""
-    found = compare(run(8), "a", ["b", "c", "d"], DECISION)[0]
+def test_alpha_is_shared_by_arms_and_then_by_parts() -> None:
+    found = compare_arms(rows_of_two_arms(8), "a", ["b", "c", "d"], DECISION)[0]
     values = {
         name: [there[name] - here[name] for here, there in zip(*both, strict=True)]
-        for both in [[by_arm(run(8), "GET")[arm].values() for arm in "ab"]]
+        for both in [
+            [figures_by_arm(rows_of_two_arms(8), "GET")[arm].values() for arm in "ab"]
+        ]
         for name in ("p50", "sql")
     }
 
-    assert found.measures["p50"].absolute == interval(values["p50"], 0.05 / 3)
+    assert found.measures["p50"].absolute == confidence_interval(
+        values["p50"], 0.05 / 3
+    )
     share = 0.05 / 3 / len(PARTS)
-    assert found.parts["sql"].absolute == interval(values["sql"], share)
+    assert found.parts["sql"].absolute == confidence_interval(values["sql"], share)
 
 
-def test_a_turn_that_took_no_time_has_no_figures() -> None:
-    """Its throughput would be infinite."""
-    few = sent(0, "a", measured={})
+def test_round_without_time_under_load_has_no_figures() -> None:
+    few = sent_rows(0, "a", server_timing={})
 
-    assert figures(few, 0.0) is None
-    assert figures(few, 0.1) is not None
+    assert measure_round(few, 0.0) is None
+    assert measure_round(few, 0.1) is not None
 
 
-def alone(**other: object) -> Comparison:
-    """Return what eight blocks say of b, with something else in b's requests."""
-    base = [row for n in range(8) for row in sent(n, "a")]
-    arm = [row for n in range(8) for row in sent(n, "b", **other)]
-    [found] = compare([*base, *arm], "a", ["b"], DECISION)
+def compare_one(**other: object) -> Comparison:
+    """Compare b with a over eight rounds, with fields of b's requests replaced."""
+    base = [row for n in range(8) for row in sent_rows(n, "a")]
+    arm = [row for n in range(8) for row in sent_rows(n, "b", **other)]
+    [found] = compare_arms([*base, *arm], "a", ["b"], DECISION)
     return found
 
 
-def test_a_difference_is_by_the_base() -> None:
-    """Of a measure by the base's own, of a part by the base's mean."""
-    found = alone()
-    arms = by_arm(run(8), "GET")
+def test_relative_difference_is_a_share_of_the_base() -> None:
+    """For a measure of the base's own figure, for a part of the base's mean."""
+    found = compare_one()
+    arms = figures_by_arm(rows_of_two_arms(8), "GET")
     base, arm = (
         {
             name: fmean(one[name] for one in arms[which].values())
@@ -179,104 +186,104 @@ def test_a_difference_is_by_the_base() -> None:
         assert (one.base, one.arm) == (base[one.name], arm[one.name])
         assert one.absolute.mid == pytest.approx(arm[one.name] - base[one.name])
         assert one.relative == one.absolute.scaled(1 / base[whole])
-    assert (found.arm, found.method, found.blocks, found.sound) == ("b", "GET", 8, True)
+    assert (found.arm, found.method, found.rounds, found.sound) == ("b", "GET", 8, True)
 
 
-def test_the_names_of_figures_are_theirs() -> None:
-    """In a table that is sorted by them."""
-    found = alone()
+def test_differences_carry_the_name_of_their_key() -> None:
+    found = compare_one()
 
     for kind in (found.measures, found.parts, found.counts):
         assert [one.name for one in kind.values()] == list(kind)
 
 
-def test_more_requests_per_second_are_faster() -> None:
-    """And longer latencies slower; b has ten milliseconds less."""
-    faster = alone().measures
-    slower = compare(run(8), "b", ["a"], DECISION)[0].measures
+def test_higher_throughput_and_shorter_latency_are_faster() -> None:
+    """Arm b takes ten milliseconds less."""
+    faster = compare_one().measures
+    slower = compare_arms(rows_of_two_arms(8), "b", ["a"], DECISION)[0].measures
 
     assert {one.verdict for one in faster.values()} == {FASTER}
     assert {one.verdict for one in slower.values()} == {SLOWER}
     assert faster["throughput"].absolute.low > 0 > faster["p50"].absolute.high
 
 
-def test_a_part_matters_by_the_base_s_mean() -> None:
-    """All of a cache's 5 ms are more than the smallest share of 100 ms; 1 ms is not."""
+def test_smallest_effect_of_a_part_is_a_share_of_the_mean() -> None:
+    """5 ms less cache exceed 2 % of a request of 100 ms; 1 ms less does not."""
 
     def cached(seconds: float) -> Difference:
         other = [
-            replace(row, measured=row.measured | {"cache": seconds + row.block / 1e6})
+            replace(
+                row,
+                server_timing=row.server_timing | {"cache": seconds + row.round / 1e6},
+            )
             for n in range(20)
-            for row in sent(n, "b")
+            for row in sent_rows(n, "b")
         ]
-        base = [row for n in range(20) for row in sent(n, "a")]
-        [found] = compare([*base, *other], "a", ["b"], DECISION)
+        base = [row for n in range(20) for row in sent_rows(n, "a")]
+        [found] = compare_arms([*base, *other], "a", ["b"], DECISION)
         return found.parts["cache"]
 
     assert cached(0.0).verdict == FASTER
     assert cached(0.004).verdict == NO_DIFFERENCE
 
 
-def test_a_part_without_a_base_has_no_share() -> None:
-    """Counts that the base never makes have no relative difference."""
+def test_count_that_is_zero_in_the_base_has_no_relative_difference() -> None:
     none = {"sql_statements": 0.0}
     base = [
-        replace(row, measured=row.measured | none)
+        replace(row, server_timing=row.server_timing | none)
         for n in range(8)
-        for row in sent(n, "a")
+        for row in sent_rows(n, "a")
     ]
-    arm = [row for n in range(8) for row in sent(n, "b")]
-    [found] = compare([*base, *arm], "a", ["b"], DECISION)
+    arm = [row for n in range(8) for row in sent_rows(n, "b")]
+    [found] = compare_arms([*base, *arm], "a", ["b"], DECISION)
 
     assert found.counts["sql_statements"].relative is None
     assert found.counts["sql_statements"].verdict == SLOWER
     assert found.counts["cache_calls"].relative == Interval(0.0, 0.0, 0.0)
 
 
-def test_an_arm_of_failures_is_not_judged() -> None:
-    """Nor is it guessed how many blocks it takes; its figures are there."""
+def test_arm_with_many_failures_has_figures_but_no_verdict() -> None:
     failed = [
         replace(row, success=row.start_seconds != 1001.0, code="503")
         for n in range(8)
-        for row in sent(n, "b")
+        for row in sent_rows(n, "b")
     ]
-    base = [row for n in range(8) for row in sent(n, "a")]
-    [found] = compare([*base, *failed], "a", ["b"], DECISION)
+    base = [row for n in range(8) for row in sent_rows(n, "a")]
+    [found] = compare_arms([*base, *failed], "a", ["b"], DECISION)
 
     assert not found.sound
     assert {one.verdict for one in found.measures.values()} == {CANNOT_TELL}
-    assert {one.blocks_needed for one in found.measures.values()} == {None}
+    assert {one.rounds_needed for one in found.measures.values()} == {None}
     assert found.measures["p50"].absolute.high < 0
-    assert by_arm(failed, "GET")["b"].keys() == set(range(8))
+    assert figures_by_arm(failed, "GET")["b"].keys() == set(range(8))
 
 
-def test_the_blocks_that_a_verdict_still_takes() -> None:
-    """By the margin that the plan gives, as a share of the base."""
-    [found] = compare(run(4), "a", ["b"], DECISION)
-    arms = by_arm(run(4), "GET")
+def test_rounds_needed_uses_the_smallest_effect_of_the_plan() -> None:
+    [found] = compare_arms(rows_of_two_arms(4), "a", ["b"], DECISION)
+    arms = figures_by_arm(rows_of_two_arms(4), "GET")
     values = [
         there["p95"] - here["p95"]
         for here, there in zip(arms["a"].values(), arms["b"].values(), strict=True)
     ]
-    needed = blocks_needed(values, 0.02 * found.measures["p95"].base, ALPHA)
+    needed = rounds_needed(values, 0.02 * found.measures["p95"].base, ALPHA)
 
-    assert found.measures["p95"].blocks_needed == needed
+    assert found.measures["p95"].rounds_needed == needed
     assert needed is not None
 
 
-def test_requests_are_counted_by_what_became_of_them() -> None:
-    """Those of the warm-up are not; failures are by their code."""
-    some = [*sent(0, "a"), *sent(1, "a", success=False, code="503")]
-    found = tallies([*some, *sent(0, "b", success=False, code="401")])
+def test_requests_are_counted_by_arm_and_status_code_without_warm_up() -> None:
+    some = [*sent_rows(0, "a"), *sent_rows(1, "a", success=False, code="503")]
+    found = count_requests([*some, *sent_rows(0, "b", success=False, code="401")])
 
-    assert found == {"a": Tally(20, 10, {"503": 10}), "b": Tally(10, 10, {"401": 10})}
+    assert found == {
+        "a": RequestCounts(20, 10, {"503": 10}),
+        "b": RequestCounts(10, 10, {"401": 10}),
+    }
 
 
-def test_figures_are_of_good_requests_of_one_method() -> None:
-    """Whatever else is in the file."""
-    good = sent(0, "a")
-    other = sent(0, "a", method="POST", latency_seconds=9.0)
-    failed = sent(0, "a", success=False, latency_seconds=9.0)
-    found = by_arm([*good, *other, *failed], "GET")["a"][0]
+def test_figures_use_successful_requests_of_one_method() -> None:
+    good = sent_rows(0, "a")
+    other = sent_rows(0, "a", method="POST", latency_seconds=9.0)
+    failed = sent_rows(0, "a", success=False, latency_seconds=9.0)
+    found = figures_by_arm([*good, *other, *failed], "GET")["a"][0]
 
-    assert found["mean"] == by_arm(good, "GET")["a"][0]["mean"]
+    assert found["mean"] == figures_by_arm(good, "GET")["a"][0]["mean"]

@@ -1,17 +1,22 @@
-"""Plans: what is refused, and on which line."""
+"""Plans: mistakes are reported with their line, and settings configure the stack."""
 
 from pathlib import Path
 
 import pytest
 
-from keylag.experiment import reading
-from keylag.experiment.arms import of_block, options_of, prepared_for, services_of
-from keylag.experiment.lines import line_of
-from keylag.experiment.schedule import Block
+from keylag.experiment import plan_parser
+from keylag.experiment.schedule import Round
 from keylag.experiment.settings import Arm
+from keylag.experiment.stack_setup import (
+    initial_data_for,
+    round_environment,
+    services_for,
+    stack_options,
+)
+from keylag.experiment.toml_positions import line_of
 from keylag.state import CHECKOUT
 
-GOOD = """\
+VALID_PLAN = """\
 question = "Which?"
 base = "plain"
 
@@ -35,19 +40,17 @@ keystone.token.allow_expired_window = 0
 """
 
 
-def write(tmp_path: Path, text: str) -> Path:
-    """Write a plan."""
+def write_plan(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "plan.toml"
     path.write_text(text)
     return path
 
 
-def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
-    """What an arm does not say is the base's; tables are merged."""
-    found = reading.read(write(tmp_path, GOOD))
-    arm = found.whole_arm("other")
+def test_arm_inherits_settings_of_the_base(tmp_path: Path) -> None:
+    found = plan_parser.read_plan(write_plan(tmp_path, VALID_PLAN))
+    arm = found.resolved_arm("other")
 
-    assert found.order == ["plain", "other"]
+    assert found.arm_names == ["plain", "other"]
     assert (arm.cache, arm.processes) == ("redis", 4)
     assert arm.keystone == {
         "identity": {"password_hash_rounds": 10},
@@ -56,9 +59,9 @@ def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "message"),
     [
-        ('base = "plain"', 'base = "plan"', ":2: base: there is no such arm"),
+        ('base = "plain"', 'base = "plan"', ":2: base: no such arm"),
         ('"token-issue"', '"token-isue"', ":5: load.plan: There is no load plan"),
         ("threads = 2", "thread = 2", ":6: load.properties.thread: token-issue takes"),
         ("threads = 2", "thread = 2", "Did you mean `threads`?"),
@@ -66,6 +69,8 @@ def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
         ("threads = 2", "threads = 2.5", ":6: load.properties.threads: 2.5 is not a"),
         ("threads = 2", "keep_alive = 1", ":6: load.properties.keep_alive: 1 is not"),
         ("minutes = 10", "minuets = 10", "Did you mean `minutes`?"),
+        ("minutes = 10", "blocks = 10", ":9: design.blocks: Extra inputs"),
+        ("minutes = 10", "blocks = 10", "Did you mean `rounds`?"),
         ('cache = "redis"', 'chace = "redis"', "Did you mean `cache`?"),
         ("base =", "bases =", "Did you mean `base`?"),
         (
@@ -73,10 +78,18 @@ def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
             "properties = { threads = 0 }",
             ":19: arms.other.properties.threads: 0 is not a whole number",
         ),
-        ("threads = 2", "loops = 2", ":6: load.properties.loops: an experiment sets"),
-        ("minutes = 10", "minutes = 0.1", ":9: design.minutes: 5 blocks"),
+        ("threads = 2", "loops = 2", ":6: load.properties.loops: reserved"),
+        (
+            "minutes = 10",
+            "minutes = 0.1",
+            ":9: design.minutes: too short: a verdict needs 5 rounds",
+        ),
         ("minutes = 10", "slice_seconds = 0.01", ":9: design.slice_seconds: Input"),
-        ("minutes = 10", "turn_seconds = 2.6", ":9: design.turn_seconds: it has to be"),
+        (
+            "minutes = 10",
+            "turn_seconds = 2.6",
+            ":9: design.turn_seconds: must be a mul",
+        ),
         ("minutes = 10", 'minutes = "10"', ":9: design.minutes: Input should be"),
         (
             "minutes = 10",
@@ -84,11 +97,11 @@ def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
             ":9: design.turn_seconds: Input should be a valid number, without quotes",
         ),
         ("minutes = 10", "minuets = 10", ":9: design.minuets: Extra inputs"),
-        ('"token-issue"', '"service-call"', ":5: load.plan: it calls a service, and"),
+        ('"token-issue"', '"service-call"', ":5: load.plan: this load calls a service"),
         ('"POST"', '"GET"', ":12: decision.method: token-issue sends no GET"),
         ('method = "POST"', "", ":11: decision.method: Field required"),
         ("processes = 4", "processes = 0", ":15: arms.plain.processes: Input should"),
-        ('"redis"', '"rediss"', ":19: arms.other.cache: there are null"),
+        ('"redis"', '"rediss"', ":19: arms.other.cache: choose one of null"),
         ("[arms.other]", "[arms.other", "line 18"),
         ("[arms.other]", '[arms."../x"]', ":18: arms.../x.[key]: String should"),
         (
@@ -96,34 +109,42 @@ def test_an_arm_is_the_base_and_its_differences(tmp_path: Path) -> None:
             "cache.backend",
             ":20: arms.other.keystone.cache.backend: the stack sets this",
         ),
-        ('cache = "redis"', 'release = "26"', ":19: arms.other.release: there are"),
-        ('cache = "redis"', "query_cache = {x = 1}", "it is ProxySQL's; `proxysql"),
-        ('"redis"', '"null"\nhung_cache = true', ":20: arms.other.hung_cache: without"),
+        (
+            'cache = "redis"',
+            'release = "26"',
+            ":19: arms.other.release: choose one of 2026.1",
+        ),
+        ('cache = "redis"', "query_cache = {x = 1}", "query_cache: needs `proxysql"),
+        (
+            '"redis"',
+            '"null"\nhung_cache = true',
+            ":20: arms.other.hung_cache: needs a cache",
+        ),
         ('cache = "redis"', 'switch = "true"', ":19: arms.other.switch: only for"),
         (
             'cache = "redis"',
             "properties = { loops = 2 }",
-            ":19: arms.other.properties.loops: an experiment sets",
+            ":19: arms.other.properties.loops: reserved",
         ),
     ],
 )
-def test_a_mistake_is_refused_with_its_line(
-    tmp_path: Path, old: str, new: str, words: str
+def test_mistake_is_reported_with_its_line_and_key(
+    tmp_path: Path, old: str, new: str, message: str
 ) -> None:
-    """Each kind of mistake, where it stands."""
-    path = write(tmp_path, GOOD.replace(old, new, 1))
+    path = write_plan(tmp_path, VALID_PLAN.replace(old, new, 1))
 
-    with pytest.raises(reading.PlanError) as refused:
-        reading.read(path)
-    assert words in str(refused.value)
+    with pytest.raises(plan_parser.PlanError) as raised:
+        plan_parser.read_plan(path)
+    assert message in str(raised.value)
 
 
-def test_properties_may_be_numbers_and_booleans(tmp_path: Path) -> None:
-    """As TOML has them; JMeter reads text."""
+def test_numbers_and_booleans_are_formatted_for_jmeter(tmp_path: Path) -> None:
     given = "threads = 2, keep_alive = false, rate_per_second = 2.5"
-    found = reading.read(write(tmp_path, GOOD.replace("threads = 2", given)))
+    found = plan_parser.read_plan(
+        write_plan(tmp_path, VALID_PLAN.replace("threads = 2", given))
+    )
 
-    assert found.properties("other") == {
+    assert found.load_properties("other") == {
         "ramp_seconds": "0",
         "threads": "2",
         "keep_alive": "false",
@@ -131,15 +152,17 @@ def test_properties_may_be_numbers_and_booleans(tmp_path: Path) -> None:
     }
 
 
-def test_a_turn_may_be_slices_that_binary_fractions_are_not(tmp_path: Path) -> None:
-    """1.2 s are three slices of 0.4 s, though 1.2 / 0.4 is not quite 3."""
+def test_turn_may_be_a_multiple_of_an_inexact_slice(tmp_path: Path) -> None:
+    """1.2 s are three slices of 0.4 s, although 1.2 / 0.4 is not exactly 3."""
     design = "turn_seconds = 1.2\nslice_seconds = 0.4\nminutes = 10"
-    found = reading.read(write(tmp_path, GOOD.replace("minutes = 10", design)))
+    found = plan_parser.read_plan(
+        write_plan(tmp_path, VALID_PLAN.replace("minutes = 10", design))
+    )
 
     assert found.design.slice_ms == 400
 
 
-ELSEWHERE = """\
+REMOTE_PLAN = """\
 question = "Which?"
 base = "a"
 elsewhere = { url = "http://k:5000/v3", users = "users.csv" }
@@ -155,96 +178,97 @@ switch = "make b"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "message"),
     [
-        ('switch = "make b"', "", ":10: arms.b: `switch`, the command that"),
-        ('switch = "make b"', "processes = 2", ":11: arms.b.processes: that Keystone"),
+        ('switch = "make b"', "", ":10: arms.b: `switch` is missing, the command"),
+        (
+            'switch = "make b"',
+            "processes = 2",
+            ":11: arms.b.processes: only for stacks",
+        ),
         ("http://k:5000/v3", "k:5000", ":3: elsewhere.url: k:5000 is no URL"),
     ],
 )
-def test_arms_elsewhere_are_made_by_commands_alone(
-    tmp_path: Path, old: str, new: str, words: str
+def test_remote_arm_needs_switch_and_takes_no_stack_settings(
+    tmp_path: Path, old: str, new: str, message: str
 ) -> None:
-    """What they say beside that could not be done."""
-    with pytest.raises(reading.PlanError) as refused:
-        reading.read(write(tmp_path, ELSEWHERE.replace(old, new)))
-    assert words in str(refused.value)
+    with pytest.raises(plan_parser.PlanError) as raised:
+        plan_parser.read_plan(write_plan(tmp_path, REMOTE_PLAN.replace(old, new)))
+    assert message in str(raised.value)
 
 
-def test_one_arm_elsewhere_can_be_measured_alone(tmp_path: Path) -> None:
-    """And compared later; a single stack of ours is compared with nothing."""
-    alone = ELSEWHERE[: ELSEWHERE.index("[arms.b]")].replace('switch = "make a"', "")
-    ours = GOOD[: GOOD.index("[arms.other]")]
+def test_single_arm_is_valid_for_remote_keystone_only(tmp_path: Path) -> None:
+    alone = REMOTE_PLAN[: REMOTE_PLAN.index("[arms.b]")].replace(
+        'switch = "make a"', ""
+    )
+    stack_plan = VALID_PLAN[: VALID_PLAN.index("[arms.other]")]
 
-    assert reading.read(write(tmp_path, alone)).order == ["a"]
-    with pytest.raises(reading.PlanError, match="one arm alone is compared with"):
-        reading.read(write(tmp_path, ours))
-
-
-def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
-    """So that nobody has to start again for each."""
-    text = GOOD.replace("processes = 4", "processes = 0").replace("10\n", '"x"\n', 1)
-
-    with pytest.raises(reading.PlanError, match=r"(?s):9: .*:15: "):
-        reading.read(write(tmp_path, text))
+    assert plan_parser.read_plan(write_plan(tmp_path, alone)).arm_names == ["a"]
+    with pytest.raises(plan_parser.PlanError, match="an experiment needs two arms"):
+        plan_parser.read_plan(write_plan(tmp_path, stack_plan))
 
 
-def test_no_plan_at_all(tmp_path: Path) -> None:
-    """The message names the file."""
-    with pytest.raises(reading.PlanError, match=r"nothing\.toml"):
-        reading.read(tmp_path / "nothing.toml")
+def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
+    text = VALID_PLAN.replace("processes = 4", "processes = 0").replace(
+        "10\n", '"x"\n', 1
+    )
+
+    with pytest.raises(plan_parser.PlanError, match=r"(?s):9: .*:15: "):
+        plan_parser.read_plan(write_plan(tmp_path, text))
+
+
+def test_missing_plan_is_reported_with_its_path(tmp_path: Path) -> None:
+    with pytest.raises(plan_parser.PlanError, match=r"nothing\.toml"):
+        plan_parser.read_plan(tmp_path / "nothing.toml")
 
 
 @pytest.mark.parametrize(
     ("place", "line"),
     [(("a",), 1), (("b", "c"), 3), (("b", "missing"), 2), (("x y", "d"), 5), ((), 1)],
 )
-def test_lines_of_values_and_of_what_is_missing(
+def test_line_of_missing_key_is_that_of_its_table(
     place: tuple[str, ...], line: int
 ) -> None:
-    """Something missing stands at the table that should hold it."""
     text = 'a = 1\n[b]\nc = [\n 2,\n]\n["x y"]\nd = 3\n'.replace("\n]\n", "]\n")
 
     assert line_of(text, place) == line + (place[:1] == ("x y",))
 
 
-def test_the_plans_that_ship_are_right() -> None:
-    """Each of them can be run."""
+def test_plans_of_the_repository_are_valid() -> None:
     folder = CHECKOUT / "experiments"
-    found = {path.stem: reading.read(path) for path in folder.glob("*.toml")}
+    found = {path.stem: plan_parser.read_plan(path) for path in folder.glob("*.toml")}
 
     assert len(found) >= 5
     assert all(one.question.endswith("?") for one in found.values())
 
 
-def test_settings_become_what_the_servers_read(tmp_path: Path) -> None:
-    """Options of keystone.conf are variables; the password's cost changes the data."""
-    found = reading.read(write(tmp_path, GOOD))
-    plain, default = found.whole_arm("plain"), Arm()
-    options = options_of(plain, of_block("plain", Block(0, ["plain"], 7), None))
+def test_settings_become_variables_and_select_the_initial_data(tmp_path: Path) -> None:
+    found = plan_parser.read_plan(write_plan(tmp_path, VALID_PLAN))
+    plain, default = found.resolved_arm("plain"), Arm()
+    options = stack_options(
+        plain, round_environment("plain", Round(0, ["plain"], 7), None)
+    )
 
     expected = {"OS_IDENTITY__PASSWORD_HASH_ROUNDS": "10", "PYTHONHASHSEED": "7"}
     assert expected.items() <= options.environment.items()
     assert options.mariadb == {"slow_query_log": "0"}
-    assert prepared_for(plain).key != prepared_for(default).key
-    assert prepared_for(default).key == prepared_for(Arm(cache="null")).key
-    assert prepared_for(Arm(more_services=1)).key != prepared_for(default).key
+    assert initial_data_for(plain).key != initial_data_for(default).key
+    assert initial_data_for(default).key == initial_data_for(Arm(cache="null")).key
+    assert initial_data_for(Arm(more_services=1)).key != initial_data_for(default).key
 
 
-def test_metrics_name_the_arm_and_the_block_if_somebody_asks_for_them() -> None:
-    """By the labels that the Experiment dashboard has."""
-    block = Block(4, ["b", "a"], 7)
+def test_metrics_have_run_and_round_when_otlp_is_set() -> None:
+    this_round = Round(4, ["b", "a"], 7)
 
-    assert of_block("a", block, None) == {"PYTHONHASHSEED": "7"}
-    sent = of_block("a", block, "http://c:4318")
-    assert sent["OTEL_RESOURCE_ATTRIBUTES"] == "keylag.run=a,keylag.block=4"
+    assert round_environment("a", this_round, None) == {"PYTHONHASHSEED": "7"}
+    sent = round_environment("a", this_round, "http://c:4318")
+    assert sent["OTEL_RESOURCE_ATTRIBUTES"] == "keylag.run=a,keylag.round=4"
     assert sent["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://c:4318"
 
 
-def test_an_arm_has_the_servers_that_it_asks_for() -> None:
-    """In the order they start, Keystone last."""
+def test_services_of_an_arm_follow_its_settings_in_start_order() -> None:
     arm = Arm(cache="redis", proxysql=True, query_cache={"FROM x": 5})
-    names = [service.name for service in services_of(arm)]
+    names = [service.name for service in services_for(arm)]
 
     assert names == ["mariadb", "memcached", "redis", "proxysql", "keystone"]
-    assert options_of(arm, {}).query_cache == {"FROM x": 5}
+    assert stack_options(arm, {}).query_cache == {"FROM x": 5}

@@ -1,4 +1,4 @@
-"""Runs, with an executor whose answers are computed from what it is asked."""
+"""Runs with a fake executor that computes its responses."""
 
 import json
 import math
@@ -9,113 +9,119 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from fake_experiment import REQUESTS, Fake, MakeRun, rows
+from fake_experiment import REQUESTS, FakeExecutor, MakeRun, fake_rows
 
 from keylag.cli import main
 from keylag.commands import experiment
 from keylag.experiment import forecast, report, run
-from keylag.experiment.analysis import compare, tallies
-from keylag.experiment.arms import PLANS
-from keylag.experiment.journal import INTERRUPTED, Folder, FolderError, Journal
+from keylag.experiment.analysis import compare_arms, count_requests
 from keylag.experiment.plan import Decision
-from keylag.experiment.progress import lines
-from keylag.experiment.result import of_folder
-from keylag.experiment.schedule import Block, blocks
+from keylag.experiment.progress import describe_round
+from keylag.experiment.result import analyse_run
+from keylag.experiment.run_folder import (
+    INTERRUPTED,
+    RunFolder,
+    RunFolderError,
+    RunState,
+)
+from keylag.experiment.schedule import Round, schedule_rounds
+from keylag.experiment.stack_setup import PLANS_FOLDER
 from keylag.state import state_folder
 
 
-def test_a_block_has_every_arm_once_in_an_order_of_the_seed() -> None:
-    """Each block has a hash seed of its own; the same seed is the same order."""
-    first = list(islice(blocks(["a", "b", "c"], 1), 100))
-    again = list(islice(blocks(["a", "b", "c"], 1), 100))
-    other = list(islice(blocks(["a", "b", "c"], 2), 100))
+def test_seed_decides_order_and_hash_seeds_of_rounds() -> None:
+    first = list(islice(schedule_rounds(["a", "b", "c"], 1), 100))
+    again = list(islice(schedule_rounds(["a", "b", "c"], 1), 100))
+    other = list(islice(schedule_rounds(["a", "b", "c"], 2), 100))
 
     assert first == again != other
-    assert [block.number for block in first] == list(range(100))
-    assert len({block.hash_seed for block in first}) == 100
-    assert {tuple(block.arms) for block in first} == set(permutations("abc"))
+    assert [this_round.number for this_round in first] == list(range(100))
+    assert len({this_round.hash_seed for this_round in first}) == 100
+    assert {tuple(this_round.arms) for this_round in first} == set(permutations("abc"))
 
 
-def test_fresh_keystones_before_each_block(make_run: MakeRun) -> None:
-    """Start, then for each block one renewal and every arm, then stop."""
-    fake = Fake()
-    make_run("r", fake, blocks=5).go()
+def test_executor_restarts_keystones_before_each_round(make_run: MakeRun) -> None:
+    fake = FakeExecutor()
+    make_run("r", fake, rounds=5).execute()
 
     assert (fake.log[0], fake.log[-1]) == ("start", "stop")
     kinds = [isinstance(entry, int) for entry in fake.log[1:-1]]
     assert kinds == [True, False, False, False] * 5
 
 
-def test_it_stops_when_every_arm_is_clear(make_run: MakeRun) -> None:
-    """B is faster by a tenth, c the same, long before 500 blocks."""
-    under_way = make_run("r", Fake(), blocks=500)
-    under_way.go()
-    found = of_folder(under_way.folder)
+def test_run_ends_when_every_arm_has_a_verdict(make_run: MakeRun) -> None:
+    """Arm b is 10 % faster than the base, and c is equal."""
+    run_under_test = make_run("r", FakeExecutor(), rounds=500)
+    run_under_test.execute()
+    found = analyse_run(run_under_test.folder)
 
-    assert under_way.journal.ended == run.CLEAR
-    assert under_way.journal.blocks < 20
-    said = {one.arm: one.measures["p50"].verdict for one in found.comparisons}
-    assert said == {"b": "faster", "c": "no difference that matters"}
+    assert run_under_test.state.ended == run.ALL_VERDICTS_REACHED
+    assert run_under_test.state.rounds < 20
+    output = {one.arm: one.measures["p50"].verdict for one in found.comparisons}
+    assert output == {"b": "faster", "c": "no difference that matters"}
     assert "b: faster than a" in found.headlines[0]
 
 
-def test_an_interrupted_run_gives_the_rows_of_an_uninterrupted_one(
+def test_resumed_run_has_the_samples_of_an_uninterrupted_one(
     make_run: MakeRun,
 ) -> None:
-    """Ctrl-C in the middle of a block, half a row left by a kill, then go on."""
-    whole = make_run("whole", Fake())
-    whole.go()
+    """Ctrl-C in the middle of a round, and an incomplete row as left by a kill."""
+    whole = make_run("whole", FakeExecutor())
+    whole.execute()
 
-    def interrupt(block: Block, arm: str) -> None:
-        if (block.number, arm) == (2, block.arms[1]):
+    def interrupt(this_round: Round, arm: str) -> None:
+        if (this_round.number, arm) == (2, this_round.arms[1]):
             raise KeyboardInterrupt
 
-    broken = make_run("broken", Fake(wrong=interrupt))
-    broken.go()
-    between = broken.folder.load()
-    with broken.folder.samples.open("a") as stream:
+    broken = make_run("broken", FakeExecutor(override=interrupt))
+    broken.execute()
+    interrupted = broken.folder.load_state()
+    with broken.folder.samples_path.open("a") as stream:
         stream.write("2,1,b,10")
-    rest = Fake()
-    make_run("broken", rest).go()
+    rest = FakeExecutor()
+    make_run("broken", rest).execute()
 
-    assert (between.ended, between.blocks) == (INTERRUPTED, 2)
-    assert broken.folder.samples.read_bytes() == whole.folder.samples.read_bytes()
+    assert (interrupted.ended, interrupted.rounds) == (INTERRUPTED, 2)
+    assert (
+        broken.folder.samples_path.read_bytes()
+        == whole.folder.samples_path.read_bytes()
+    )
     assert isinstance(rest.log[1], int)  # a fresh Keystone before it goes on
 
 
-def test_one_arm_alone_is_measured_to_its_end(make_run: MakeRun) -> None:
-    """There is nothing to be clear about; `compare` needs its blocks."""
-    under_way = make_run("r", Fake())
-    only = {"arms": {"a": under_way.plan.arms["a"]}}
-    under_way.plan = under_way.plan.model_copy(update=only)
-    under_way.go()
+def test_run_with_one_arm_runs_all_rounds(make_run: MakeRun) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+    only = {"arms": {"a": run_under_test.plan.arms["a"]}}
+    run_under_test.plan = run_under_test.plan.model_copy(update=only)
+    run_under_test.execute()
 
-    assert under_way.journal.ended == run.BLOCKS_DONE
-    assert under_way.journal.blocks == 6
+    assert run_under_test.state.ended == run.ROUNDS_DONE
+    assert run_under_test.state.rounds == 6
 
 
-def test_no_block_begins_that_would_not_end_in_time(make_run: MakeRun) -> None:
-    """Each arm takes ten minutes of an hour: one block of three fits, and one more."""
-    under_way = make_run("r", Fake(), blocks=100)
+def test_round_that_would_exceed_the_time_limit_is_not_started(
+    make_run: MakeRun,
+) -> None:
+    """A round takes 30 minutes of the 60."""
+    run_under_test = make_run("r", FakeExecutor(), rounds=100)
     now = [0.0]
 
-    def later(_block: Block, _arm: str) -> None:
+    def advance_clock(_round: Round, _arm: str) -> None:
         now[0] += 600
 
-    under_way.executor = Fake(wrong=later)
-    under_way.clock = lambda: now[0]
-    under_way.go()
+    run_under_test.executor = FakeExecutor(override=advance_clock)
+    run_under_test.clock = lambda: now[0]
+    run_under_test.execute()
 
-    assert under_way.journal.ended == run.TIME_OVER
-    assert under_way.journal.blocks == 2
+    assert run_under_test.state.ended == run.TIME_LIMIT_REACHED
+    assert run_under_test.state.rounds == 2
 
 
-def test_the_parts_of_a_difference_add_up(make_run: MakeRun) -> None:
-    """In each comparison, to the difference of the mean."""
-    under_way = make_run("r", Fake())
-    under_way.go()
+def test_differences_of_parts_add_up_to_that_of_the_mean(make_run: MakeRun) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+    run_under_test.execute()
 
-    found = of_folder(under_way.folder).comparisons
+    found = analyse_run(run_under_test.folder).comparisons
 
     assert [one.arm for one in found] == ["b", "c"]
     for one in found:
@@ -123,211 +129,206 @@ def test_the_parts_of_a_difference_add_up(make_run: MakeRun) -> None:
         assert parts == pytest.approx(one.measures["mean"].absolute.mid)
 
 
-def test_more_arms_have_wider_intervals(make_run: MakeRun) -> None:
-    """The five per cent are shared among the arms."""
-    under_way = make_run("r", Fake())
-    under_way.go()
+def test_intervals_are_wider_with_more_arms(make_run: MakeRun) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+    run_under_test.execute()
     decision = Decision(method="GET")
-    both = compare(under_way.rows, "a", ["b", "c"], decision)[0].measures["p50"]
-    alone = compare(under_way.rows, "a", ["b"], decision)[0].measures["p50"]
+    both = compare_arms(run_under_test.rows, "a", ["b", "c"], decision)[0].measures[
+        "p50"
+    ]
+    alone = compare_arms(run_under_test.rows, "a", ["b"], decision)[0].measures["p50"]
 
     assert both.absolute.low < alone.absolute.low
     assert both.absolute.mid == alone.absolute.mid
 
 
-def test_warm_up_is_in_the_file_and_in_no_figure(make_run: MakeRun) -> None:
-    """Of an arm's twelve requests in a block two are warm-up."""
-    under_way = make_run("r", Fake())
-    under_way.go()
+def test_warm_up_requests_are_not_counted(make_run: MakeRun) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+    run_under_test.execute()
 
-    assert tallies(under_way.folder.rows())["a"].requests == 6 * (REQUESTS - 2)
+    assert count_requests(run_under_test.folder.load_rows())["a"].requests == 6 * (
+        REQUESTS - 2
+    )
 
 
-def test_the_reports_of_a_run(make_run: MakeRun) -> None:
-    """result.json is strict JSON; the page needs nothing else and escapes."""
-    under_way = make_run("r", Fake())
-    under_way.go()
-    report.write(under_way.folder)
-    page = (under_way.folder.path / "report.html").read_text()
-    known = json.loads((under_way.folder.path / "result.json").read_text())
+def test_reports_have_verdicts_warnings_and_charts_and_escape_html(
+    make_run: MakeRun,
+) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+    run_under_test.execute()
+    report.write_reports(run_under_test.folder)
+    page = (run_under_test.folder.path / "report.html").read_text()
+    known = json.loads((run_under_test.folder.path / "result.json").read_text())
 
     assert known["comparisons"][0]["measures"]["p50"]["verdict"] == "faster"
-    assert "A slice has room for 2.4 requests of a after each other" in page
+    assert "A slice has room for 2.4 consecutive requests of a." in page
     assert "Is &lt;b&gt; faster?" in page
     assert "src=" not in page
     assert "href=" not in page
     assert page.count("<polyline") == 6
     assert "SQL -10.00" in page
-    assert "| median |" in (under_way.folder.path / "report.md").read_text()
+    assert "| median |" in (run_under_test.folder.path / "report.md").read_text()
 
 
-def test_progress_says_estimate_and_time(make_run: MakeRun) -> None:
-    """After a block, a line for each arm."""
-    under_way = make_run("r", Fake())
-    under_way.go()
-    said = "\n".join(lines(under_way))
+def test_progress_has_remaining_time_and_a_line_per_arm(make_run: MakeRun) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+    run_under_test.execute()
+    output = "\n".join(describe_round(run_under_test))
 
-    assert "min left" in said
-    assert "b: -" in said
-    assert "faster" in said
-
-
-def test_a_folder_holds_one_run(make_run: MakeRun, tmp_path: Path) -> None:
-    """A second one would mix its samples with the first one's."""
-    under_way = make_run("r", Fake())
-
-    with pytest.raises(FolderError, match="resume"):
-        under_way.folder.create(tmp_path / "plan.toml", Journal(seed=1))
-    with pytest.raises(FolderError, match="holds no run"):
-        Folder(tmp_path).load()
+    assert "min left" in output
+    assert "b: -" in output
+    assert "faster" in output
 
 
-def test_two_runs_are_weaker_evidence(make_run: MakeRun) -> None:
-    """`compare` names each arm by its run and says what it is worth."""
+def test_folder_with_a_run_is_refused_for_a_new_run(
+    make_run: MakeRun, tmp_path: Path
+) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+
+    with pytest.raises(RunFolderError, match="resume"):
+        run_under_test.folder.create(tmp_path / "plan.toml", RunState(seed=1))
+    with pytest.raises(RunFolderError, match="holds no run"):
+        RunFolder(tmp_path).load_state()
+
+
+def test_compare_warns_about_weaker_evidence_and_names_arms_by_run(
+    make_run: MakeRun,
+) -> None:
     for name in ("r", "s"):
-        under_way = make_run(name, Fake())
-        under_way.go()
-    folders = [str(under_way.folder.path.with_name(name)) for name in ("r", "s")]
+        run_under_test = make_run(name, FakeExecutor())
+        run_under_test.execute()
+    folders = [str(run_under_test.folder.path.with_name(name)) for name in ("r", "s")]
     result = CliRunner().invoke(main, ["experiment", "compare", *folders])
 
     assert result.exit_code == 0
     assert "Weaker evidence" in result.output
-    assert "s/b against r/a" in result.output
+    assert "s/b compared with r/a" in result.output
 
 
-def test_the_columns_of_two_runs_are_told_apart_at_80_columns(
+def test_compare_fits_80_columns_with_long_names(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long the names of runs and arms are."""
     monkeypatch.setenv("COLUMNS", "80")
     names = [f"cache-backends/2026-11-22T1{n}-05-00Z" for n in range(2)]
     paths = []
     for name in names:
-        under_way = make_run(name, Fake())
-        under_way.go()
-        paths.append(str(under_way.folder.path))
+        run_under_test = make_run(name, FakeExecutor())
+        run_under_test.execute()
+        paths.append(str(run_under_test.folder.path))
     result = CliRunner().invoke(main, ["experiment", "compare", *paths])
     lines = result.output.splitlines()
 
     assert result.exit_code == 0, result.output
     assert max(map(len, lines)) <= 80
     assert "…" not in result.output
-    assert "The base is 2026-11-22T10-05-00Z/a, the arm 2026-11-22T11-05-00Z/b." in (
+    assert "Base: 2026-11-22T10-05-00Z/a. Arm: 2026-11-22T11-05-00Z/b." in (
         " ".join(result.output.split())
     )
 
 
-def test_runs_of_the_same_name_are_told_apart(
+def test_compare_names_runs_by_distinct_paths_and_refuses_equal_runs(
     make_run: MakeRun, tmp_path: Path
 ) -> None:
-    """By their folders; a run is not compared with itself."""
     folders = []
     for name in ("r/same", "s/same"):
-        under_way = make_run(name, Fake())
-        under_way.go()
-        folders.append(under_way.folder)
+        run_under_test = make_run(name, FakeExecutor())
+        run_under_test.execute()
+        folders.append(run_under_test.folder)
 
-    assert "s/same/b against r/same/a" in report.markdown_of_two(*folders)
+    assert "s/same/b compared with r/same/a" in report.compare_runs(*folders)
     (tmp_path / "latest").symlink_to(folders[0].path)
-    with pytest.raises(FolderError, match="are one run"):
-        report.markdown_of_two(folders[0], Folder(tmp_path / "latest"))
+    with pytest.raises(RunFolderError, match="are the same run"):
+        report.compare_runs(folders[0], RunFolder(tmp_path / "latest"))
 
 
-def test_an_arm_keeps_its_colour_where_another_has_no_line(make_run: MakeRun) -> None:
-    """As the legend has it."""
+def test_arm_keeps_its_colour_when_another_arm_has_no_data(make_run: MakeRun) -> None:
+    def fail(this_round: Round, arm: str) -> run.ArmResult | None:
+        return run.ArmResult(fake_rows(this_round, arm, "500")) if arm == "a" else None
 
-    def fail(block: Block, arm: str) -> run.Sent | None:
-        return run.Sent(rows(block, arm, "500")) if arm == "a" else None
-
-    under_way = make_run("r", Fake(wrong=fail))
-    under_way.go()
-    report.write(under_way.folder)
-    page = (under_way.folder.path / "report.html").read_text()
+    run_under_test = make_run("r", FakeExecutor(override=fail))
+    run_under_test.execute()
+    report.write_reports(run_under_test.folder)
+    page = (run_under_test.folder.path / "report.html").read_text()
 
     for number, arm in ((1, "b"), (2, "c")):
         line = rf'<polyline class="arm{number}" [^>]*><title>{arm}</title>'
         assert len(re.findall(line, page)) == 2
 
 
-def test_a_run_without_a_whole_block_has_no_empty_charts(make_run: MakeRun) -> None:
-    """Interrupted in the first; axes from 0 to 1 would show nothing."""
-
-    def interrupt(_block: Block, _arm: str) -> None:
+def test_report_without_a_complete_round_has_no_charts(make_run: MakeRun) -> None:
+    def interrupt(_round: Round, _arm: str) -> None:
         raise KeyboardInterrupt
 
-    under_way = make_run("r", Fake(wrong=interrupt))
-    under_way.go()
-    report.write(under_way.folder)
-    page = (under_way.folder.path / "report.html").read_text()
+    run_under_test = make_run("r", FakeExecutor(override=interrupt))
+    run_under_test.execute()
+    report.write_reports(run_under_test.folder)
+    page = (run_under_test.folder.path / "report.html").read_text()
 
-    assert page.count("No block is whole yet, so there is nothing to draw.") == 2
+    assert page.count("No data: no round is complete.") == 2
     assert "<figcaption>" not in page
     assert "from 0 to 1" not in page
 
 
 @pytest.mark.parametrize("code", ["200", "500"])
-def test_a_run_in_which_everything_failed_ends_with_an_error(
+def test_resume_fails_when_every_request_failed(
     make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
-    """And says why; one with an answer does not."""
+    def answer(this_round: Round, arm: str) -> run.ArmResult:
+        return run.ArmResult(
+            fake_rows(this_round, arm, code), ["503 Service Unavailable"]
+        )
 
-    def answer(block: Block, arm: str) -> run.Sent:
-        return run.Sent(rows(block, arm, code), ["503 Service Unavailable"])
-
-    under_way = make_run("r", Fake())
-    fake = Fake(wrong=answer)
+    run_under_test = make_run("r", FakeExecutor())
+    fake = FakeExecutor(override=answer)
     monkeypatch.setenv("KEYLAG_STATE", str(tmp_path))
-    monkeypatch.setattr(experiment, "_executor", lambda *_: fake)
-    arguments = ["resume", str(under_way.folder.path)]
+    monkeypatch.setattr(experiment, "_make_executor", lambda *_: fake)
+    arguments = ["resume", str(run_under_test.folder.path)]
     result = CliRunner().invoke(main, ["experiment", *arguments])
 
     assert result.exit_code == (code == "500"), result.output
-    said = f"Error: {under_way.folder.path}: of what is compared, nothing answers"
-    assert (said in result.output) == (code == "500")
+    output = f"Error: {run_under_test.folder.path}: the base or every other arm failed"
+    assert (output in result.output) == (code == "500")
 
 
-def test_rows_of_a_block_under_way_are_not_read(make_run: MakeRun) -> None:
-    """A result may be read, and compared, while its run goes on."""
-    under_way = make_run("r", Fake())
-    under_way.go()
-    folder = under_way.folder
-    before = folder.rows()
-    last = folder.samples.read_text().splitlines()[-1]
-    with folder.samples.open("a") as stream:
+def test_rows_of_an_unfinished_round_are_ignored(make_run: MakeRun) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+    run_under_test.execute()
+    folder = run_under_test.folder
+    before = folder.load_rows()
+    last = folder.samples_path.read_text().splitlines()[-1]
+    with folder.samples_path.open("a") as stream:
         stream.write(f"{last}\r\n{last[:20]}")
 
-    assert folder.rows() == before
-    assert of_folder(folder).tallies == tallies(before)
+    assert folder.load_rows() == before
+    assert analyse_run(folder).request_counts == count_requests(before)
 
 
-def test_a_run_may_be_bounded(make_run: MakeRun) -> None:
-    """Its own limit is in run.json; the plan in its folder stays as it was."""
-    under_way = make_run("r", Fake())
-    folder = under_way.folder
-    folder.save(replace(folder.load(), minutes=7.5))
+def test_time_limit_of_a_run_overrides_its_plan(make_run: MakeRun) -> None:
+    """plan.toml stays unchanged."""
+    run_under_test = make_run("r", FakeExecutor())
+    folder = run_under_test.folder
+    folder.save_state(replace(folder.load_state(), minutes=7.5))
 
-    assert folder.plan().design.minutes == 7.5
+    assert folder.load_plan().design.minutes == 7.5
     assert "minutes = 60" in (folder.path / "plan.toml").read_text()
 
 
-def test_too_short_a_limit_is_refused(make_run: MakeRun) -> None:
-    """With what it would take."""
-    folder = make_run("r", Fake()).folder
+def test_resume_refuses_a_time_limit_below_five_rounds(make_run: MakeRun) -> None:
+    folder = make_run("r", FakeExecutor()).folder
     arguments = ["resume", str(folder.path), "--minutes", "0.5"]
     result = CliRunner().invoke(main, ["experiment", *arguments])
 
     assert result.exit_code == 2
-    assert "--minutes 0.5: 5 blocks, the fewest that tell anything, take 35 s" in (
-        result.output
-    )
-    assert folder.load().minutes is None
+    assert "--minutes 0.5: too short: a verdict needs 5 rounds, 35 s" in (result.output)
+    assert folder.load_state().minutes is None
 
 
-def test_what_could_be_told_is_said(make_run: MakeRun) -> None:
-    """By the widest interval that is still open."""
-    under_way = make_run("r", Fake(), blocks=5)
-    under_way.go()
-    found = of_folder(under_way.folder)
+def test_outlook_has_the_half_width_of_the_widest_open_interval(
+    make_run: MakeRun,
+) -> None:
+    run_under_test = make_run("r", FakeExecutor(), rounds=5)
+    run_under_test.execute()
+    found = analyse_run(run_under_test.folder)
     (still_open,) = [
         one.measures["p50"]
         for one in found.comparisons
@@ -335,37 +336,41 @@ def test_what_could_be_told_is_said(make_run: MakeRun) -> None:
     ]
 
     half = (still_open.relative.high - still_open.relative.low) / 2
-    assert f"Differences above {100 * half:.1f} % can be told so far." in found.outlook
+    assert f"can detect differences above {100 * half:.1f} %." in found.outlook
 
 
-def test_a_forecast_of_time_and_of_what_it_tells(make_run: MakeRun) -> None:
-    """Three arms: 7 s of load and 18 s of starts in each block."""
-    plan = make_run("r", Fake(), blocks=40).plan
-    hour, short = forecast.of_plan(plan), forecast.of_plan(plan.bounded(1))
-    said = "\n".join(forecast.lines(plan))
+def test_forecast_has_rounds_time_and_detectable_difference(make_run: MakeRun) -> None:
+    """A round of three arms takes 7 s of load and 18 s of restarts."""
+    plan = make_run("r", FakeExecutor(), rounds=40).plan
+    hour, short = (
+        forecast.forecast_plan(plan),
+        forecast.forecast_plan(plan.with_minutes(1)),
+    )
+    output = "\n".join(forecast.describe_plan(plan))
 
-    assert (hour.blocks, hour.block_seconds) == (40, 25)
-    assert (short.blocks, short.reach) == (2, math.inf)
-    assert "Arms: a (base), b, c\nLoad: token-validate\n" in said
-    assert "Blocks: 40 of about 25 s each, 7 s of it load" in said
-    assert "Time: about 17 min, at most 60, once all arms have started" in said
-    assert "It can tell: differences above 0.6 times" in said
-    assert "nothing, from so few" in "\n".join(forecast.lines(plan.bounded(1)))
+    assert (hour.rounds, hour.round_seconds) == (40, 25)
+    assert (short.rounds, short.half_width_in_sd) == (2, math.inf)
+    assert "Arms: a (base), b, c\nLoad: token-validate\n" in output
+    assert "Rounds: 40 of about 25 s each, 7 s of it load" in output
+    assert "Time: about 17 min, at most 60, after all arms have started" in output
+    assert "Detectable: differences above 0.6 times" in output
+    assert "no difference, with so few rounds" in "\n".join(
+        forecast.describe_plan(plan.with_minutes(1))
+    )
 
 
 @pytest.mark.stack
-def test_a_dry_run_checks_and_starts_nothing(
+def test_dry_run_prints_the_forecast_and_creates_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No folder, no stack; a mistake is told as ever."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KEYLAG_STATE", str(state_folder()))
-    path = PLANS / "same.toml"
+    path = PLANS_FOLDER / "same.toml"
     result = CliRunner().invoke(
         main, ["experiment", "run", str(path), "--dry-run", "--minutes", "20"]
     )
 
     assert result.exit_code == 0, result.output
-    assert "at most 20, once all arms" in result.output
+    assert "at most 20, after all arms" in result.output
     assert "nothing was started" in result.output
     assert list(tmp_path.iterdir()) == []

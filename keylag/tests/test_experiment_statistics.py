@@ -1,4 +1,4 @@
-"""The statistics of experiments, on values whose answers are known."""
+"""Statistics of experiments on values with known results."""
 
 import math
 from random import Random
@@ -6,47 +6,50 @@ from statistics import stdev
 
 import pytest
 
-from keylag.experiment.measures import figures, grouped_quantile
+from keylag.experiment.confidence_sequence import (
+    MIXTURE_SD,
+    Interval,
+    confidence_interval,
+    half_width_in_sd,
+    interval_around,
+)
+from keylag.experiment.measures import grouped_quantile, measure_round
 from keylag.experiment.samples import Row
-from keylag.experiment.sequence import MIXTURE, Interval, around, interval, reach
 from keylag.experiment.verdicts import (
     CANNOT_TELL,
     FASTER,
     NO_DIFFERENCE,
     SLOWER,
-    blocks_needed,
+    rounds_needed,
     verdict,
 )
 
 
 def martingale(values: list[float]) -> float:
-    """Return Rouder's Bayes factor for a normal effect, from the values themselves."""
+    """Return Rouder's Bayes factor for a normal mixture of effects."""
     n = len(values)
     t = math.fsum(values) / n / (stdev(values) / math.sqrt(n))
-    scale = 1 + n * MIXTURE**2
+    scale = 1 + n * MIXTURE_SD**2
     top, bottom = 1 + t**2 / (n - 1), 1 + t**2 / ((n - 1) * scale)
     return math.sqrt(1 / scale) * (top / bottom) ** (n / 2)
 
 
-def test_the_ends_are_where_the_martingale_reaches_one_in_alpha() -> None:
-    """The closed form agrees with the formula that it was solved from."""
+def test_interval_ends_where_the_martingale_reaches_one_in_alpha() -> None:
+    """The closed form agrees with the formula that it solves."""
     choice = Random(4)  # noqa: S311 - it has to repeat
     values = [choice.gauss(3, 1) for _ in range(9)]
-    low = interval(values, 0.05).low
+    low = confidence_interval(values, 0.05).low
 
     assert martingale([value - low for value in values]) == pytest.approx(20)
 
 
-def test_looking_after_every_block_keeps_the_stated_rate() -> None:
-    """Of 200 sequences of 40 values around zero at most 5 % are ever judged wrongly.
-
-    Who looks at the usual t interval each time is wrong several times as often.
-    """
+def test_sequence_keeps_its_error_rate_when_checked_after_every_round() -> None:
+    """A t interval that is checked after every value errs several times as often."""
     wrong = usual = 0
     for seed in range(200):
         choice = Random(seed)  # noqa: S311 - it has to repeat
         values = [choice.gauss(0, 1) for _ in range(40)]
-        looks = [interval(values[:n], 0.05) for n in range(5, 41)]
+        looks = [confidence_interval(values[:n], 0.05) for n in range(5, 41)]
         wrong += any(not one.low <= 0 <= one.high for one in looks)
         usual += any(
             abs(one.mid) > 2.1 * stdev(values[:n]) / math.sqrt(n)
@@ -57,16 +60,14 @@ def test_looking_after_every_block_keeps_the_stated_rate() -> None:
     assert usual > 40
 
 
-def test_few_values_say_nothing() -> None:
-    """Three blocks have no finite interval at 95 %, four have."""
-    assert math.isinf(reach(3, 0.05))
-    assert math.isfinite(reach(4, 0.05))
-    assert interval([1.0], 0.05) == Interval(-math.inf, 1.0, math.inf)
+def test_interval_is_finite_from_four_values_on() -> None:
+    assert math.isinf(half_width_in_sd(3, 0.05))
+    assert math.isfinite(half_width_in_sd(4, 0.05))
+    assert confidence_interval([1.0], 0.05) == Interval(-math.inf, 1.0, math.inf)
 
 
-def test_counts_without_spread_leave_no_doubt() -> None:
-    """A count that is always the same has an exact difference."""
-    assert interval([6.0] * 5, 0.05, counted=True) == Interval(6.0, 6.0, 6.0)
+def test_equal_exact_values_have_zero_width() -> None:
+    assert confidence_interval([6.0] * 5, 0.05, exact=True) == Interval(6.0, 6.0, 6.0)
 
 
 @pytest.mark.parametrize(
@@ -81,43 +82,42 @@ def test_counts_without_spread_leave_no_doubt() -> None:
         (0.5, 3, SLOWER),
     ],
 )
-def test_the_whole_interval_decides(low: float, high: float, expected: str) -> None:
-    """With a margin of 2 on either side."""
+def test_verdict_needs_the_whole_interval_on_one_side(
+    low: float, high: float, expected: str
+) -> None:
+    """With a margin of 2."""
     found = Interval(low, 0.0, high)
 
     assert verdict(found, 2) == expected
     assert verdict(Interval(0.0, 0.0, 0.0), 0) == NO_DIFFERENCE
     swapped = {FASTER: SLOWER, SLOWER: FASTER}.get(expected, expected)
-    assert verdict(found, 2, more_is_better=True) == swapped
+    assert verdict(found, 2, higher_is_better=True) == swapped
 
 
-def test_blocks_that_are_still_needed() -> None:
-    """So many are enough and one less is not."""
+def test_verdict_changes_at_the_number_of_rounds_needed() -> None:
     values = [0.0, 0.02, 0.04]
-    needed = blocks_needed(values, 0.01, 0.05)
+    needed = rounds_needed(values, 0.01, 0.05)
 
     assert needed is not None
     mid, spread = 0.02, stdev(values)
-    assert verdict(around(mid, spread, needed, 0.05), 0.01) == SLOWER
-    assert verdict(around(mid, spread, needed - 1, 0.05), 0.01) == CANNOT_TELL
+    assert verdict(interval_around(mid, spread, needed, 0.05), 0.01) == SLOWER
+    assert verdict(interval_around(mid, spread, needed - 1, 0.05), 0.01) == CANNOT_TELL
 
 
-def test_a_difference_at_the_margin_itself_is_never_small() -> None:
-    """Nobody can promise when noise around zero is decided with no margin."""
-    assert blocks_needed([-1.0, 1.0], 0.0, 0.05) is None
-    assert blocks_needed([1.0], 0.1, 0.05) is None
+def test_rounds_needed_is_none_without_margin_or_spread() -> None:
+    assert rounds_needed([-1.0, 1.0], 0.0, 0.05) is None
+    assert rounds_needed([1.0], 0.1, 0.05) is None
 
 
-def test_quantiles_between_the_milliseconds() -> None:
-    """Three requests of 5 ms and one of 6 ms: the median is two thirds into 5 ms."""
+def test_grouped_quantile_interpolates_within_a_millisecond() -> None:
+    """Of three requests of 5 ms and one of 6 ms, the median is two thirds into 5 ms."""
     assert grouped_quantile([0.005] * 3 + [0.006], 0.5) == pytest.approx(
         0.0045 + 0.001 * 2 / 3
     )
     assert grouped_quantile([0.007], 1.0) == pytest.approx(0.0075)
 
 
-def test_a_small_shift_shows_through_whole_milliseconds() -> None:
-    """A shift of 0.1 ms of 5 ms is found in values of whole milliseconds."""
+def test_grouped_quantile_resolves_a_tenth_of_a_millisecond() -> None:
     choice = Random(8)  # noqa: S311 - it has to repeat
 
     def counted(mean: float) -> float:
@@ -130,10 +130,10 @@ def test_a_small_shift_shows_through_whole_milliseconds() -> None:
     assert counted(5.1) - counted(5.0) == pytest.approx(0.0001, abs=0.00004)
 
 
-def row(latency: float, **measured: float) -> Row:
-    """Return a good request."""
+def a_row(latency: float, **measured: float) -> Row:
+    """Return a successful request."""
     return Row(
-        block=0,
+        round=0,
         position=0,
         arm="a",
         start_seconds=10.0,
@@ -142,14 +142,13 @@ def row(latency: float, **measured: float) -> Row:
         success=True,
         warm_up=False,
         latency_seconds=latency,
-        measured=measured,
+        server_timing=measured,
     )
 
 
-def test_the_parts_add_up_to_the_mean() -> None:
-    """What Keystone did not measure is outside."""
-    rows = [row(0.010, total=0.008, sql=0.006, cache=0.002) for _ in range(5)]
-    found = figures(rows, 0.01)
+def test_time_outside_keystone_completes_the_mean() -> None:
+    rows = [a_row(0.010, total=0.008, sql=0.006, cache=0.002) for _ in range(5)]
+    found = measure_round(rows, 0.01)
 
     assert found is not None
     assert found["mean"] == pytest.approx(0.010)
@@ -157,7 +156,6 @@ def test_the_parts_add_up_to_the_mean() -> None:
     assert found["throughput"] == pytest.approx(500)
 
 
-def test_a_turn_with_few_good_requests_has_no_figures() -> None:
-    """Nor has one without Keystone's measurement any parts."""
-    assert figures([row(0.010)] * 4, 1) is None
-    assert "sql" not in (figures([row(0.010)] * 5, 1) or {})
+def test_four_requests_give_no_figures_and_missing_timing_no_parts() -> None:
+    assert measure_round([a_row(0.010)] * 4, 1) is None
+    assert "sql" not in (measure_round([a_row(0.010)] * 5, 1) or {})

@@ -1,4 +1,4 @@
-"""What is claimed of a difference, and what is not: exact figures and hostile ones."""
+"""Confidence intervals and verdicts: exact figures and extreme input."""
 
 import math
 from math import inf, nan
@@ -6,32 +6,40 @@ from statistics import fmean, stdev
 
 import pytest
 
-from keylag.experiment.sequence import MIXTURE, Interval, around, interval, reach
+from keylag.experiment.confidence_sequence import (
+    MIXTURE_SD,
+    Interval,
+    confidence_interval,
+    half_width_in_sd,
+    interval_around,
+)
 from keylag.experiment.verdicts import (
     CANNOT_TELL,
     FASTER,
-    MOST_BLOCKS,
+    MAX_FORECAST_ROUNDS,
     NO_DIFFERENCE,
     SLOWER,
-    blocks_needed,
+    rounds_needed,
     verdict,
 )
 
-# Where a mean lies.
+# Intervals.
 
 
 @pytest.mark.parametrize(
-    ("blocks", "alpha", "expected"),
+    ("rounds", "alpha", "expected"),
     [(4, 0.05, 5.0468), (10, 0.05, 1.2275), (10, 0.025, 1.3836), (100, 0.05, 0.3468)],
 )
-def test_the_reach_of_an_interval(blocks: int, alpha: float, expected: float) -> None:
-    """In deviations, as solved by halving from the martingale of the docstring."""
-    scale = 1 + blocks * MIXTURE**2
+def test_half_width_solves_the_martingale(
+    rounds: int, alpha: float, expected: float
+) -> None:
+    """Against a bisection of the formula in the module's docstring."""
+    scale = 1 + rounds * MIXTURE_SD**2
 
-    def log_martingale(far: float) -> float:
-        squared = far**2 * blocks / (blocks - 1)
+    def log_martingale(half_width: float) -> float:
+        squared = half_width**2 * rounds / (rounds - 1)
         ratio = (1 + squared) / (1 + squared / scale)
-        return blocks / 2 * math.log(ratio) - math.log(scale) / 2
+        return rounds / 2 * math.log(ratio) - math.log(scale) / 2
 
     low, high = 0.0, 1000.0
     for _ in range(100):
@@ -39,80 +47,76 @@ def test_the_reach_of_an_interval(blocks: int, alpha: float, expected: float) ->
         below = log_martingale(middle) < -math.log(alpha)
         low, high = (middle, high) if below else (low, middle)
 
-    assert reach(blocks, alpha) == pytest.approx(low)
-    assert reach(blocks, alpha) == pytest.approx(expected, rel=1e-3)
+    assert half_width_in_sd(rounds, alpha) == pytest.approx(low)
+    assert half_width_in_sd(rounds, alpha) == pytest.approx(expected, rel=1e-3)
 
 
-@pytest.mark.parametrize("blocks", [0, 1, 2, 3])
-def test_few_blocks_reach_everywhere(blocks: int) -> None:
-    """At 95 %; at a lower level fewer blocks say something."""
-    assert reach(blocks, 0.05) == inf
+@pytest.mark.parametrize("rounds", [0, 1, 2, 3])
+def test_half_width_is_infinite_below_four_rounds(rounds: int) -> None:
+    assert half_width_in_sd(rounds, 0.05) == inf
 
 
-def test_two_blocks_may_say_something() -> None:
-    """At 50 % they do; one never does, at no level."""
-    assert reach(2, 0.5) < inf
-    assert reach(1, 0.99) == inf
+def test_two_rounds_have_a_finite_half_width_at_50_percent() -> None:
+    assert half_width_in_sd(2, 0.5) < inf
+    assert half_width_in_sd(1, 0.99) == inf
 
 
-def test_a_level_that_cannot_be_reached_has_no_end() -> None:
-    """Exactly where the martingale's limit is one in alpha, too."""
-    alpha = (1 + 2 * MIXTURE**2) ** -0.5
+def test_half_width_is_infinite_at_the_limit_of_the_martingale() -> None:
+    alpha = (1 + 2 * MIXTURE_SD**2) ** -0.5
 
-    assert reach(2, alpha) == inf
-    assert reach(2, 1.01 * alpha) < inf
+    assert half_width_in_sd(2, alpha) == inf
+    assert half_width_in_sd(2, 1.01 * alpha) < inf
 
 
-def test_an_interval_is_around_the_mean() -> None:
-    """As many deviations of a block each way as it reaches."""
+def test_interval_is_symmetric_around_the_mean() -> None:
     values = [1.0, 2.0, 4.0, 3.0, 5.5]
-    far = reach(5, 0.05) * stdev(values)
-    found = interval(values, 0.05)
+    half_width = half_width_in_sd(5, 0.05) * stdev(values)
+    found = confidence_interval(values, 0.05)
 
-    assert found == Interval(fmean(values) - far, fmean(values), fmean(values) + far)
-    assert around(1.0, 2.0, 5, 0.05).high == 1 + 2 * reach(5, 0.05)
+    assert found == Interval(
+        fmean(values) - half_width, fmean(values), fmean(values) + half_width
+    )
+    assert interval_around(1.0, 2.0, 5, 0.05).high == 1 + 2 * half_width_in_sd(5, 0.05)
     assert found.scaled(2) == Interval(2 * found.low, 2 * found.mid, 2 * found.high)
 
 
-def test_a_block_without_spread_of_too_few_has_no_interval() -> None:
-    """Zero deviations infinitely far are not a number."""
-    assert around(1.0, 0.0, 3, 0.05) == Interval(-inf, 1.0, inf)
-    assert interval([1.0, 1.0], 0.05, counted=True) == Interval(-inf, 1.0, inf)
+def test_zero_spread_of_too_few_values_has_infinite_interval() -> None:
+    """Zero times an infinite half width would be NaN."""
+    assert interval_around(1.0, 0.0, 3, 0.05) == Interval(-inf, 1.0, inf)
+    assert confidence_interval([1.0, 1.0], 0.05, exact=True) == Interval(-inf, 1.0, inf)
 
 
-def test_two_values_have_a_spread() -> None:
-    """Which is enough where two blocks say something."""
-    assert interval([1.0, 2.0], 0.5) == around(1.5, stdev([1.0, 2.0]), 2, 0.5)
-    assert interval([1.0, 2.0], 0.5).high < inf
+def test_two_values_have_a_finite_interval_at_50_percent() -> None:
+    assert confidence_interval([1.0, 2.0], 0.5) == interval_around(
+        1.5, stdev([1.0, 2.0]), 2, 0.5
+    )
+    assert confidence_interval([1.0, 2.0], 0.5).high < inf
 
 
-def test_one_value_has_no_interval() -> None:
-    """Whether it was counted or measured."""
-    for counted in (True, False):
-        assert interval([1.0], 0.05, counted=counted) == Interval(-inf, 1.0, inf)
+def test_one_value_has_an_infinite_interval() -> None:
+    for exact in (True, False):
+        assert confidence_interval([1.0], 0.05, exact=exact) == Interval(-inf, 1.0, inf)
 
 
-def test_times_that_are_all_alike_have_no_interval() -> None:
-    """Whole milliseconds hide how far they spread; counts have nothing to hide."""
-    assert interval([0.001] * 50, 0.05) == Interval(-inf, 0.001, inf)
-    assert interval([0.0] * 50, 0.05) == Interval(-inf, 0.0, inf)
-    assert interval([6.0] * 50, 0.05, counted=True) == Interval(6.0, 6.0, 6.0)
+def test_equal_times_have_infinite_interval_unless_exact() -> None:
+    assert confidence_interval([0.001] * 50, 0.05) == Interval(-inf, 0.001, inf)
+    assert confidence_interval([0.0] * 50, 0.05) == Interval(-inf, 0.0, inf)
+    assert confidence_interval([6.0] * 50, 0.05, exact=True) == Interval(6.0, 6.0, 6.0)
 
 
-# What it means.
+# Verdicts.
 
 
 @pytest.mark.parametrize(
     ("low", "high"), [(nan, nan), (nan, 5.0), (-5.0, nan), (nan, inf), (-inf, nan)]
 )
-@pytest.mark.parametrize("more_is_better", [True, False])
-def test_what_is_no_number_decides_nothing(
-    low: float, high: float, *, more_is_better: bool
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_nan_gives_no_verdict(
+    low: float, high: float, *, higher_is_better: bool
 ) -> None:
-    """Every comparison with it is false; no verdict may rest on that."""
     found = Interval(low, nan, high)
 
-    assert verdict(found, 0.1, more_is_better=more_is_better) == CANNOT_TELL
+    assert verdict(found, 0.1, higher_is_better=higher_is_better) == CANNOT_TELL
 
 
 @pytest.mark.parametrize(
@@ -137,18 +141,17 @@ def test_what_is_no_number_decides_nothing(
         (-inf, inf, inf, CANNOT_TELL),
     ],
 )
-def test_ends_that_touch_decide_nothing(
+def test_interval_that_touches_zero_or_margin_gives_no_verdict(
     low: float, high: float, margin: float, expected: str
 ) -> None:
-    """Neither those at zero nor those at the margin."""
     assert verdict(Interval(low, 0.0, high), margin) == expected
 
 
-# How long it still takes.
+# Forecasts.
 
 
-def test_the_words_of_verdicts() -> None:
-    """Reports, pages and programs read them."""
+def test_texts_of_verdicts_are_stable() -> None:
+    """Reports and programs read them."""
     assert (FASTER, SLOWER) == ("faster", "slower")
     assert NO_DIFFERENCE == "no difference that matters"
     assert CANNOT_TELL == "cannot tell yet"
@@ -162,41 +165,37 @@ def test_the_words_of_verdicts() -> None:
         ([1.0, 2.0], 0.1, 6),
     ],
 )
-def test_the_blocks_that_are_needed(
+def test_rounds_needed_is_the_first_decided_number(
     values: list[float], margin: float, expected: int
 ) -> None:
-    """The least number whose interval is clear, and it stays so from there on."""
     mid, spread = fmean(values), stdev(values)
     clear = [
-        verdict(around(mid, spread, n, 0.05), margin) != CANNOT_TELL
+        verdict(interval_around(mid, spread, n, 0.05), margin) != CANNOT_TELL
         for n in range(1, 200)
     ]
 
-    assert blocks_needed(values, margin, 0.05) == clear.index(True) + 1 == expected
+    assert rounds_needed(values, margin, 0.05) == clear.index(True) + 1 == expected
     assert all(clear[expected:])
 
 
-def test_what_is_clear_already_needs_no_more() -> None:
-    """As many as there are, were they fewer that it takes."""
+def test_decided_values_need_no_more_rounds() -> None:
     values = [1.0, 1.1] * 20
 
-    assert blocks_needed(values, 0.1, 0.05) == 40
+    assert rounds_needed(values, 0.1, 0.05) == 40
 
 
-def test_nobody_waits_for_ten_thousand_blocks() -> None:
-    """Just as many can be said, and one more cannot."""
-    spread = 1 / reach(MOST_BLOCKS, 0.05)
+def test_more_than_ten_thousand_rounds_are_not_forecast() -> None:
+    spread = 1 / half_width_in_sd(MAX_FORECAST_ROUNDS, 0.05)
     below, above = (
         [1.0 - f * spread * math.sqrt(0.5), 1.0 + f * spread * math.sqrt(0.5)]
         for f in (0.9999, 1.0001)
     )
 
-    assert MOST_BLOCKS == 10_000
-    assert blocks_needed(below, 0.0, 0.05) in range(9_900, 10_001)
-    assert blocks_needed(above, 0.0, 0.05) is None
+    assert MAX_FORECAST_ROUNDS == 10_000
+    assert rounds_needed(below, 0.0, 0.05) in range(9_900, 10_001)
+    assert rounds_needed(above, 0.0, 0.05) is None
 
 
-def test_nothing_is_guessed_from_values_without_spread() -> None:
-    """One value has none; equal ones were rounded."""
-    assert blocks_needed([1.0], 0.1, 0.05) is None
-    assert blocks_needed([1.0, 1.0, 1.0], 0.1, 0.05) is None
+def test_rounds_needed_is_none_without_spread() -> None:
+    assert rounds_needed([1.0], 0.1, 0.05) is None
+    assert rounds_needed([1.0, 1.0, 1.0], 0.1, 0.05) is None

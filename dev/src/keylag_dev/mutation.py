@@ -91,7 +91,7 @@ PROJECTS: Mapping[str, Project] = {
     "keylag": Project(
         source="src",
         modules=(
-            "src/keylag/experiment/sequence.py",
+            "src/keylag/experiment/confidence_sequence.py",
             "src/keylag/experiment/verdicts.py",
         ),
         tests=(

@@ -21,7 +21,7 @@ def _quantile(share: float) -> str:
 
 QUERIES: Final[Mapping[str, str]] = {
     "rate": f"{_ARM} (rate({_COUNT}[RATE]))",
-    "under_load": f"sum by (keylag_run, keylag_block) (rate({_COUNT}[RATE])) > 0",
+    "under_load": f"sum by (keylag_run, keylag_round) (rate({_COUNT}[RATE])) > 0",
     "mean": _per_call("http_server_request_duration_seconds_sum"),
     "p50": _quantile(0.5),
     "p95": _quantile(0.95),

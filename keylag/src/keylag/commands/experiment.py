@@ -1,4 +1,4 @@
-"""`keylag experiment`: compare Keystones, and say how sure one can be."""
+"""`keylag experiment`: compare configurations of Keystone under the same load."""
 
 import secrets
 import sys
@@ -13,50 +13,65 @@ from keylag import results
 from keylag.command_errors import INTERRUPTED
 from keylag.commands.common import Function, out_folder_option
 from keylag.errors import KeylagError
-from keylag.experiment import environment, forecast, journal, known, reading, report
-from keylag.experiment.arms import PLANS
-from keylag.experiment.elsewhere import Switched
-from keylag.experiment.journal import Folder, Journal
-from keylag.experiment.marks import TOKEN, Marked
-from keylag.experiment.plan import MOST_MINUTES, Plan
-from keylag.experiment.progress import say_block
-from keylag.experiment.run import COULD_NOT_GO_ON, NOTHING_LEFT, Executor, Run
-from keylag.experiment.stacks import Stacks
+from keylag.experiment import (
+    environment,
+    forecast,
+    option_checks,
+    plan_parser,
+    report,
+)
+from keylag.experiment.grafana_annotations import TOKEN_VARIABLE, AnnotatingExecutor
+from keylag.experiment.plan import MAX_MINUTES, Plan
+from keylag.experiment.progress import print_round
+from keylag.experiment.remote import RemoteExecutor
+from keylag.experiment.run import (
+    NOTHING_TO_COMPARE,
+    STOPPED_BY_ERROR,
+    Executor,
+    ExperimentRun,
+)
+from keylag.experiment.run_folder import INTERRUPTED as INTERRUPTED_RUN
+from keylag.experiment.run_folder import RunFolder, RunState
+from keylag.experiment.stack_executor import StackExecutor
+from keylag.experiment.stack_setup import PLANS_FOLDER
 from keylag.state import CHECKOUT, locked, state_folder
 
 KIND = "experiments"
-FAILED = (COULD_NOT_GO_ON, NOTHING_LEFT)
-"""How a run ends that cannot answer its question."""
-SEEDS = 2**31
+FAILED_ENDS = (STOPPED_BY_ERROR, NOTHING_TO_COMPARE)
+"""Ends of a run that make the command fail."""
+SEED_LIMIT = 2**31
 
-a_run = click.Path(exists=True, file_okay=False, path_type=Path)
+RUN_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
-def shown(function: Function) -> Function:
-    """Add the options that say who else is told while a run goes on."""
+def monitoring_options(function: Function) -> Function:
+    """Add the options for watching a run: --otlp and --grafana."""
     otlp = click.option(
         "--otlp",
         metavar="URL",
-        help="A Collector for the arms' metrics, as http://127.0.0.1:4318.",
+        help="Send the arms' metrics to this Collector, e.g. http://127.0.0.1:4318.",
     )
     grafana = click.option(
         "--grafana",
         metavar="URL",
-        help=f"A Grafana to mark the turns in; its token is in {TOKEN}.",
+        help=f"Annotate the rounds in this Grafana; {TOKEN_VARIABLE} has its token.",
     )
     return otlp(grafana(function))
 
 
 minutes_option = click.option(
     "--minutes",
-    type=click.FloatRange(0, MOST_MINUTES, min_open=True),
-    help="Of the run, once all arms have started.  [default: the plan's]",
+    type=click.FloatRange(0, MAX_MINUTES, min_open=True),
+    help="Time limit, after all arms have started.  [default: the plan's]",
 )
 
 
 @click.group("experiment")
 def command() -> None:
-    """Compare Keystones: which is faster, by how much, how sure, and why.
+    """Compare configurations of Keystone under the same load.
+
+    The result is which one is faster, by how much, with which confidence, and
+    which part of a request makes the difference.
 
     \b
     Example:
@@ -67,12 +82,16 @@ def command() -> None:
 @command.command("run")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @out_folder_option("experiments/PLAN", "samples and reports")
-@click.option("--seed", type=click.IntRange(0), help="Of the order.  [default: any]")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    help="Seed of the random order.  [default: random]",
+)
 @minutes_option
 @click.option(
-    "--dry-run", is_flag=True, help="Check everything and say what would be run."
+    "--dry-run", is_flag=True, help="Check the plan, print a forecast, and stop."
 )
-@shown
+@monitoring_options
 def run(  # noqa: PLR0913 - one for each option
     *,
     file: Path,
@@ -83,113 +102,118 @@ def run(  # noqa: PLR0913 - one for each option
     otlp: str | None,
     grafana: str | None,
 ) -> None:
-    """Run a plan.
+    """Run the experiment of a plan.
 
-    Each arm is a Keystone with a database and a cache of its own, started afresh
-    for every block; in a block each arm has its turn, in random order. The run
-    ends when the answer is clear, or the plan's time is over. Ctrl-C ends it
-    early; `keylag experiment resume` goes on.
+    Each arm is a Keystone with its own database and cache. In each round, all
+    Keystones are restarted, and every arm has one turn, in random order. The run
+    ends when every arm has a verdict, or at the time limit. Ctrl-C ends it early
+    and keeps its samples; `keylag experiment resume` continues it.
 
     \b
     Examples:
       keylag experiment run experiments/cache-backends.toml --dry-run
       keylag experiment run experiments/cache-backends.toml --minutes 5
     """  # noqa: D301 - click reads a backspace
-    asked = reading.bounded(reading.read(file), minutes)
-    known.check(asked, file)
-    for line in forecast.lines(asked):
+    plan = plan_parser.limit_minutes(plan_parser.read_plan(file), minutes)
+    option_checks.check_plan(plan, file)
+    for line in forecast.describe_plan(plan):
         click.echo(line)
     if dry_run:
-        click.echo("All of it can be run; nothing was started.")
+        click.echo("The plan is valid; nothing was started.")
         return
-    begun = Journal(
-        seed=secrets.randbelow(SEEDS) if seed is None else seed,
-        environment=environment.record(asked),
+    state = RunState(
+        seed=secrets.randbelow(SEED_LIMIT) if seed is None else seed,
+        environment=environment.collect(plan),
         minutes=minutes,
     )
     with results.folder(out, KIND, file.stem) as made:
-        folder = Folder(made)
-        folder.create(file, begun)
-        _go(folder, otlp, grafana)
-    _exit(folder)
+        folder = RunFolder(made)
+        folder.create(file, state)
+        _execute(folder, otlp, grafana)
+    _exit_with_status(folder)
 
 
 @command.command("resume")
-@click.argument("folder", type=a_run)
+@click.argument("folder", type=RUN_FOLDER)
 @minutes_option
-@shown
+@monitoring_options
 def resume(
     folder: Path, minutes: float | None, otlp: str | None, grafana: str | None
 ) -> None:
-    """Go on with a run that was interrupted, or whose time was over.
+    """Continue a run that was interrupted or reached its time limit.
 
-    The order is that of the same seed, as if it had never stopped. To give a run
-    more time, say with --minutes how many it may take in all; for more blocks,
-    change `blocks` in its plan.toml.
+    It continues in the order that its seed gives, as if it had never stopped.
+    For more time, give the new total with --minutes; for more rounds, change
+    `rounds` in the plan.toml of the run.
     """
-    begun = Folder(folder)
+    run_folder = RunFolder(folder)
     if minutes:
-        reading.bounded(begun.plan(), minutes)
-        begun.save(replace(begun.load(), minutes=minutes))
-    _go(begun, otlp, grafana)
-    _exit(begun)
+        plan_parser.limit_minutes(run_folder.load_plan(), minutes)
+        run_folder.save_state(replace(run_folder.load_state(), minutes=minutes))
+    _execute(run_folder, otlp, grafana)
+    _exit_with_status(run_folder)
 
 
 @command.command("compare")
-@click.argument("first", type=a_run)
-@click.argument("second", type=a_run)
+@click.argument("first", type=RUN_FOLDER)
+@click.argument("second", type=RUN_FOLDER)
 def compare(first: Path, second: Path) -> None:
     """Compare the arms of two runs.
 
-    They were measured at different times, so what the machine did meanwhile is in
-    the difference too: weaker evidence than one run with both.
+    This is weaker evidence than one run with all arms: the runs were measured at
+    different times, and changes of the machine are part of the differences.
     """
-    text = report.markdown_of_two(Folder(first), Folder(second))
+    text = report.compare_runs(RunFolder(first), RunFolder(second))
     Console().print(Markdown(text))
 
 
 @command.command("list")
 def list_() -> None:
-    """List the plans that there are, and the runs."""
-    for path in sorted(PLANS.glob("*.toml")):
-        click.echo(f"{path.relative_to(CHECKOUT)}: {reading.read(path).question}")
+    """List the plans and the runs."""
+    for path in sorted(PLANS_FOLDER.glob("*.toml")):
+        click.echo(
+            f"{path.relative_to(CHECKOUT)}: {plan_parser.read_plan(path).question}"
+        )
     for folder in results.runs("run.json", KIND):
-        found = Folder(folder).load()
-        click.echo(f"{folder}: {found.blocks} blocks, {found.ended}")
+        state = RunFolder(folder).load_state()
+        click.echo(f"{folder}: {state.rounds} rounds, {state.ended}")
 
 
-def _go(folder: Folder, otlp: str | None, grafana: str | None) -> None:
-    """Run what is left of a run, and write what it says, however it ends."""
+def _execute(folder: RunFolder, otlp: str | None, grafana: str | None) -> None:
     console = Console()
-    asked = folder.plan()
-    # Two at a time would measure each other.
+    plan = folder.load_plan()
+    # Two experiments at the same time would disturb each other.
     with locked(state_folder() / "experiment.lock"):
-        executor = _executor(asked, console, otlp)
+        executor = _make_executor(plan, console, otlp)
         if grafana:
-            executor = Marked(executor, grafana)
-        run = Run(asked, folder, executor, lambda so_far: say_block(so_far, console))
+            executor = AnnotatingExecutor(executor, grafana)
+        run = ExperimentRun(
+            plan, folder, executor, lambda so_far: print_round(so_far, console)
+        )
         try:
-            run.go()
+            run.execute()
         except OSError as error:
-            message = f"{error}. What was measured stays; make room, then resume."
+            message = (
+                f"{error}. The samples so far are kept. Free disk space, then run "
+                f"`keylag experiment resume {folder.path}`."
+            )
             raise KeylagError(message) from error
-    report.write(folder)
+    report.write_reports(folder)
     console.print(Markdown((folder.path / "report.md").read_text(encoding="utf-8")))
     console.print(f"{folder.path / 'report.html'}", highlight=False, soft_wrap=True)
 
 
-def _exit(folder: Folder) -> None:
-    """End as the run did: with an exit code, if it has no answer to give."""
-    found = folder.load()
-    if found.ended == journal.INTERRUPTED:
+def _exit_with_status(folder: RunFolder) -> None:
+    state = folder.load_state()
+    if state.ended == INTERRUPTED_RUN:
         sys.exit(INTERRUPTED)
-    if found.ended in FAILED:
-        why = "; ".join(found.events[-1:]) or "see its report"
-        message = f"{folder.path}: {found.ended}: {why}"
+    if state.ended in FAILED_ENDS:
+        reason = "; ".join(state.events[-1:]) or "see its report"
+        message = f"{folder.path}: {state.ended}: {reason}"
         raise KeylagError(message)
 
 
-def _executor(asked: Plan, console: Console, otlp: str | None) -> Executor:
-    if asked.elsewhere:
-        return Switched(asked, asked.elsewhere)
-    return Stacks(asked, state_folder() / "experiment", console, otlp)
+def _make_executor(plan: Plan, console: Console, otlp: str | None) -> Executor:
+    if plan.elsewhere:
+        return RemoteExecutor(plan, plan.elsewhere)
+    return StackExecutor(plan, state_folder() / "experiment", console, otlp)

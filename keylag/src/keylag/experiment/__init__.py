@@ -1,5 +1,7 @@
-"""A/B experiments: plans, the order of turns, statistics, running and reports.
+"""A/B experiments: compare configurations of Keystone under the same load.
 
-`plan` and `arms` say what is compared; `schedule` when; `run` does it; `measures`,
-`sequence`, `verdicts` and `analysis` are pure and judge what was measured.
+`plan`, `settings` and `plan_parser` describe and read a plan; `schedule` orders the
+rounds; `run` runs them with an executor; `measures`, `confidence_sequence`, `verdicts`
+and `analysis` are pure functions that judge the samples; `result`, `messages`,
+`charts` and `report` present the result.
 """

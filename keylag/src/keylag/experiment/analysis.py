@@ -1,14 +1,17 @@
-"""From samples to verdicts: every arm against the base, paired by block.
+"""Compare every arm with the base arm, from samples to verdicts.
 
-A block's value is the arm's figure less the base's, both of the same block, so what
-the machine did to both is not in it.  The relative difference is that by the base's
-mean over all blocks.  With several arms, each comparison has its share of the 5 %
-(Bonferroni: intervals hold together); the parts share it once more among them.
+The measured values of a comparison are the differences between the arm and the base
+in the same round.  Pairing removes what the machine did to both arms in that round.
+Relative differences are divided by the base's mean over all rounds.  The error
+probability of 5 % is shared by all comparisons of a plan, and within one comparison by
+the parts of the mean (Bonferroni), so that all intervals hold together.
 
-The rules on failures: a request that failed is in no figure; a block in which an arm
-has too few good ones counts for no arm that needs it; an arm, or a base, of whose
-requests of a method more than one in a hundred failed gets no verdict on it, because
-those that went well are then not what was asked about.
+Failed requests are handled like this:
+
+- Every measure leaves them out.
+- A round in which an arm has too few successful requests does not count for it.
+- There is no verdict on a method when more than 1 % of its requests failed, in the arm
+  or in the base: the successful ones would not be representative.
 """
 
 from collections import Counter
@@ -17,151 +20,160 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Final
 
+from keylag.experiment.confidence_sequence import Interval, confidence_interval
 from keylag.experiment.measures import (
+    HIGHER_IS_BETTER,
     MEASURES,
-    MORE_IS_BETTER,
     PARTS,
-    figures,
-    seconds_asked,
+    measure_round,
+    seconds_under_load,
 )
 from keylag.experiment.plan import Decision
 from keylag.experiment.samples import Row
-from keylag.experiment.sequence import Interval, interval
-from keylag.experiment.verdicts import CANNOT_TELL, blocks_needed, verdict
+from keylag.experiment.verdicts import CANNOT_TELL, rounds_needed, verdict
 from keylag.server_timing import COUNTS
 
 ALPHA: Final = 0.05
-MOST_FAILED: Final = 0.01
-"""Above this share of failed requests an arm is not judged."""
+"""Probability that any interval of a comparison misses the true value."""
+MAX_FAILED_SHARE: Final = 0.01
+"""An arm with a larger share of failed requests gets no verdict."""
 
-Figures = Mapping[int, Mapping[str, float]]
-"""One arm's figures by block."""
+FiguresByRound = Mapping[int, Mapping[str, float]]
+"""The figures of one arm, by round number and name."""
 
 
 @dataclass(frozen=True)
-class Tally:
-    """What became of an arm's requests after its warm-ups."""
+class RequestCounts:
+    """How many requests of an arm were sent and failed, without warm-up."""
 
     requests: int
     failed: int
     by_code: Mapping[str, int] = field(default_factory=dict)
-    """Failed requests by the answer's code, or JMeter's word for none."""
+    """Failed requests by status code, or by JMeter's name of the network error."""
 
     @property
     def is_sound(self) -> bool:
-        """Whether so few failed that the others can be judged."""
-        return self.requests > 0 and self.failed <= MOST_FAILED * self.requests
+        """Whether few enough requests failed for a verdict."""
+        return self.requests > 0 and self.failed <= MAX_FAILED_SHARE * self.requests
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of an arm against the base's; seconds, or a count."""
+    """How one figure of an arm differs from the base; in seconds, or a count."""
 
     name: str
     base: float
     arm: float
     absolute: Interval
     relative: Interval | None
-    """By the base's figure, or a part's by the base's mean; None if that is zero."""
+    """As a share of the base's figure; of its mean for parts; None if that is zero."""
     verdict: str
-    blocks_needed: int | None
-    """In all, until there is a verdict, if things stay as they are."""
+    rounds_needed: int | None
+    """Total rounds until a verdict, at the present mean and spread; None if unknown."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """An arm against the base, on one method."""
+    """One arm compared with the base, for one HTTP method."""
 
     arm: str
     method: str
-    blocks: int
-    """Blocks in which both have figures."""
+    rounds: int
+    """Rounds in which both arms have figures."""
     sound: bool
+    """Whether few enough requests failed, in both arms, for a verdict."""
     measures: Mapping[str, Difference]
     parts: Mapping[str, Difference]
     counts: Mapping[str, Difference]
 
 
-def tallies(rows: Iterable[Row]) -> dict[str, Tally]:
-    """Count each arm's requests, warm-up left out."""
+def count_requests(rows: Iterable[Row]) -> dict[str, RequestCounts]:
+    """Count the requests of each arm, without warm-up."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         if not row.warm_up:
             groups.setdefault(row.arm, []).append(row)
-    return {arm: _tally(group) for arm, group in groups.items()}
+    return {arm: _count_group(group) for arm, group in groups.items()}
 
 
-def _tally(rows: Sequence[Row]) -> Tally:
+def _count_group(rows: Sequence[Row]) -> RequestCounts:
     codes = Counter(row.code for row in rows if not row.success)
-    return Tally(len(rows), codes.total(), dict(codes))
+    return RequestCounts(len(rows), codes.total(), dict(codes))
 
 
-def methods(rows: Iterable[Row]) -> list[str]:
-    """Return the methods that the load used, in the order they came."""
+def http_methods(rows: Iterable[Row]) -> list[str]:
+    """Return the HTTP methods of the load, in order of appearance."""
     return list(dict.fromkeys(row.method for row in rows))
 
 
-def by_arm(rows: Iterable[Row], method: str) -> Mapping[str, Figures]:
-    """Return the figures of every arm by block."""
-    counted = [row for row in rows if not row.warm_up]
-    asked = seconds_asked(counted)
+def figures_by_arm(rows: Iterable[Row], method: str) -> Mapping[str, FiguresByRound]:
+    """Return the figures of every arm and round for one HTTP method."""
+    measured = [row for row in rows if not row.warm_up]
+    seconds = seconds_under_load(measured)
     groups: dict[tuple[str, int], list[Row]] = {}
-    for row in counted:
+    for row in measured:
         if row.method == method and row.success:
-            groups.setdefault((row.arm, row.block), []).append(row)
-    found: dict[str, dict[int, Mapping[str, float]]] = {}
-    for (arm, block), group in groups.items():
-        if (numbers := figures(group, asked[arm, block])) is not None:
-            found.setdefault(arm, {})[block] = numbers
-    return found
+            groups.setdefault((row.arm, row.round), []).append(row)
+    figures: dict[str, dict[int, Mapping[str, float]]] = {}
+    for (arm, round_number), group in groups.items():
+        values = measure_round(group, seconds[arm, round_number])
+        if values is not None:
+            figures.setdefault(arm, {})[round_number] = values
+    return figures
 
 
-def compare(
+def compare_arms(
     rows: Sequence[Row], base: str, arms: Sequence[str], decision: Decision
 ) -> list[Comparison]:
-    """Compare every arm with the base, for each method of the load."""
-    empty = Tally(0, 0)
-    compared = []
-    for method in methods(rows):
-        found = by_arm(rows, method)
-        counted = tallies(row for row in rows if row.method == method)
+    """Compare each arm with the base, for each HTTP method of the load."""
+    no_requests = RequestCounts(0, 0)
+    comparisons = []
+    for method in http_methods(rows):
+        figures = figures_by_arm(rows, method)
+        counts = count_requests(row for row in rows if row.method == method)
         for arm in arms:
-            sound = all(counted.get(name, empty).is_sound for name in (base, arm))
-            pair = Pair(found.get(base, {}), found.get(arm, {}), len(arms), sound)
-            compared.append(pair.compared(arm, method, decision.smallest))
-    return compared
+            sound = all(counts.get(name, no_requests).is_sound for name in (base, arm))
+            pair = ArmPair(
+                figures.get(base, {}), figures.get(arm, {}), len(arms), sound
+            )
+            comparisons.append(pair.compare(arm, method, decision.smallest))
+    return comparisons
 
 
 @dataclass(frozen=True)
-class Pair:
-    """The figures of the base and of one of so many arms."""
+class ArmPair:
+    """The figures of the base and of one of `arms` other arms."""
 
-    base: Figures
-    arm: Figures
+    base: FiguresByRound
+    arm: FiguresByRound
     arms: int
     sound: bool
 
     @property
-    def blocks(self) -> list[int]:
-        """The blocks that both have."""
+    def rounds(self) -> list[int]:
+        """The numbers of the rounds in which both arms have figures."""
         return sorted(set(self.base) & set(self.arm))
 
-    def compared(self, arm: str, method: str, smallest: float) -> Comparison:
-        """Compare all figures; a part matters by its share of the base's mean."""
+    def compare(self, arm: str, method: str, smallest: float) -> Comparison:
+        """Compare all figures.
+
+        `smallest` is the smallest effect, as a share of the base's figure.  For parts
+        it is a share of the base's mean.
+        """
         alpha = ALPHA / self.arms
-        mean = fmean(self._of(self.base, "mean")) if self.blocks else 0.0
+        mean = fmean(self._values(self.base, "mean")) if self.rounds else 0.0
         return Comparison(
             arm=arm,
             method=method,
-            blocks=len(self.blocks),
+            rounds=len(self.rounds),
             sound=self.sound,
             measures=self._differences(MEASURES, smallest, alpha),
             parts=self._differences(PARTS, smallest, alpha / len(PARTS), mean),
             counts=self._differences(COUNTS, smallest, alpha),
         )
 
-    def _of(self, figures: Figures, name: str) -> list[float]:
-        return [figures[block][name] for block in self.blocks]
+    def _values(self, figures: FiguresByRound, name: str) -> list[float]:
+        return [figures[round_number][name] for round_number in self.rounds]
 
     def _differences(
         self,
@@ -173,24 +185,24 @@ class Pair:
         return {
             name: self._difference(name, smallest, alpha, whole)
             for name in names
-            if self.blocks and all(self._has(name))
+            if self.rounds and self._is_in_every_round(name)
         }
 
-    def _has(self, name: str) -> Iterable[bool]:
+    def _is_in_every_round(self, name: str) -> bool:
         both = (self.base, self.arm)
-        return (name in side[block] for side in both for block in self.blocks)
+        return all(name in side[number] for side in both for number in self.rounds)
 
     def _difference(
         self, name: str, smallest: float, alpha: float, whole: float | None
     ) -> Difference:
-        base, arm = self._of(self.base, name), self._of(self.arm, name)
+        base, arm = self._values(self.base, name), self._values(self.arm, name)
         values = [there - here for here, there in zip(base, arm, strict=True)]
         unit = fmean(base) if whole is None else whole
-        # A part that neither has is zero, not rounded to it.
-        counted = name in COUNTS or not any(base + arm)
-        absolute = interval(values, alpha, counted=counted)
+        # A part that neither arm has is exactly zero, not zero by rounding.
+        exact = name in COUNTS or not any(base + arm)
+        absolute = confidence_interval(values, alpha, exact=exact)
         margin = smallest * unit
-        judged = verdict(absolute, margin, more_is_better=name in MORE_IS_BETTER)
+        judged = verdict(absolute, margin, higher_is_better=name in HIGHER_IS_BETTER)
         return Difference(
             name=name,
             base=fmean(base),
@@ -198,5 +210,5 @@ class Pair:
             absolute=absolute,
             relative=absolute.scaled(1 / unit) if unit else None,
             verdict=judged if self.sound else CANNOT_TELL,
-            blocks_needed=blocks_needed(values, margin, alpha) if self.sound else None,
+            rounds_needed=rounds_needed(values, margin, alpha) if self.sound else None,
         )

@@ -1,80 +1,85 @@
-"""Where everything of a chart goes: pure numbers, which the page draws as SVG."""
+"""Compute the coordinates of charts, which the HTML report draws as SVG."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from keylag.experiment.analysis import Comparison, Difference, by_arm
+from keylag.experiment.analysis import Comparison, Difference, figures_by_arm
 from keylag.experiment.measures import PARTS
+from keylag.experiment.messages import MEASURE_NAMES, PART_NAMES, format_percent
 from keylag.experiment.samples import Row
-from keylag.experiment.words import MEASURE_NAMES, PART_NAMES, per_cent
 
 WIDTH: Final = 640.0
 HEIGHT: Final = 180.0
-"""Of a line chart, in the units of its viewBox."""
+"""Size of a line chart, in units of its viewBox."""
 BINS: Final = 60
-SHOWN: Final = 0.99
-"""The slowest hundredth of the requests would make the rest a line at the left."""
+SHOWN_SHARE: Final = 0.99
+"""The slowest 1 % of the requests are cut off, so that the rest fills the chart."""
 
 Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Line:
-    """One arm's line; `points` as SVG's polyline wants them."""
+    """The line of an arm; `points` in the format of an SVG polyline."""
 
     name: str
     points: str
 
 
 @dataclass(frozen=True)
-class Lines:
-    """Lines of arms with points on one scale, and what is at the ends of its axes."""
+class LineChart:
+    """Lines of arms on common axes, with the range of each axis."""
 
     lines: Sequence[Line]
-    x_ends: tuple[float, float]
-    y_ends: tuple[float, float]
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Step:
-    """One row of a waterfall or an interval chart; places in per cent of the width."""
+class Bar:
+    """One row of a waterfall or interval chart; positions in per cent of the width."""
 
     label: str
     left: float
     width: float
-    mark: float
+    middle: float
     text: str
     kind: str
 
 
-def drift(rows: Sequence[Row], method: str, arms: Sequence[str]) -> Lines:
-    """Show every arm's median in milliseconds, block by block."""
-    found = by_arm(rows, method)
-    return _lines(
+def median_by_round(rows: Sequence[Row], method: str, arms: Sequence[str]) -> LineChart:
+    """Chart the median of every arm in milliseconds over the rounds."""
+    found = figures_by_arm(rows, method)
+    return _line_chart(
         {
-            arm: [(block, 1000 * f["p50"]) for block, f in found.get(arm, {}).items()]
+            arm: [
+                (round_number, 1000 * f["p50"])
+                for round_number, f in found.get(arm, {}).items()
+            ]
             for arm in arms
         }
     )
 
 
-def distribution(rows: Sequence[Row], method: str, arms: Sequence[str]) -> Lines:
-    """Show how many of an arm's requests took so many milliseconds, as shares."""
+def latency_distribution(
+    rows: Sequence[Row], method: str, arms: Sequence[str]
+) -> LineChart:
+    """Chart a histogram of every arm's latencies: ms, and per cent of requests."""
     taken = {arm: _latencies(rows, method, arm) for arm in arms}
     everything = sorted(value for values in taken.values() for value in values)
     if not everything:
-        return _lines({})
-    low, high = everything[0], everything[int(SHOWN * (len(everything) - 1))]
-    # Whole milliseconds: narrower bins would be empty in turn.
+        return _line_chart({})
+    low, high = everything[0], everything[int(SHOWN_SHARE * (len(everything) - 1))]
+    # Latencies are whole milliseconds; narrower bins would alternate with empty ones.
     width = max(1.0, math.ceil((high - low + 1) / BINS))
     number = int((high - low) / width) + 1
-    return _lines(
+    return _line_chart(
         {
             arm: [
                 (low + (n + 0.5) * width, 100 * count / len(values))
-                for n, count in enumerate(_binned(values, low, width, number))
+                for n, count in enumerate(_histogram(values, low, width, number))
             ]
             for arm, values in taken.items()
             if values
@@ -90,7 +95,7 @@ def _latencies(rows: Sequence[Row], method: str, arm: str) -> list[float]:
     ]
 
 
-def _binned(
+def _histogram(
     values: Sequence[float], low: float, width: float, number: int
 ) -> list[int]:
     bins = [0] * number
@@ -101,37 +106,38 @@ def _binned(
     return bins
 
 
-def _lines(series: Mapping[str, Points]) -> Lines:
+def _line_chart(series: Mapping[str, Points]) -> LineChart:
     points = [point for one in series.values() for point in one]
-    x_ends = _ends([x for x, _ in points])
-    y_ends = (0.0, _ends([y for _, y in points])[1])
-    return Lines(
-        [Line(n, _placed(one, x_ends, y_ends)) for n, one in series.items() if one],
-        x_ends,
-        y_ends,
+    x_range = _range([x for x, _ in points])
+    y_range = (0.0, _range([y for _, y in points])[1])
+    return LineChart(
+        [Line(n, _polyline(one, x_range, y_range)) for n, one in series.items() if one],
+        x_range,
+        y_range,
     )
 
 
-def _ends(values: Sequence[float]) -> tuple[float, float]:
+def _range(values: Sequence[float]) -> tuple[float, float]:
     return (min(values), max(values)) if values else (0.0, 1.0)
 
 
-def _placed(
-    points: Points, x_ends: tuple[float, float], y_ends: tuple[float, float]
+def _polyline(
+    points: Points, x_range: tuple[float, float], y_range: tuple[float, float]
 ) -> str:
     return " ".join(
-        f"{WIDTH * _share(x, x_ends):.1f},{HEIGHT * (1 - _share(y, y_ends)):.1f}"
+        f"{WIDTH * _fraction(x, x_range):.1f},"
+        f"{HEIGHT * (1 - _fraction(y, y_range)):.1f}"
         for x, y in points
     )
 
 
-def _share(value: float, ends: tuple[float, float]) -> float:
+def _fraction(value: float, ends: tuple[float, float]) -> float:
     low, high = ends
     return (value - low) / (high - low) if high > low else 0.5
 
 
-def waterfall(one: Comparison) -> list[Step]:
-    """Lead from the base's mean to the arm's, a step for each part."""
+def waterfall(one: Comparison) -> list[Bar]:
+    """Chart the steps from the base's mean to the arm's, one for each part."""
     mean = one.measures.get("mean")
     if mean is None or not one.parts:
         return []
@@ -140,26 +146,26 @@ def waterfall(one: Comparison) -> list[Step]:
         places.append(places[-1] + one.parts[part].absolute.mid)
     scale = 100 / max(places)
     steps = [
-        _step(PART_NAMES[part], before, after, scale, one.parts[part])
+        _waterfall_bar(PART_NAMES[part], before, after, scale, one.parts[part])
         for part, before, after in zip(PARTS, places, places[1:], strict=False)
     ]
-    first = Step("base", 0, mean.base * scale, 0, f"{mean.base * 1000:.2f} ms", "whole")
-    last = Step(one.arm, 0, mean.arm * scale, 0, f"{mean.arm * 1000:.2f} ms", "whole")
+    first = Bar("base", 0, mean.base * scale, 0, f"{mean.base * 1000:.2f} ms", "whole")
+    last = Bar(one.arm, 0, mean.arm * scale, 0, f"{mean.arm * 1000:.2f} ms", "whole")
     return [first, *steps, last]
 
 
-def _step(
+def _waterfall_bar(
     label: str, before: float, after: float, scale: float, part: Difference
-) -> Step:
+) -> Bar:
     clear = part.absolute.low > 0 or part.absolute.high < 0
     kind = ("more" if after > before else "less") if clear else "noise"
     left, width = min(before, after) * scale, abs(after - before) * scale
     text = f"{(after - before) * 1000:+.2f} ms{'' if clear else ', within noise'}"
-    return Step(label, left, width, 0, text, kind)
+    return Bar(label, left, width, 0, text, kind)
 
 
-def intervals(one: Comparison, smallest: float) -> list[Step]:
-    """Place the relative intervals of all measures, with what matters as a band."""
+def interval_chart(one: Comparison, smallest: float) -> list[Bar]:
+    """Chart the relative interval of each measure over a band that does not matter."""
     found = [d for d in one.measures.values() if d.relative is not None]
     ends = [
         abs(end)
@@ -174,14 +180,14 @@ def intervals(one: Comparison, smallest: float) -> list[Step]:
         return 50 + 50 * max(-1.0, min(1.0, value / far))
 
     band_left, band_right = place(-smallest), place(smallest)
-    band = Step("", band_left, band_right - band_left, 50, "", "band")
+    band = Bar("", band_left, band_right - band_left, 50, "", "band")
     rows = [
-        Step(
+        Bar(
             MEASURE_NAMES[d.name],
             place(d.relative.low),
             place(d.relative.high) - place(d.relative.low),
             place(d.relative.mid),
-            per_cent(d.relative),
+            format_percent(d.relative),
             "interval",
         )
         for d in found

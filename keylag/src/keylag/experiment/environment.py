@@ -1,4 +1,4 @@
-"""Where a run was measured: what a reader has to know to judge it."""
+"""Record the environment of a run: versions, hardware and other load."""
 
 import json
 import os
@@ -13,68 +13,71 @@ from typing import Any, Final
 
 import psutil
 
-from keylag.experiment.arms import services_of
-from keylag.experiment.plan import Elsewhere, Plan
+from keylag.experiment.plan import Plan, RemoteKeystone
 from keylag.experiment.settings import Arm
+from keylag.experiment.stack_setup import services_for
 from keylag.state import CHECKOUT
 from keylag.tools import Tools, find_program
 from keylag.tools.venvs import keystone_version
 
-LOOKED_SECONDS: Final = 2.0
-"""How long to look at what our processors do before the start."""
-NOT_ALWAYS: Final = {"proxysql": "proxysql", "redis": "redis-server"}
-"""The program of each server that only some arms have."""
-OVERHEAD: Final = CHECKOUT / "out/bench/overhead/latest/overhead.json"
+CPU_SAMPLE_SECONDS: Final = 2.0
+"""How long to measure the processor usage of other programs before the start."""
+OPTIONAL_PROGRAMS: Final = {"proxysql": "proxysql", "redis": "redis-server"}
+"""The programs of servers that only some arms have, by service."""
+OVERHEAD_RESULT: Final = CHECKOUT / "out/bench/overhead/latest/overhead.json"
 
 
-def record(plan: Plan) -> dict[str, Any]:
-    """Return versions, the machine, how busy it is, and every arm whole."""
-    arms = {name: plan.whole_arm(name) for name in plan.order}
+def collect(plan: Plan) -> dict[str, Any]:
+    """Return versions, hardware, processor usage and the settings of every arm."""
+    arms = {name: plan.resolved_arm(name) for name in plan.arm_names}
     return {
-        **(_there(plan.elsewhere) if plan.elsewhere else _ours(arms.values())),
+        **(
+            _remote_versions(plan.elsewhere)
+            if plan.elsewhere
+            else _stack_versions(arms.values())
+        ),
         "keylag": version("keylag"),
         "python": platform.python_version(),
         "system": platform.platform(),
-        "processor": _processor(),
-        "processors": len(_processors()),
+        "processor": _processor_model(),
+        "processors": len(_usable_processors()),
         "processors_of_the_machine": psutil.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "busy_before": round(_busy(), 3),
-        "cost_of_keylag": cost(OVERHEAD),
+        "busy_before": round(_processor_usage(), 3),
+        "cost_of_keylag": instrumentation_cost(OVERHEAD_RESULT),
         "arms": {
             name: arm.model_dump(exclude_defaults=True) for name, arm in arms.items()
         },
     }
 
 
-def _ours(arms: Iterable[Arm]) -> dict[str, str]:
-    """Return the versions of what the arms' stacks are made of."""
+def _stack_versions(arms: Iterable[Arm]) -> dict[str, str]:
     tools = Tools.load()
     releases = sorted({arm.release for arm in arms})
-    asked = {service.name for arm in arms for service in services_of(arm)}
+    used_services = {service.name for arm in arms for service in services_for(arm)}
     return {
         "keystone": ", ".join(keystone_version(release) for release in releases),
-        "database": _said_by(tools.mariadbd),
-        "memcached": _said_by(tools.memcached),
+        "database": _version_output(tools.mariadbd),
+        "memcached": _version_output(tools.memcached),
         **{
-            name: _said_by(find_program(program))
-            for name, program in NOT_ALWAYS.items()
-            if name in asked
+            name: _version_output(find_program(program))
+            for name, program in OPTIONAL_PROGRAMS.items()
+            if name in used_services
         },
-        "instrumentation": "Keylag in every arm: its cost is in all alike",
+        "instrumentation": "Keylag in every arm, with the same overhead in all",
     }
 
 
-def _there(elsewhere: Elsewhere) -> dict[str, str]:
+def _remote_versions(remote: RemoteKeystone) -> dict[str, str]:
     return {
-        "keystone": elsewhere.url,
-        "instrumentation": "that Keystone's own; without Keylag there are no parts",
-        "machine": "below is the client's; nothing is known of Keystone's",
+        "keystone": remote.url,
+        "instrumentation": "the remote Keystone's; without Keylag there are no parts",
+        "machine": "the facts below describe the client's machine only",
     }
 
 
-def cost(overhead: Path) -> str:
-    """Say what `make bench` found that Keylag costs, if it was run here."""
+def instrumentation_cost(overhead: Path) -> str:
+    """Return the overhead of Keylag from a result of `make bench`, as a sentence."""
     try:
         workloads = json.loads(overhead.read_text())["workloads"]
         found = [
@@ -86,28 +89,26 @@ def cost(overhead: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         found = []
     if not found:
-        return "not measured on this machine; `make bench` does it"
-    return f"processor time by that of bare Keystone, make bench: {', '.join(found)}"
+        return "not measured on this machine; run `make bench`"
+    return f"CPU time relative to bare Keystone, from make bench: {', '.join(found)}"
 
 
-def _said_by(program: Path) -> str:
-    said = subprocess.run(
+def _version_output(program: Path) -> str:
+    output = subprocess.run(
         [program, "--version"], capture_output=True, text=True, check=False
     ).stdout
-    return said.strip().removeprefix(str(program)).strip()
+    return output.strip().removeprefix(str(program)).strip()
 
 
-def _processors() -> list[int]:
-    """Return those that this process and the arms may use."""
+def _usable_processors() -> list[int]:
     return sorted(os.sched_getaffinity(0))
 
 
-def _busy() -> float:
-    """Return the share of their time that others use."""
-    used = psutil.cpu_percent(LOOKED_SECONDS, percpu=True)
-    return fmean(used[number] / 100 for number in _processors())
+def _processor_usage() -> float:
+    used = psutil.cpu_percent(CPU_SAMPLE_SECONDS, percpu=True)
+    return fmean(used[number] / 100 for number in _usable_processors())
 
 
-def _processor() -> str:
+def _processor_model() -> str:
     found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     return found[1] if found else platform.machine()

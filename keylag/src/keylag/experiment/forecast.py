@@ -1,4 +1,4 @@
-"""How long a run takes and what it can tell, before it begins."""
+"""Forecast how long a run takes and which differences it can detect."""
 
 import math
 from collections.abc import Iterator
@@ -7,80 +7,89 @@ from itertools import count
 from typing import Final
 
 from keylag.experiment.analysis import ALPHA
+from keylag.experiment.confidence_sequence import half_width_in_sd
+from keylag.experiment.messages import MEASURE_NAMES, SECONDS_PER_MINUTE
 from keylag.experiment.plan import Plan
-from keylag.experiment.sequence import reach
-from keylag.experiment.words import MEASURE_NAMES, MINUTE
 
-RENEWAL_SECONDS: Final = 6.0
-"""Of each arm in a block, to start its Keystone and its JMeter: what runs on two
-processors took, within a third."""
-TYPICAL_SPREAD: Final = 0.03
-"""Of a figure's difference from block to block, as a share; for an example."""
+RESTART_SECONDS: Final = 6.0
+"""Time to restart the Keystone and JMeter of one arm; measured on two processors."""
+EXAMPLE_SPREAD: Final = 0.03
+"""Spread of a difference between rounds, as a share; the example in the output."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What to expect of a run once all arms have started."""
+    """What to expect of a run, from the time when all arms have started."""
 
-    blocks: int
-    """That fit into its time, at most those of the plan."""
-    block_seconds: float
-    reach: float
-    """Of the interval after these blocks, in standard deviations of a block."""
-    least_minutes: float
-    """With less nothing can be told."""
+    rounds: int
+    """The rounds that fit into the time limit, at most those of the plan."""
+    round_seconds: float
+    half_width_in_sd: float
+    """Half width of the interval after these rounds, in standard deviations."""
+    min_minutes: float
+    """The shortest run that can detect a difference."""
 
     @property
     def minutes(self) -> float:
-        """How long these blocks take."""
-        return self.blocks * self.block_seconds / MINUTE
+        """The duration of all rounds."""
+        return self.rounds * self.round_seconds / SECONDS_PER_MINUTE
 
 
-def of_plan(plan: Plan) -> Forecast:
-    """Forecast a run of a plan; its first block is always run."""
-    block = plan.load_seconds + len(plan.arms) * RENEWAL_SECONDS
-    fit = int(plan.design.minutes * MINUTE / block)
-    blocks = max(1, min(plan.design.blocks, fit))
-    alpha = ALPHA / max(1, len(plan.others))
-    fewest = next(number for number in count(1) if reach(number, alpha) < math.inf)
-    return Forecast(blocks, block, reach(blocks, alpha), fewest * block / MINUTE)
+def forecast_plan(plan: Plan) -> Forecast:
+    """Forecast a run of a plan, which has one round at least."""
+    round_seconds = plan.round_load_seconds + len(plan.arms) * RESTART_SECONDS
+    rounds_in_time = int(plan.design.minutes * SECONDS_PER_MINUTE / round_seconds)
+    rounds = max(1, min(plan.design.rounds, rounds_in_time))
+    alpha = ALPHA / max(1, len(plan.other_arms))
+    min_rounds = next(
+        number for number in count(1) if half_width_in_sd(number, alpha) < math.inf
+    )
+    return Forecast(
+        rounds,
+        round_seconds,
+        half_width_in_sd(rounds, alpha),
+        min_rounds * round_seconds / SECONDS_PER_MINUTE,
+    )
 
 
-def lines(plan: Plan) -> Iterator[str]:
-    """Say what will be run, for how long, and what it can tell."""
-    found, design, decision = of_plan(plan), plan.design, plan.decision
-    settings = plan.load.properties.items()
+def describe_plan(plan: Plan) -> Iterator[str]:
+    """Yield lines about the arms, the load, the duration and the sensitivity."""
+    forecast, design, decision = forecast_plan(plan), plan.design, plan.decision
+    properties = plan.load.properties.items()
     yield plan.question
-    yield f"Arms: {plan.base} (base), {', '.join(plan.others) or 'no other'}"
-    yield " ".join(["Load:", plan.load.plan, *(f"{name}={v}" for name, v in settings)])
-    yield (
-        f"Decided by: {MEASURE_NAMES[decision.measure]} of {decision.method}; a "
-        f"difference below {_per_cent(decision.smallest)} does not matter"
+    yield f"Arms: {plan.base} (base), {', '.join(plan.other_arms) or 'no other'}"
+    yield " ".join(
+        ["Load:", plan.load.plan, *(f"{name}={v}" for name, v in properties)]
     )
     yield (
-        f"Blocks: {found.blocks} of about {found.block_seconds:.0f} s each, "
-        f"{plan.load_seconds:.0f} s of it load"
+        f"Decision: {MEASURE_NAMES[decision.measure]} of {decision.method}; "
+        f"differences below {_percent(decision.smallest)} do not matter"
     )
     yield (
-        f"Time: about {found.minutes:.0f} min, at most {design.minutes:g}, "
-        "once all arms have started; less if the answer is clear before"
+        f"Rounds: {forecast.rounds} of about {forecast.round_seconds:.0f} s each, "
+        f"{plan.round_load_seconds:.0f} s of it load"
     )
-    if plan.others:
-        yield _told(found)
+    yield (
+        f"Time: about {forecast.minutes:.0f} min, at most {design.minutes:g}, after "
+        "all arms have started; the run ends earlier when every arm has a verdict"
+    )
+    if plan.other_arms:
+        yield _describe_detectable(forecast)
 
 
-def _told(found: Forecast) -> str:
-    if math.isinf(found.reach):
+def _describe_detectable(forecast: Forecast) -> str:
+    if math.isinf(forecast.half_width_in_sd):
         return (
-            "It can tell: nothing, from so few blocks; it takes "
-            f"{math.ceil(found.least_minutes)} min or more"
+            "Detectable: no difference, with so few rounds; a verdict takes "
+            f"{math.ceil(forecast.min_minutes)} min or more"
         )
     return (
-        f"It can tell: differences above {found.reach:.1f} times what they spread by "
-        f"from block to block; if that is {_per_cent(TYPICAL_SPREAD)}, those above "
-        f"{_per_cent(found.reach * TYPICAL_SPREAD)}"
+        f"Detectable: differences above {forecast.half_width_in_sd:.1f} times their "
+        "spread between rounds; for example, above "
+        f"{_percent(forecast.half_width_in_sd * EXAMPLE_SPREAD)} with a spread of "
+        f"{_percent(EXAMPLE_SPREAD)}"
     )
 
 
-def _per_cent(share: float) -> str:
+def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"

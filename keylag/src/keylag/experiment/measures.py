@@ -1,10 +1,9 @@
-"""From an arm's requests of one block to its figures.
+"""Compute the figures of an arm in one round from its requests.
 
-JMeter counts whole milliseconds from the clock at both ends of a request, so a
-latency of x ms stands for something within half a millisecond of x on either side.
-A quantile is therefore taken as of grouped data: requests of one value are spread
-evenly over its millisecond.  Plain quantiles would jump by one millisecond at a
-time and never show 2 % of 5 ms.
+JMeter reads the clock in whole milliseconds at both ends of a request.  A latency of
+x ms is therefore a value within x - 0.5 and x + 0.5 ms.  Quantiles are those of grouped
+data: requests with the same value are spread evenly over that millisecond.  Plain
+quantiles would jump by one millisecond and could not resolve 2 % of 5 ms.
 """
 
 import math
@@ -19,20 +18,23 @@ from keylag.phases import CATEGORIES
 from keylag.server_timing import COUNTS
 
 RESOLUTION_SECONDS: Final = 0.001
-FEWEST_REQUESTS: Final = 5
-"""A block with fewer answered as asked says nothing of an arm."""
+MIN_REQUESTS: Final = 5
+"""Successful requests that an arm needs for figures of a round."""
 OUTSIDE: Final = "outside"
-"""The client's time less Keystone's: waiting for a worker, network, the client."""
+"""The client's time minus Keystone's: waiting for a worker, network, client."""
 PARTS: Final = (*CATEGORIES, OUTSIDE)
-"""What the client's mean is the sum of."""
+"""The parts that add up to the client's mean."""
 
 
 def grouped_quantile(values: Sequence[float], share: float) -> float:
-    """Return a quantile of seconds that were counted in whole milliseconds."""
-    whole = Counter(round(value / RESOLUTION_SECONDS) for value in values)
+    """Return a quantile of seconds that were recorded in whole milliseconds.
+
+    Raises ValueError without values.
+    """
+    by_millisecond = Counter(round(value / RESOLUTION_SECONDS) for value in values)
     wanted = share * len(values)
     below = 0
-    for value, number in sorted(whole.items()):
+    for value, number in sorted(by_millisecond.items()):
         if below + number >= wanted:
             return (value - 0.5 + (wanted - below) / number) * RESOLUTION_SECONDS
         below += number
@@ -40,19 +42,19 @@ def grouped_quantile(values: Sequence[float], share: float) -> float:
     raise ValueError(message)
 
 
-def seconds_asked(rows: Iterable[Row]) -> dict[tuple[str, int], float]:
-    """Return for how long each arm was asked in each block, by (arm, block).
+def seconds_under_load(rows: Iterable[Row]) -> dict[tuple[str, int], float]:
+    """Return how long each arm was under load in each round, by (arm, round).
 
-    A slice is from the first start to the last end of requests without another arm's
-    between them; what follows it is not the arm's time.
+    The time of an arm is the sum of its slices.  A slice lasts from the first start to
+    the last end of consecutive requests of the arm.
     """
-    asked: dict[tuple[str, int], float] = defaultdict(float)
-    ordered = sorted(rows, key=lambda row: (row.block, row.start_seconds))
-    for place, group in groupby(ordered, lambda row: (row.arm, row.block)):
+    seconds: dict[tuple[str, int], float] = defaultdict(float)
+    ordered = sorted(rows, key=lambda row: (row.round, row.start_seconds))
+    for key, group in groupby(ordered, lambda row: (row.arm, row.round)):
         slice_ = list(group)
         end = max(row.start_seconds + row.latency_seconds for row in slice_)
-        asked[place] += end - slice_[0].start_seconds
-    return asked
+        seconds[key] += end - slice_[0].start_seconds
+    return seconds
 
 
 MEASURES: Final[Mapping[str, Callable[[Sequence[float], float], float]]] = {
@@ -61,27 +63,30 @@ MEASURES: Final[Mapping[str, Callable[[Sequence[float], float], float]]] = {
     "mean": lambda latencies, _seconds: fmean(latencies),
     "throughput": lambda latencies, seconds: len(latencies) / seconds,
 }
-"""What a plan may decide by: seconds at the client, and requests per second."""
+"""The measures a plan may decide by: seconds at the client, requests per second."""
 
-MORE_IS_BETTER: Final = ("throughput",)
+HIGHER_IS_BETTER: Final = ("throughput",)
 
 
-def figures(rows: Sequence[Row], seconds: float) -> dict[str, float] | None:
-    """Return an arm's measures, parts and counts; None if too few went well.
+def measure_round(rows: Sequence[Row], seconds: float) -> dict[str, float] | None:
+    """Return the measures, parts and counts of an arm in one round.
 
-    `seconds` is for how long it was asked; in no time nothing can be measured.
-
-    The parts add up to the mean; without Keystone's own measurement there are none.
+    `rows` are its successful requests, `seconds` its time under load.  Returns None
+    with fewer than MIN_REQUESTS rows or without time.  Parts and counts need a
+    Server-Timing in each row; the parts add up to the mean.
     """
-    if len(rows) < FEWEST_REQUESTS or seconds <= 0:
+    if len(rows) < MIN_REQUESTS or seconds <= 0:
         return None
     latencies = [row.latency_seconds for row in rows]
-    found = {name: measure(latencies, seconds) for name, measure in MEASURES.items()}
-    if all(row.measured for row in rows):
-        found |= _means(rows, (*CATEGORIES, *COUNTS))
-        found[OUTSIDE] = found["mean"] - math.fsum(found[name] for name in CATEGORIES)
-    return found
+    figures = {name: measure(latencies, seconds) for name, measure in MEASURES.items()}
+    if all(row.server_timing for row in rows):
+        figures |= _means(rows, (*CATEGORIES, *COUNTS))
+        inside = math.fsum(figures[name] for name in CATEGORIES)
+        figures[OUTSIDE] = figures["mean"] - inside
+    return figures
 
 
 def _means(rows: Sequence[Row], names: Sequence[str]) -> dict[str, float]:
-    return {name: fmean(row.measured.get(name, 0.0) for row in rows) for name in names}
+    return {
+        name: fmean(row.server_timing.get(name, 0.0) for row in rows) for name in names
+    }

@@ -1,117 +1,119 @@
-"""A plan: what is compared, on which load, for how long, and what would matter."""
+"""The plan of an experiment: arms, load, design and decision."""
 
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field
 
-from keylag.experiment.settings import Arm, Properties, Scalar, Strict
+from keylag.experiment.settings import Arm, Properties, Scalar, StrictModel
 
-FEWEST_BLOCKS: Final = 5
-"""With fewer an interval is infinite, or so wide that it tells nothing."""
-MOST_MINUTES: Final = 24 * 60
+MIN_ROUNDS: Final = 5
+"""With fewer rounds the interval is infinite or too wide for a verdict."""
+MAX_MINUTES: Final = 24 * 60
 ArmName = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
-"""It names a folder."""
+"""The name of an arm is the name of its folder."""
 
 
-def as_properties(values: Properties) -> dict[str, str]:
-    """Write the properties of a load as JMeter reads them."""
-    return {name: _as_property(value) for name, value in values.items()}
+def jmeter_properties(values: Properties) -> dict[str, str]:
+    """Format the properties of a load for JMeter."""
+    return {name: _jmeter_property(value) for name, value in values.items()}
 
 
-def _as_property(value: Scalar) -> str:
+def _jmeter_property(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-class Load(Strict):
-    """What is sent to each arm."""
+class Load(StrictModel):
+    """The load that each arm gets."""
 
     plan: str
+    """Name of a load plan in `jmeter-plans/`."""
     properties: Properties = Field(default={})
 
 
-class Design(Strict):
-    """How long it takes."""
+class Design(StrictModel):
+    """Durations and the number of rounds."""
 
     warm_up_seconds: Annotated[float, Field(ge=0, le=600)] = 3.0
-    """In each block; all arms at once, but elsewhere in each turn."""
+    """Per round, all arms at once; for a remote Keystone, per turn."""
     turn_seconds: Annotated[float, Field(ge=1, le=3600)] = 8.0
-    """After the warm-up, for each arm in each block."""
+    """Load on each arm per round, after the warm-up."""
     slice_seconds: Annotated[float, Field(ge=0.1, le=3600)] = 0.25
-    """Of a turn, until it is the next arm's; a whole turn at once if it is as long."""
-    blocks: Annotated[int, Field(ge=FEWEST_BLOCKS, le=1000)] = 40
-    """At most; fewer if it is clear before, or the time is over."""
-    minutes: Annotated[float, Field(gt=0, le=MOST_MINUTES)] = 10.0
+    """How long an arm is under load before the next one; a turn is a sum of slices."""
+    rounds: Annotated[int, Field(ge=MIN_ROUNDS, le=1000)] = 40
+    """At most; a verdict on every arm or the time limit ends the run earlier."""
+    minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES)] = 10.0
+    """Time limit of the run, from the time when all arms have started."""
 
     def load_seconds(self, arms: int) -> float:
-        """Return how long the load of so many arms takes that warm up together."""
+        """Return how long the load of `arms` arms takes that warm up together."""
         return self.warm_up_seconds + arms * self.turn_seconds
 
     @property
     def slice_ms(self) -> int:
-        """A slice as the load plans are told it, in milliseconds."""
+        """The slice in milliseconds, as the load plans take it."""
         return round(1000 * self.slice_seconds)
 
 
-class Decision(Strict):
-    """What the answer is about."""
+class Decision(StrictModel):
+    """What the verdict is about."""
 
     measure: Literal["p50", "p95", "mean", "throughput"] = "p50"
     method: Literal["POST", "GET", "DELETE"]
     smallest: Annotated[float, Field(gt=0, lt=1)] = 0.02
-    """The smallest difference that matters, as a share of the base's."""
+    """The smallest effect, as a share of the base's figure."""
 
 
-class Elsewhere(Strict):
-    """A Keystone that is there already; its arms are made by commands."""
+class RemoteKeystone(StrictModel):
+    """A Keystone that runs already; shell commands switch it between the arms."""
 
     url: str
     users: str
-    """A CSV, as for `keylag load`; from the folder where the command is run."""
+    """A CSV as for `keylag load`, relative to the working directory."""
 
 
-class Plan(Strict):
+class Plan(StrictModel):
     """One experiment."""
 
     question: str
     base: str
-    elsewhere: Elsewhere | None = None
-    """Without it, each arm is a stack of its own."""
+    elsewhere: RemoteKeystone | None = None
+    """The remote Keystone; without it, each arm is a stack of its own."""
     load: Load
     design: Design = Design()
     decision: Decision
     arms: Annotated[dict[ArmName, Arm], Field(min_length=1)]
 
     @property
-    def others(self) -> list[str]:
-        """The arms that are compared with the base."""
+    def other_arms(self) -> list[str]:
+        """The names of the arms that are compared with the base."""
         return [name for name in self.arms if name != self.base]
 
     @property
-    def order(self) -> list[str]:
-        """All arms, the base first."""
-        return [self.base, *self.others]
+    def arm_names(self) -> list[str]:
+        """The names of all arms, the base first."""
+        return [self.base, *self.other_arms]
 
     @property
-    def load_seconds(self) -> float:
-        """How long the load of a block takes; elsewhere each arm warms up by itself."""
+    def round_load_seconds(self) -> float:
+        """Seconds of load in a round; arms of a remote Keystone warm up one by one."""
         arms = len(self.arms)
         if self.elsewhere:
             return arms * self.design.load_seconds(1)
         return self.design.load_seconds(arms)
 
-    def bounded(self, minutes: float | None) -> Self:
-        """Return the plan with another limit of its time, if one is given."""
+    def with_minutes(self, minutes: float | None) -> Self:
+        """Return the plan with another time limit; None keeps the plan's."""
         if minutes is None:
             return self
         design = self.design.model_copy(update={"minutes": minutes})
         return self.model_copy(update={"design": design})
 
-    def whole_arm(self, name: str) -> Arm:
-        """Return an arm with what it takes from the base."""
+    def resolved_arm(self, name: str) -> Arm:
+        """Return an arm with the settings that it inherits from the base."""
         base = self.arms[self.base]
-        return base if name == self.base else self.arms[name].over(base)
+        return base if name == self.base else self.arms[name].merged_over(base)
 
-    def properties(self, name: str) -> dict[str, str]:
-        """Return an arm's load as JMeter takes it; all virtual users start at once."""
-        chosen = {**self.load.properties, **self.whole_arm(name).properties}
-        return {"ramp_seconds": "0"} | as_properties(chosen)
+    def load_properties(self, name: str) -> dict[str, str]:
+        """Return the JMeter properties of an arm; all virtual users start at once."""
+        chosen = {**self.load.properties, **self.resolved_arm(name).properties}
+        return {"ramp_seconds": "0"} | jmeter_properties(chosen)

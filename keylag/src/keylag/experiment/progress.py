@@ -1,27 +1,31 @@
-"""What a run says after each block."""
+"""Progress lines of a run."""
 
 from rich.console import Console
 
-from keylag.experiment.run import Run
-from keylag.experiment.words import MINUTE, per_cent, still_needed
+from keylag.experiment.messages import (
+    SECONDS_PER_MINUTE,
+    format_percent,
+    remaining_time,
+)
+from keylag.experiment.run import ExperimentRun
 
 
-def say_block(run: Run, console: Console) -> None:
-    """Print the present estimate, the time left, and what it still takes."""
-    for line in lines(run):
+def print_round(run: ExperimentRun, console: Console) -> None:
+    """Print the estimates after a round and the remaining time."""
+    for line in describe_round(run):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def lines(run: Run) -> list[str]:
-    """Return the lines about the block that has just ended."""
+def describe_round(run: ExperimentRun) -> list[str]:
+    """Return the lines about the round that has just ended."""
     measure = run.plan.decision.measure
     compared = run.comparisons
-    left = max(0.0, run.plan.design.minutes - run.journal.seconds / MINUTE)
-    first = f"Block {run.journal.blocks}, at most {left:.1f} min left."
+    left = max(0.0, run.plan.design.minutes - run.state.seconds / SECONDS_PER_MINUTE)
+    first = f"Round {run.state.rounds} done, at most {left:.1f} min left."
     estimates = [
-        f"  {one.arm}: {per_cent(found.relative)}, {found.verdict}"
+        f"  {one.arm}: {format_percent(found.relative)}, {found.verdict}"
         for one in compared
         if (found := one.measures.get(measure))
     ]
-    block_seconds = run.journal.seconds / run.journal.blocks
-    return [first, *estimates, f"  {still_needed(compared, measure, block_seconds)}"]
+    round_seconds = run.state.seconds / run.state.rounds
+    return [first, *estimates, f"  {remaining_time(compared, measure, round_seconds)}"]

@@ -1,4 +1,4 @@
-"""`result.json`: everything that a run says, for programs."""
+"""Analyse a run, and write the analysis as `result.json` for programs."""
 
 import json
 import math
@@ -10,137 +10,146 @@ from typing import Any, Final
 from keylag.experiment.analysis import (
     ALPHA,
     Comparison,
-    Tally,
-    by_arm,
-    compare,
-    tallies,
+    RequestCounts,
+    compare_arms,
+    count_requests,
+    figures_by_arm,
 )
-from keylag.experiment.journal import Folder
+from keylag.experiment.messages import detectable_difference, headline, remaining_time
 from keylag.experiment.plan import Plan
+from keylag.experiment.run_folder import RunFolder
 from keylag.experiment.samples import Row
-from keylag.experiment.words import headline, still_needed, told_so_far
 
-NOISY: Final = 0.1
-"""An arm whose blocks spread by more than this share of their mean."""
-FEW_IN_A_SLICE: Final = 4
-"""With room for fewer requests, much of a slice is lost at its end."""
-BUSY: Final = 0.2
-"""Share of the processors' time that others used before the start."""
+MAX_SPREAD: Final = 0.1
+"""Warn if the medians of an arm spread by more than this share of their mean."""
+MIN_REQUESTS_PER_SLICE: Final = 4
+"""Warn if a slice has room for fewer requests: its idle end is a large share."""
+MAX_BUSY_BEFORE: Final = 0.2
+"""Warn if other programs used more of the processors' time before the start."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """A run, judged."""
+    """The analysis of a run."""
 
     plan: Plan
     seed: int
     ended: str
-    blocks: int
+    rounds: int
     seconds: float
     comparisons: Sequence[Comparison]
-    tallies: Mapping[str, Tally]
+    request_counts: Mapping[str, RequestCounts]
     warnings: Sequence[str]
     events: Sequence[str]
     environment: Mapping[str, Any]
 
     @property
-    def deciding(self) -> list[Comparison]:
-        """The comparisons of the method that the plan decides by."""
+    def deciding_comparisons(self) -> list[Comparison]:
+        """The comparisons for the HTTP method that the plan decides by."""
         method = self.plan.decision.method
         return [one for one in self.comparisons if one.method == method]
 
     @property
     def headlines(self) -> list[str]:
-        """A sentence an arm."""
+        """One sentence per arm."""
         measure, base = self.plan.decision.measure, self.plan.base
-        if not self.plan.others:
-            return [f"{base} alone: `keylag experiment compare` takes another run."]
-        if not self.deciding:
-            return ["No request was answered, so there is nothing to compare."]
+        if not self.plan.other_arms:
+            advice = "Compare it with another run: `keylag experiment compare`."
+            return [f"The plan has one arm, {base}. {advice}"]
+        if not self.deciding_comparisons:
+            return ["Keystone answered no request, so there is nothing to compare."]
         return [
-            headline(one, base, measure, self.tallies.get(one.arm))
-            for one in self.deciding
+            headline(one, base, measure, self.request_counts.get(one.arm))
+            for one in self.deciding_comparisons
         ]
 
     @property
     def outlook(self) -> str:
-        """What could be told by now, and how much longer it takes for the rest."""
+        """The detectable difference, and the time until every arm has a verdict."""
         measure = self.plan.decision.measure
-        seconds = self.seconds / self.blocks if self.blocks else math.inf
-        needed = still_needed(self.deciding, measure, seconds)
-        return " ".join(filter(None, (told_so_far(self.deciding, measure), needed)))
+        seconds = self.seconds / self.rounds if self.rounds else math.inf
+        needed = remaining_time(self.deciding_comparisons, measure, seconds)
+        return " ".join(
+            filter(
+                None,
+                (detectable_difference(self.deciding_comparisons, measure), needed),
+            )
+        )
 
 
-def of_folder(folder: Folder) -> Result:
-    """Judge the run in a folder."""
-    plan, journal = folder.plan(), folder.load()
-    rows = folder.rows(journal)
+def analyse_run(folder: RunFolder) -> Result:
+    """Analyse the run in a folder."""
+    plan, state = folder.load_plan(), folder.load_state()
+    rows = folder.load_rows(state)
     return Result(
         plan=plan,
-        seed=journal.seed,
-        ended=journal.ended,
-        blocks=journal.blocks,
-        seconds=journal.seconds,
-        comparisons=compare(rows, plan.base, plan.others, plan.decision),
-        tallies=tallies(rows),
-        warnings=list(_doubts(rows, plan, journal.environment)),
-        events=journal.events,
-        environment=journal.environment,
+        seed=state.seed,
+        ended=state.ended,
+        rounds=state.rounds,
+        seconds=state.seconds,
+        comparisons=compare_arms(rows, plan.base, plan.other_arms, plan.decision),
+        request_counts=count_requests(rows),
+        warnings=list(_warnings(rows, plan, state.environment)),
+        events=state.events,
+        environment=state.environment,
     )
 
 
-def _doubts(
+def _warnings(
     rows: Sequence[Row], plan: Plan, environment: Mapping[str, Any]
 ) -> list[str]:
-    """Say when the machine was too noisy for the result to be worth much."""
-    doubts = []
-    if (before := environment["busy_before"]) > BUSY:
-        doubts.append(
-            f"The machine was busy before the start: {before:.0%} of its processors' "
-            "time. Others who use it make every interval wider."
+    warnings = []
+    if (before := environment["busy_before"]) > MAX_BUSY_BEFORE:
+        warnings.append(
+            f"Before the start, other programs used {before:.0%} of the processors' "
+            "time. Their load widens every interval."
         )
-    for arm, blocks in by_arm(rows, plan.decision.method).items():
-        medians = [figures["p50"] for figures in blocks.values()]
-        if len(medians) > 1 and (spread := stdev(medians) / fmean(medians)) > NOISY:
-            doubts.append(
-                f"The median of {arm} spread by {spread:.0%} from block to block; look "
-                "at the drift, and measure again on a quieter machine."
+    for arm, rounds_of_arm in figures_by_arm(rows, plan.decision.method).items():
+        medians = [figures["p50"] for figures in rounds_of_arm.values()]
+        if (
+            len(medians) > 1
+            and (spread := stdev(medians) / fmean(medians)) > MAX_SPREAD
+        ):
+            warnings.append(
+                f"The median of {arm} varied by {spread:.0%} between rounds. Look at "
+                "the chart of medians, and repeat the run on a quieter machine."
             )
         room = plan.design.slice_seconds / fmean(medians)
-        if not plan.elsewhere and room < FEW_IN_A_SLICE:
-            doubts.append(
-                f"A slice has room for {room:.1f} requests of {arm} after each other: "
-                "much of it is lost, and some last into another arm's. Give the plan a "
-                "longer `slice_seconds`."
+        if not plan.elsewhere and room < MIN_REQUESTS_PER_SLICE:
+            warnings.append(
+                f"A slice has room for {room:.1f} consecutive requests of {arm}. "
+                "Much of each slice is idle, and some requests reach into others. "
+                "Set a longer `slice_seconds` in the plan."
             )
-    return doubts
+    return warnings
 
 
-def as_json(result: Result) -> str:
-    """Return the text of result.json; what is infinite is null there."""
-    known = {
+def to_json(result: Result) -> str:
+    """Return the text of result.json, with null for infinite values."""
+    content = {
         "question": result.plan.question,
         "base": result.plan.base,
         "decision": result.plan.decision.model_dump(),
         "level": 1 - ALPHA,
         "seed": result.seed,
         "ended": result.ended,
-        "blocks": result.blocks,
+        "rounds": result.rounds,
         "seconds": result.seconds,
         "headlines": result.headlines,
         "outlook": result.outlook,
         "comparisons": [asdict(one) for one in result.comparisons],
-        "requests": {arm: asdict(tally) for arm, tally in result.tallies.items()},
+        "requests": {
+            arm: asdict(counts) for arm, counts in result.request_counts.items()
+        },
         "warnings": result.warnings,
         "events": result.events,
         "environment": result.environment,
         "plan": result.plan.model_dump(),
     }
-    return json.dumps(_finite(known), indent=2, allow_nan=False) + "\n"
+    return json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"
 
 
 def _finite(value: Any) -> Any:
-    """Replace what JSON cannot say."""
     if isinstance(value, Mapping):
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

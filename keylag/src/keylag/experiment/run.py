@@ -1,4 +1,4 @@
-"""The run: block after block, until the answer is clear or the time is over."""
+"""Run rounds until every arm has a verdict or a limit is reached."""
 
 import time
 from collections import Counter
@@ -8,156 +8,162 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol
 
-from keylag.experiment.analysis import Comparison, compare
-from keylag.experiment.journal import INTERRUPTED, RUNNING, Folder, Journal
+from keylag.experiment.analysis import Comparison, compare_arms
 from keylag.experiment.plan import Plan
+from keylag.experiment.run_folder import INTERRUPTED, RUNNING, RunFolder, RunState
 from keylag.experiment.samples import Row
-from keylag.experiment.schedule import Block, blocks
+from keylag.experiment.schedule import Round, schedule_rounds
 from keylag.experiment.verdicts import CANNOT_TELL
 from keylag.launch import StackError
 from keylag.tools import ToolError
 
-FAILED_IN_A_ROW: Final = 3
-"""Blocks without a good request of an arm, after which it is not tried again."""
-CLEAR: Final = "the answer is clear"
-TIME_OVER: Final = "the time is over"
-NOTHING_LEFT: Final = "of what is compared, nothing answers as asked"
-COULD_NOT_GO_ON: Final = "it could not go on"
-BLOCKS_DONE: Final = "all blocks are done"
+MAX_FAILED_ROUNDS: Final = 3
+"""Consecutive rounds without a successful request after which an arm is skipped."""
+ALL_VERDICTS_REACHED: Final = "every arm has a verdict"
+TIME_LIMIT_REACHED: Final = "the time limit is reached"
+NOTHING_TO_COMPARE: Final = "the base or every other arm failed"
+STOPPED_BY_ERROR: Final = "an error stopped it"
+ROUNDS_DONE: Final = "all rounds are done"
 
 
 @dataclass(frozen=True)
-class Sent:
-    """What an arm brought in a block; `notes` say what went wrong."""
+class ArmResult:
+    """The requests of an arm in one round, and problems as sentences for the report."""
 
     rows: list[Row]
-    notes: Sequence[str] = ()
+    problems: Sequence[str] = ()
 
 
 class Executor(Protocol):
-    """Runs blocks; the real one has stacks, a test's computes its answers."""
+    """Starts the arms and sends their load."""
 
     def start(self) -> None:
-        """Start all arms from their prepared states; StackError if one does not."""
+        """Start all arms from their initial data; raises StackError."""
 
-    def renew(self, block: Block) -> None:
-        """Give all arms a fresh Keystone before this block; StackError as above."""
+    def begin_round(self, this_round: Round) -> None:
+        """Prepare all arms for a round: restart their Keystones; raises StackError."""
 
-    def send(self, block: Block, out: Path) -> Mapping[str, Sent]:
-        """Load the block's arms; `out` is a folder for JMeter's files."""
+    def run_round(self, this_round: Round, out: Path) -> Mapping[str, ArmResult]:
+        """Send the load of a round and return the result of each of its arms.
+
+        `out` is a folder for JMeter's files.  Problems with an arm are in its result.
+        """
 
     def stop(self) -> None:
         """Stop all arms."""
 
 
 @dataclass
-class Run:
-    """One run under way, new or gone on with."""
+class ExperimentRun:
+    """A run, new or resumed."""
 
     plan: Plan
-    folder: Folder
+    folder: RunFolder
     executor: Executor
-    report: "Callable[[Run], None]"
-    """Told after each block."""
+    on_round: "Callable[[ExperimentRun], None]"
+    """Called after each round."""
     clock: Callable[[], float] = time.monotonic
-    journal: Journal = field(init=False)
+    state: RunState = field(init=False)
     rows: list[Row] = field(init=False)
-    _failed: Counter[str] = field(default_factory=Counter)
+    _failed_rounds: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.journal = self.folder.load()
-        self.folder.cut(self.journal)
-        self.rows = self.folder.rows()
+        self.state = self.folder.load_state()
+        self.folder.truncate_samples(self.state)
+        self.rows = self.folder.load_rows()
 
     @property
     def comparisons(self) -> list[Comparison]:
-        """What the blocks so far say about what the plan decides by."""
+        """The comparisons so far, for the HTTP method that the plan decides by."""
         decision = self.plan.decision
-        found = compare(self.rows, self.plan.base, self.plan.others, decision)
+        found = compare_arms(self.rows, self.plan.base, self.plan.other_arms, decision)
         return [one for one in found if one.method == decision.method]
 
-    def go(self) -> None:
-        """Run to an end; whatever that is, it is written down and the arms stopped."""
-        self.journal.ended = RUNNING
+    def execute(self) -> None:
+        """Run to an end, record its reason in the state, and stop all arms."""
+        self.state.ended = RUNNING
         try:
             self.executor.start()
-            self.journal.ended = self._blocks()
+            self.state.ended = self._run_rounds()
         except KeyboardInterrupt:
-            self.journal.ended = INTERRUPTED
+            self.state.ended = INTERRUPTED
         except (StackError, ToolError, OSError) as error:
-            self.journal.events.append(str(error))
-            self.journal.ended = COULD_NOT_GO_ON
+            self.state.events.append(str(error))
+            self.state.ended = STOPPED_BY_ERROR
         finally:
             self._stop()
-            self.folder.save(self.journal)
+            self.folder.save_state(self.state)
 
     def _stop(self) -> None:
         try:
             self.executor.stop()
         except StackError as error:
-            self.journal.events.append(str(error))
+            self.state.events.append(str(error))
 
-    def _blocks(self) -> str:
-        """Run blocks and return why there are no more."""
-        begun = self.clock() - self.journal.seconds
-        order = blocks(self.plan.order, self.journal.seed)
-        for block in islice(order, self.journal.blocks, self.plan.design.blocks):
-            if reason := self._over():
+    def _run_rounds(self) -> str:
+        started = self.clock() - self.state.seconds
+        order = schedule_rounds(self.plan.arm_names, self.state.seed)
+        for this_round in islice(order, self.state.rounds, self.plan.design.rounds):
+            if reason := self._stop_reason():
                 return reason
-            self._block(block, begun)
+            self._run_round(this_round, started)
             if not self._can_compare():
-                return NOTHING_LEFT
-        return self._over() or BLOCKS_DONE
+                return NOTHING_TO_COMPARE
+        return self._stop_reason() or ROUNDS_DONE
 
     @property
-    def _tried(self) -> list[str]:
-        """The arms that are not given up."""
-        failed = self._failed
-        return [arm for arm in self.plan.order if failed[arm] < FAILED_IN_A_ROW]
+    def _active_arms(self) -> list[str]:
+        failed = self._failed_rounds
+        return [arm for arm in self.plan.arm_names if failed[arm] < MAX_FAILED_ROUNDS]
 
     def _can_compare(self) -> bool:
-        """Tell whether the base, and something to compare with it, is still tried."""
-        tried = self._tried
-        return tried == self.plan.order or (self.plan.base in tried and len(tried) > 1)
+        active = self._active_arms
+        return active == self.plan.arm_names or (
+            self.plan.base in active and len(active) > 1
+        )
 
-    def _block(self, block: Block, begun: float) -> None:
-        tried = [arm for arm in block.arms if arm in self._tried]
-        self.executor.renew(block)
-        brought = self.executor.send(
-            replace(block, arms=tried), self.folder.path / "jmeter"
+    def _run_round(self, this_round: Round, started: float) -> None:
+        active = [arm for arm in this_round.arms if arm in self._active_arms]
+        self.executor.begin_round(this_round)
+        results = self.executor.run_round(
+            replace(this_round, arms=active), self.folder.path / "jmeter"
         )
         rows: list[Row] = []
-        for arm in tried:
-            self.journal.note(block.number, arm, brought[arm].notes)
-            self._count(block, arm, brought[arm].rows)
-            rows += brought[arm].rows
-        self.journal.seconds = self.clock() - begun
-        self.folder.add(self.journal, rows)
+        for arm in active:
+            self.state.add_events(this_round.number, arm, results[arm].problems)
+            self._count_failed_round(this_round, arm, results[arm].rows)
+            rows += results[arm].rows
+        self.state.seconds = self.clock() - started
+        self.folder.add_round(self.state, rows)
         self.rows += rows
-        self.report(self)
+        self.on_round(self)
 
-    def _count(self, block: Block, arm: str, rows: Sequence[Row]) -> None:
-        """Give an arm up that has failed too often."""
-        good = any(row.success for row in rows)
-        self._failed[arm] = 0 if good else self._failed[arm] + 1
-        if arm not in self._tried:
-            times = f"{FAILED_IN_A_ROW} times in a row"
-            text = f"it answered nothing as asked {times} and is not tried again"
-            self.journal.note(block.number, arm, [text])
+    def _count_failed_round(
+        self, this_round: Round, arm: str, rows: Sequence[Row]
+    ) -> None:
+        succeeded = any(row.success for row in rows)
+        self._failed_rounds[arm] = 0 if succeeded else self._failed_rounds[arm] + 1
+        if arm not in self._active_arms:
+            text = (
+                f"no successful request in {MAX_FAILED_ROUNDS} consecutive rounds; "
+                "the arm is skipped from now on"
+            )
+            self.state.add_events(this_round.number, arm, [text])
 
-    def _over(self) -> str | None:
-        """Say why no other block should begin; None if one should."""
-        if not self.journal.blocks:
+    def _stop_reason(self) -> str | None:
+        if not self.state.rounds:
             return None
-        if self.is_clear():
-            return CLEAR
-        block = self.journal.seconds / self.journal.blocks
-        left = self.plan.design.minutes * 60 - self.journal.seconds
-        return TIME_OVER if left < block else None
+        if self.has_all_verdicts():
+            return ALL_VERDICTS_REACHED
+        round_seconds = self.state.seconds / self.state.rounds
+        left = self.plan.design.minutes * 60 - self.state.seconds
+        return TIME_LIMIT_REACHED if left < round_seconds else None
 
-    def is_clear(self) -> bool:
-        """Tell whether every arm that is still tried has its verdict."""
+    def has_all_verdicts(self) -> bool:
+        """Return whether every arm that is not skipped has a verdict."""
         measure = self.plan.decision.measure
         compared = {one.arm: one.measures.get(measure) for one in self.comparisons}
-        found = [compared.get(arm) for arm in self._tried if arm != self.plan.base]
+        found = [
+            compared.get(arm) for arm in self._active_arms if arm != self.plan.base
+        ]
         return bool(found) and all(one and one.verdict != CANNOT_TELL for one in found)

@@ -1,4 +1,4 @@
-"""`samples.csv`: one row a request, by block, the arm's place in it, and start."""
+"""Read and write `samples.csv`, which has one row per request."""
 
 import csv
 import io
@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Final
 
 from keylag.breakdown import call_of
-from keylag.experiment.schedule import Block
+from keylag.experiment.schedule import Round
 from keylag.jtl import Sample
 from keylag.phases import CATEGORIES
 from keylag.server_timing import COUNTS
 
-MEASURED: Final = ("total", *CATEGORIES, *COUNTS)
-"""Columns that the answer's Server-Timing fills: seconds, then counts."""
+TIMING_COLUMNS: Final = ("total", *CATEGORIES, *COUNTS)
+"""Columns from the Server-Timing of the response: seconds, then counts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """When requests count that begin then, in seconds since 1970."""
+class MeasurementWindow:
+    """Requests that start from `begin` to `end` count; seconds since 1970."""
 
     begin: float
     end: float
@@ -28,42 +28,45 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One request of the load; `measured` is empty if Keystone did not say."""
+    """One request of the load; `server_timing` is empty without that header."""
 
-    block: int
+    round: int
     position: int
+    """The place of the arm in the round, from 0."""
     arm: str
     start_seconds: float
     method: str
     code: str
     success: bool
     warm_up: bool
-    """Sent while the arms warmed up: in the file, but in no figure."""
+    """Whether it was sent during the warm-up; figures leave such requests out."""
     latency_seconds: float
-    """At the client, until the last byte of the answer."""
-    measured: dict[str, float]
+    """At the client, until the last byte of the response."""
+    server_timing: dict[str, float]
 
 
-OWN: Final = tuple(field.name for field in fields(Row) if field.name != "measured")
-COLUMNS: Final = (*OWN, *MEASURED)
+ROW_COLUMNS: Final = tuple(
+    field.name for field in fields(Row) if field.name != "server_timing"
+)
+COLUMNS: Final = (*ROW_COLUMNS, *TIMING_COLUMNS)
 
 
-def rows_of(
-    block: Block, arm: str, samples: Iterable[Sample], window: Window
+def rows_of_arm(
+    this_round: Round, arm: str, samples: Iterable[Sample], window: MeasurementWindow
 ) -> list[Row]:
-    """Return an arm's rows; what came to prepare the load, or after it, is left out."""
+    """Return the rows of an arm by start, without set-up requests and late ones."""
     load = [
-        _row(block, arm, sample, sample.start_seconds < window.begin)
+        _row(this_round, arm, sample, sample.start_seconds < window.begin)
         for sample in samples
         if not sample.is_setup and sample.start_seconds < window.end
     ]
     return sorted(load, key=lambda row: row.start_seconds)
 
 
-def _row(block: Block, arm: str, sample: Sample, warm_up: bool) -> Row:  # noqa: FBT001
+def _row(this_round: Round, arm: str, sample: Sample, warm_up: bool) -> Row:  # noqa: FBT001
     return Row(
-        block=block.number,
-        position=block.arms.index(arm),
+        round=this_round.number,
+        position=this_round.arms.index(arm),
         arm=arm,
         start_seconds=sample.start_seconds,
         method=call_of(sample.label)[0],
@@ -71,22 +74,19 @@ def _row(block: Block, arm: str, sample: Sample, warm_up: bool) -> Row:  # noqa:
         success=sample.success,
         warm_up=warm_up,
         latency_seconds=sample.elapsed_seconds,
-        measured=_measured(sample),
+        server_timing=_server_timing(sample),
     )
 
 
-def _measured(sample: Sample) -> dict[str, float]:
+def _server_timing(sample: Sample) -> dict[str, float]:
     timing = sample.timing
     if timing is None:
         return {}
     return {"total": timing.total_seconds, **timing.categories, **timing.counts}
 
 
-def append(path: Path, rows: Iterable[Row]) -> None:
-    """Add rows to the file, with a header if it is new.
-
-    They are on the disk on return, as a power failure would find it.
-    """
+def append_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Append rows to the file and sync it to the disk; a new file gets a header."""
     new = not path.exists()
     with path.open("a", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
@@ -100,7 +100,7 @@ def append(path: Path, rows: Iterable[Row]) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put a folder's list of files on the disk; a new file is not in it before."""
+    # The entry of a new file is in its folder, which needs a sync of its own.
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -109,8 +109,11 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _cells(row: Row) -> list[object]:
-    own = [getattr(row, name) for name in OWN]
-    return [*map(_text, own), *(_text(row.measured.get(name, "")) for name in MEASURED)]
+    own = [getattr(row, name) for name in ROW_COLUMNS]
+    return [
+        *map(_text, own),
+        *(_text(row.server_timing.get(name, "")) for name in TIMING_COLUMNS),
+    ]
 
 
 def _text(value: object) -> object:
@@ -119,13 +122,13 @@ def _text(value: object) -> object:
     return f"{value:.14g}" if isinstance(value, float) else value
 
 
-def read(path: Path, size: int = -1) -> Iterator[Row]:
-    """Read so many bytes of the file, or all; half a last line is passed over."""
+def read_rows(path: Path, size: int = -1) -> Iterator[Row]:
+    """Yield the rows in `size` bytes, or all; ignores an incomplete last line."""
     with path.open("rb") as stream:
         whole, newline, _ = stream.read(size).rpartition(b"\n")
     for cells in csv.DictReader(io.StringIO((whole + newline).decode(), newline="")):
         yield Row(
-            block=int(cells["block"]),
+            round=int(cells["round"]),
             position=int(cells["position"]),
             arm=cells["arm"],
             start_seconds=float(cells["start_seconds"]),
@@ -134,5 +137,5 @@ def read(path: Path, size: int = -1) -> Iterator[Row]:
             success=cells["success"] == "1",
             warm_up=cells["warm_up"] == "1",
             latency_seconds=float(cells["latency_seconds"]),
-            measured={n: float(cells[n]) for n in MEASURED if cells[n]},
+            server_timing={n: float(cells[n]) for n in TIMING_COLUMNS if cells[n]},
         )

@@ -1,4 +1,4 @@
-"""The order of an experiment: blocks with a turn of every arm, all from one seed."""
+"""The random order of an experiment: rounds with one turn of every arm."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,19 +10,20 @@ _HASH_SEEDS: Final = 2**32
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """What is run, written down and gone on with as a whole."""
+class Round:
+    """One turn of every arm; a run records and resumes whole rounds."""
 
     number: int
+    """Counted from 0."""
     arms: Sequence[str]
     """In the order of their turns."""
     hash_seed: int
-    """Python's, the same for all arms: it decides how dictionaries lie."""
+    """PYTHONHASHSEED, the same for all arms: it decides the layout of dictionaries."""
 
 
-def blocks(arms: Sequence[str], seed: int) -> Iterator[Block]:
-    """Give the blocks without end; the same ones for the same arms and seed."""
-    choice = Random(seed)  # noqa: S311 - an order, no secret
+def schedule_rounds(arms: Sequence[str], seed: int) -> Iterator[Round]:
+    """Yield rounds without end; the same arms and seed give the same rounds."""
+    rng = Random(seed)  # noqa: S311 - an order, no secret
     for number in count():
-        hash_seed = choice.randrange(1, _HASH_SEEDS)
-        yield Block(number, choice.sample(arms, len(arms)), hash_seed)
+        hash_seed = rng.randrange(1, _HASH_SEEDS)
+        yield Round(number, rng.sample(arms, len(arms)), hash_seed)

@@ -1,59 +1,60 @@
-"""What an interval means, and how many blocks it still takes until it does."""
+"""Verdicts on intervals, and the number of rounds until a verdict."""
 
 from collections.abc import Callable, Sequence
 from statistics import fmean, stdev
 from typing import Final
 
-from keylag.experiment.sequence import FEWEST, Interval, around
+from keylag.experiment.confidence_sequence import MIN_VALUES, Interval, interval_around
 
 FASTER: Final = "faster"
 SLOWER: Final = "slower"
 NO_DIFFERENCE: Final = "no difference that matters"
 CANNOT_TELL: Final = "cannot tell yet"
 
-MOST_BLOCKS: Final = 10_000
-"""Beyond this many, nobody waits."""
+MAX_FORECAST_ROUNDS: Final = 10_000
+"""Forecasts of more rounds are useless in practice."""
 
 
-def verdict(found: Interval, margin: float, *, more_is_better: bool = False) -> str:
-    """Judge a difference; inside `margin`, on both sides of zero, none matters.
+def verdict(found: Interval, margin: float, *, higher_is_better: bool = False) -> str:
+    """Judge a difference by its whole interval.
 
-    The interval as a whole decides: never its middle alone.  A figure that is always
-    zero, of which no difference could be small, has none.  What is no number decides
-    nothing.
+    - An interval on one side of zero is faster or slower.
+    - An interval within `margin` on both sides of zero is no difference that matters;
+      so is a figure that is always zero.
+    - Everything else, NaN included, is cannot tell.
     """
-    none = found.low == found.high == 0
-    if none or (-margin < found.low and found.high < margin):
+    always_zero = found.low == found.high == 0
+    if always_zero or (-margin < found.low and found.high < margin):
         return NO_DIFFERENCE
     if found.low > 0:
-        return FASTER if more_is_better else SLOWER
+        return FASTER if higher_is_better else SLOWER
     if found.high < 0:
-        return SLOWER if more_is_better else FASTER
+        return SLOWER if higher_is_better else FASTER
     return CANNOT_TELL
 
 
-def blocks_needed(values: Sequence[float], margin: float, alpha: float) -> int | None:
-    """Return how many blocks in all it takes, if mean and spread stay as they are.
+def rounds_needed(values: Sequence[float], margin: float, alpha: float) -> int | None:
+    """Return the total rounds until a verdict, at the present mean and spread.
 
-    None if that is more than MOST_BLOCKS, or cannot be guessed yet.
+    Returns None for more than MAX_FORECAST_ROUNDS, and without a spread.
     """
-    if len(values) < FEWEST:
+    if len(values) < MIN_VALUES:
         return None
-    mid, deviation = fmean(values), stdev(values)
+    mean, deviation = fmean(values), stdev(values)
     if not deviation:
         return None
 
-    def clear(blocks: int) -> bool:
-        return verdict(around(mid, deviation, blocks, alpha), margin) != CANNOT_TELL
+    def is_decided(rounds: int) -> bool:
+        interval = interval_around(mean, deviation, rounds, alpha)
+        return verdict(interval, margin) != CANNOT_TELL
 
-    if not clear(MOST_BLOCKS):
+    if not is_decided(MAX_FORECAST_ROUNDS):
         return None
-    return _first(clear, len(values), MOST_BLOCKS)
+    return _first_true(is_decided, len(values), MAX_FORECAST_ROUNDS)
 
 
-def _first(clear: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the least number for which it is clear, as it is from there on."""
+def _first_true(is_decided: Callable[[int], bool], low: int, high: int) -> int:
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if clear(middle) else (middle + 1, high)
+        low, high = (low, middle) if is_decided(middle) else (middle + 1, high)
     return low

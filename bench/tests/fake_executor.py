@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from keylag_bench.rows import Sample
+from keylag_bench.raw_results import TurnResult
 
 COST = {
     "bare": 1.0,
@@ -15,7 +15,7 @@ COST = {
     "otel": 1.2,
 }
 """Seconds of one request by arm; wall time is twice that."""
-WOBBLE = (0.001, -0.001, 0.0)
+OFFSETS = (0.001, -0.001, 0.0)
 """What is added to them in one restart after the other, but for bare Keystone."""
 EXPORT_CPU_SECONDS = 0.25
 SPANS = {"otel": 7}
@@ -28,22 +28,22 @@ class FakeExecutor:
 
     log: list[tuple[object, ...]] = field(default_factory=list)
     spans: dict[str, int] = field(default_factory=dict)
-    calls: int = 0
+    request_cache_calls: int = 0
     starts: Counter[str] = field(default_factory=Counter)
     """By cache."""
-    wobble: float = 0.0
+    offset: float = 0.0
     export_every: int = 0
     """Turns of `keylag_export_5` until one has an export; 0 for none."""
     turns: int = 0
     """Of `keylag_export_5` so far."""
     fail_after: int | None = None
-    """Blocks until it is interrupted."""
+    """Rounds until it is interrupted."""
 
     def start(self, cache: str, arms: Sequence[str], hash_seed: int) -> None:
         """Write down a start."""
         self.log.append(("start", cache, tuple(sorted(arms)), hash_seed))
         self.spans = dict.fromkeys(arms, 0)
-        self.wobble = WOBBLE[self.starts[cache] % len(WOBBLE)]
+        self.offset = OFFSETS[self.starts[cache] % len(OFFSETS)]
         self.starts[cache] += 1
 
     def run(
@@ -53,17 +53,17 @@ class FakeExecutor:
         requests: int,
         *,
         flush: bool = False,  # noqa: ARG002
-    ) -> Sample:
+    ) -> TurnResult:
         """Answer with the arm's cost times the requests."""
-        if self.fail_after is not None and self.fail_after == len(self.blocks()):
+        if self.fail_after is not None and self.fail_after == len(self.calls()):
             raise KeyboardInterrupt
         self.log.append(("run", arm, call, requests))
-        self.calls += CACHE_CALLS * requests
+        self.request_cache_calls += CACHE_CALLS * requests
         self.spans[arm] += SPANS.get(arm, 0) * requests
-        wobble = self.wobble if arm != "bare" else 0.0
-        seconds = (COST[arm] + wobble) * requests
+        offset = self.offset if arm != "bare" else 0.0
+        seconds = (COST[arm] + offset) * requests
         exports = self._exports(arm)
-        return Sample(
+        return TurnResult(
             cpu_seconds=seconds + exports * EXPORT_CPU_SECONDS,
             wall_seconds=2 * seconds,
             spans=self.spans[arm],
@@ -77,18 +77,18 @@ class FakeExecutor:
         self.turns += 1
         return int(self.turns % self.export_every == 0)
 
-    def tidy(self, arm: str) -> None:
+    def collect_garbage(self, arm: str) -> None:
         """Write down that an arm is to collect its garbage."""
         self.log.append(("tidy", arm))
 
     def cache_calls(self) -> int:
         """Return the calls of all requests."""
-        return self.calls
+        return self.request_cache_calls
 
     def stop(self) -> None:
         """Write down a stop."""
         self.log.append(("stop",))
 
-    def blocks(self) -> list[tuple[object, ...]]:
+    def calls(self) -> list[tuple[object, ...]]:
         """Return the runs alone."""
         return [entry[1:] for entry in self.log if entry[0] == "run"]

@@ -1,4 +1,4 @@
-"""The raw result: one row a block, and how much each call makes others do."""
+"""The raw result: one row a round, and how much each call makes others do."""
 
 import csv
 from collections.abc import Callable, Iterator
@@ -10,11 +10,11 @@ from typing import get_type_hints
 
 
 @dataclass(frozen=True)
-class Sample:
-    """What one process says of one block."""
+class TurnResult:
+    """What one process says of one round."""
 
     cpu_seconds: float
-    """Of all its threads, since the end of its block before."""
+    """Of all its threads, since the end of its round before."""
     wall_seconds: float
     """From before the first call until after the last."""
     spans: int
@@ -27,11 +27,11 @@ class Sample:
 
 @dataclass(frozen=True)
 class Row:
-    """One block of one arm."""
+    """One round of one arm."""
 
     workload: str
     restart: int
-    block: int
+    round: int
     arm: str
     requests: int
     cpu_seconds: float
@@ -41,7 +41,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CallCounts:
     """What one request of one arm makes, as a mean over some."""
 
     workload: str
@@ -50,11 +50,11 @@ class Counted:
     cache_calls: float
 
 
-Keep = Callable[[Row], None]
+WriteRow = Callable[[Row], None]
 
 
 @contextmanager
-def written(path: Path) -> Iterator[Keep]:
+def open_csv(path: Path) -> Iterator[WriteRow]:
     """Give a function that adds a row to a CSV file; each outlives this process.
 
     It is not synced to the disk: that would disturb the measurement.
@@ -63,14 +63,14 @@ def written(path: Path) -> Iterator[Keep]:
         writer = csv.writer(stream)
         writer.writerow(field.name for field in fields(Row))
 
-        def keep(row: Row) -> None:
+        def write_row(row: Row) -> None:
             writer.writerow(astuple(row))
             stream.flush()
 
-        yield keep
+        yield write_row
 
 
-def read(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[Row]:
     """Return the rows of a CSV file; raises ValueError if it is cut off, or none."""
     kinds = get_type_hints(Row)
     with path.open(newline="", encoding="utf-8") as stream:
@@ -96,7 +96,7 @@ def _is_measured(row: Row) -> bool:
     return row.requests > 0 and all(0 < value < inf for value in seconds)
 
 
-def counts_of(counted: Counted) -> dict[str, float]:
+def counts_as_dict(call_counts: CallCounts) -> dict[str, float]:
     """Return the counts alone."""
-    known = asdict(counted)
+    known = asdict(call_counts)
     return {name: known[name] for name in ("spans", "cache_calls")}

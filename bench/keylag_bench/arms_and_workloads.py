@@ -46,7 +46,7 @@ class Workload:
     cache: str
     """A key of CACHES."""
     requests: int
-    """Of each arm in a block, so that an arm's take about half a second."""
+    """Of each arm in a round, so that an arm's take about half a second."""
     turn: int
     """Of one arm before it is the next one's turn: some 50 ms, in which the caches
     of the processor are its own, and the machine's speed has no time to change."""

@@ -10,17 +10,17 @@ from typing import IO, Any
 
 from keylag.launch import StackError
 from keylag.tools.base import tail
-from keylag_bench.rows import Sample
+from keylag_bench.arms_and_workloads import ARMS, CACHES, COMMON
+from keylag_bench.raw_results import TurnResult
 from keylag_bench.servers import Servers
-from keylag_bench.tables import ARMS, CACHES, COMMON
 
 WORKER = Path(__file__).parents[1] / "inside" / "worker.py"
-PATIENCE_SECONDS = 120.0
+ANSWER_TIMEOUT_SECONDS = 120.0
 """How long a process may take for one answer."""
-END_SECONDS = 10.0
+EXIT_TIMEOUT_SECONDS = 10.0
 
 
-class Worker:
+class WorkerProcess:
     """One process."""
 
     def __init__(
@@ -39,17 +39,17 @@ class Worker:
                 start_new_session=True,
             )
 
-    def tell(self, order: Mapping[str, object]) -> dict[str, Any]:
+    def send_order(self, order: Mapping[str, object]) -> dict[str, Any]:
         """Give it an order and return its answer; StackError if there is none."""
         with suppress(BrokenPipeError):  # its log says more than this does
-            _open(self._process.stdin).write(json.dumps(order).encode() + b"\n")
-            _open(self._process.stdin).flush()
-        return self.answer()
+            _require_pipe(self._process.stdin).write(json.dumps(order).encode() + b"\n")
+            _require_pipe(self._process.stdin).flush()
+        return self.read_answer()
 
-    def answer(self) -> dict[str, Any]:
+    def read_answer(self) -> dict[str, Any]:
         """Wait for a line and read it; StackError if none comes."""
-        output = _open(self._process.stdout)
-        readable, _, _ = select.select([output], [], [], PATIENCE_SECONDS)
+        output = _require_pipe(self._process.stdout)
+        readable, _, _ = select.select([output], [], [], ANSWER_TIMEOUT_SECONDS)
         line = output.readline() if readable else b""
         if not line:
             message = f"A Keystone did not answer. {self._log} ends:\n{tail(self._log)}"
@@ -57,19 +57,19 @@ class Worker:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """End it; its input ends, and if that is not enough it is killed."""
         with suppress(BrokenPipeError):
-            _open(self._process.stdin).close()
+            _require_pipe(self._process.stdin).close()
         try:
-            self._process.wait(END_SECONDS)
+            self._process.wait(EXIT_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        _open(self._process.stdout).close()
+        _require_pipe(self._process.stdout).close()
 
 
-def _open(stream: IO[bytes] | None) -> IO[bytes]:
+def _require_pipe(stream: IO[bytes] | None) -> IO[bytes]:
     """Return a pipe that was asked for."""
     if stream is None:
         message = "not a pipe"
@@ -77,22 +77,22 @@ def _open(stream: IO[bytes] | None) -> IO[bytes]:
     return stream
 
 
-class Processes:
+class ProcessExecutor:
     """The executor that measures: see keylag_bench.schedule.Executor."""
 
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
-        self._workers: dict[str, Worker] = {}
+        self._workers: dict[str, WorkerProcess] = {}
 
     def start(self, cache: str, arms: Sequence[str], hash_seed: int) -> None:
         """Start a process per arm, side by side, on empty caches."""
-        self._servers.forget()
+        self._servers.flush_caches()
         for arm in arms:
-            self._workers[arm] = self._start_one(cache, arm, hash_seed)
+            self._workers[arm] = self._start_worker(cache, arm, hash_seed)
         for worker in self._workers.values():
-            worker.answer()
+            worker.read_answer()
 
-    def _start_one(self, cache: str, name: str, hash_seed: int) -> Worker:
+    def _start_worker(self, cache: str, name: str, hash_seed: int) -> WorkerProcess:
         arm = ARMS[name]
         options = {**COMMON, **CACHES[cache], **arm.environment}
         environment = {
@@ -101,16 +101,18 @@ class Processes:
             "PYTHONHASHSEED": str(hash_seed),
         }
         command = [str(self._servers.python), str(WORKER), arm.instrumentation]
-        return Worker(command, environment, self._servers.log(name))
+        return WorkerProcess(command, environment, self._servers.log(name))
 
-    def run(self, arm: str, call: str, requests: int, *, flush: bool = False) -> Sample:
+    def run(
+        self, arm: str, call: str, requests: int, *, flush: bool = False
+    ) -> TurnResult:
         """Make one arm call; the others wait."""
         order = {"call": call, "requests": requests, "flush": flush}
-        return Sample(**self._workers[arm].tell(order))
+        return TurnResult(**self._workers[arm].send_order(order))
 
-    def tidy(self, arm: str) -> None:
+    def collect_garbage(self, arm: str) -> None:
         """Have an arm collect its garbage."""
-        self._workers[arm].tell({"tidy": True})
+        self._workers[arm].send_order({"tidy": True})
 
     def cache_calls(self) -> int:
         """Return how many calls the caches have had, from all arms."""
@@ -120,4 +122,4 @@ class Processes:
         """End all processes."""
         workers, self._workers = self._workers, {}
         for worker in workers.values():
-            worker.end()
+            worker.stop()

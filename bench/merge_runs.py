@@ -16,10 +16,10 @@ from rich.console import Console
 from keylag import results
 from keylag.command_errors import reported
 from keylag.commands.common import out_folder_option
-from keylag_bench.report import publish
-from keylag_bench.rows import Counted, Row, read
+from keylag_bench.arms_and_workloads import ARMS, WORKLOADS
+from keylag_bench.raw_results import CallCounts, Row, read_rows
+from keylag_bench.report import write_and_print
 from keylag_bench.schedule import Plan
-from keylag_bench.tables import ARMS, WORKLOADS
 
 
 class RunError(click.ClickException):
@@ -46,28 +46,28 @@ class Run:
         return 1 + max(row.restart for row in self.rows)
 
     @property
-    def likeness(self) -> Mapping[str, object]:
+    def comparable_facts(self) -> Mapping[str, object]:
         """What has to be the same in runs that are taken together."""
-        known = {**self.result["environment"]}
-        known.pop("load_before", None)
+        comparable = {**self.result["environment"]}
+        comparable.pop("load_before", None)
         workloads = self.result["workloads"]
         return {
-            **known,
+            **comparable,
             "workloads and arms": {name: set(arms) for name, arms in workloads.items()},
-            "requests of a block": self.result["requests"],
+            "requests of a round": self.result["requests"],
         }
 
     @property
-    def counted(self) -> list[Counted]:
+    def call_counts(self) -> list[CallCounts]:
         """How much each call makes others do."""
         return [
-            Counted(workload, arm, measured["spans"], measured["cache_calls"])
+            CallCounts(workload, arm, measured["spans"], measured["cache_calls"])
             for workload, arms in self.result["workloads"].items()
             for arm, measured in arms.items()
             if "spans" in measured
         ]
 
-    def numbered_from(self, first: int) -> list[Row]:
+    def with_restarts_from(self, first: int) -> list[Row]:
         """Return its rows, with restarts that no other run has."""
         return [replace(row, restart=first + row.restart) for row in self.rows]
 
@@ -76,9 +76,9 @@ def read_run(folder: Path) -> Run:
     """Read what a run left; raises RunError if it left nothing."""
     try:
         result = json.loads((folder / "overhead.json").read_text(encoding="utf-8"))
-        run = Run(folder, read(folder / "overhead.csv"), result)
-        _ = run.likeness, run.seed  # that they can be read
-        why = "" if run.rows and result["workloads"] else "it measured no whole block"
+        run = Run(folder, read_rows(folder / "overhead.csv"), result)
+        _ = run.comparable_facts, run.seed  # that they can be read
+        why = "" if run.rows and result["workloads"] else "it measured no whole round"
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
     if why:
@@ -90,14 +90,14 @@ def read_run(folder: Path) -> Run:
     return run
 
 
-def check(runs: Sequence[Run]) -> None:
+def check_comparable(runs: Sequence[Run]) -> None:
     """Raise RunError unless they are different runs of the same measurement."""
     first = runs[0]
     for number, run in enumerate(runs):
         differing = [
             key
-            for key in first.likeness
-            if first.likeness[key] != run.likeness.get(key)
+            for key in first.comparable_facts
+            if first.comparable_facts[key] != run.comparable_facts.get(key)
         ]
         if differing:
             message = (
@@ -113,11 +113,11 @@ def check(runs: Sequence[Run]) -> None:
             raise RunError(message)
 
 
-def together(runs: Sequence[Run]) -> tuple[list[Row], Plan]:
+def merge_runs(runs: Sequence[Run]) -> tuple[list[Row], Plan]:
     """Return all rows, and the plan of a run that would have made them."""
     first = runs[0]
     starts = [sum(run.restarts for run in runs[:number]) for number in range(len(runs))]
-    rows = chain.from_iterable(map(Run.numbered_from, runs, starts))
+    rows = chain.from_iterable(map(Run.with_restarts_from, runs, starts))
     names = first.result["workloads"]
     plan = Plan(
         workloads=[
@@ -127,7 +127,7 @@ def together(runs: Sequence[Run]) -> tuple[list[Row], Plan]:
         ],
         arms=[arm for arm in ARMS if any(arm in arms for arms in names.values())],
         restarts=sum(run.restarts for run in runs),
-        blocks=first.result["blocks"],
+        rounds=first.result["rounds"],
         seed=first.result["seed"],
     )
     return list(rows), plan
@@ -151,18 +151,18 @@ def command(folders: tuple[Path, ...], out: Path | None) -> None:
     Example, with a checkout for each of two processors:
       (cd a && taskset -c 0 .venv/bin/python bench/overhead.py --seed 1 --out /tmp/1) &
       (cd b && taskset -c 1 .venv/bin/python bench/overhead.py --seed 2 --out /tmp/2)
-      .venv/bin/python bench/together.py /tmp/1 /tmp/2
+      .venv/bin/python bench/merge_runs.py /tmp/1 /tmp/2
     """  # noqa: D301 - click reads a backspace
     runs = [read_run(folder) for folder in folders]
-    check(runs)
-    rows, plan = together(runs)
+    check_comparable(runs)
+    rows, plan = merge_runs(runs)
     facts = {
         "complete": all(run.result["complete"] for run in runs),
         "environment": runs[0].result["environment"],
         "seeds": [run.result["seed"] for run in runs],
     }
     with reported(), results.folder(out, "bench", "together") as made:
-        publish(rows, runs[0].counted, plan, facts, made, Console())
+        write_and_print(rows, runs[0].call_counts, plan, facts, made, Console())
 
 
 if __name__ == "__main__":

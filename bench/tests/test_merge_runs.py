@@ -9,26 +9,26 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
-from test_schedule import PLAN, measured
+from test_schedule import PLAN, run_plan
 
-from keylag_bench.report import publish
-from keylag_bench.rows import written
-from together import command
+from keylag_bench.raw_results import open_csv
+from keylag_bench.report import write_and_print
+from merge_runs import command
 
 FACTS = {"complete": True, "environment": {"keystone": "30.0.0", "load_before": "0.1"}}
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Any:
+def make_run(tmp_path: Path) -> Any:
     """Return what leaves a run in a folder, with other facts if they are given."""
 
     def leave(name: str, seed: int = 1, **facts: Any) -> str:
         plan = replace(PLAN, seed=seed)
-        _, rows, counted = measured(plan)
+        _, rows, call_counts = run_plan(plan)
         folder = tmp_path / name
         console = Console(file=StringIO())
-        publish(rows, counted, plan, {**FACTS, **facts}, folder, console)
-        with written(folder / "overhead.csv") as write:
+        write_and_print(rows, call_counts, plan, {**FACTS, **facts}, folder, console)
+        with open_csv(folder / "overhead.csv") as write:
             for row in rows:
                 write(row)
         return str(folder)
@@ -36,17 +36,17 @@ def run(tmp_path: Path) -> Any:
     return leave
 
 
-def taken(*folders: str, out: Path) -> Any:
+def merge(*folders: str, out: Path) -> Any:
     """Take runs together; return how that ended."""
     return CliRunner().invoke(command, [*folders, "--out", str(out)])
 
 
-def test_the_restarts_of_all_runs_count(run: Any, tmp_path: Path) -> None:
-    """Twice the blocks, the same ratios and verdicts, and the counts."""
+def test_the_restarts_of_all_runs_count(make_run: Any, tmp_path: Path) -> None:
+    """Twice the rounds, the same ratios and verdicts, and the counts."""
     busier = {"keystone": "30.0.0", "load_before": "0.9"}
-    folders = [run("one"), run("two", 2, environment=busier, complete=False)]
+    folders = [make_run("one"), make_run("two", 2, environment=busier, complete=False)]
 
-    ended = taken(*folders, out=tmp_path / "both")
+    ended = merge(*folders, out=tmp_path / "both")
 
     one, both = (
         json.loads(Path(folder, "overhead.json").read_text())
@@ -57,7 +57,7 @@ def test_the_restarts_of_all_runs_count(run: Any, tmp_path: Path) -> None:
     for name, arms in one["workloads"].items():
         for arm, found in arms.items():
             there = both["workloads"][name][arm]
-            assert there["blocks"] == 2 * found["blocks"]
+            assert there["rounds"] == 2 * found["rounds"]
             assert there["spans"] == found["spans"]
             assert there["cpu_ratio"][1] == pytest.approx(found["cpu_ratio"][1])
             assert there["restarts"] == 2 * found["restarts"]
@@ -66,29 +66,32 @@ def test_the_restarts_of_all_runs_count(run: Any, tmp_path: Path) -> None:
     assert "get_warm_redis: CPU <= 1.03 of bare: met" in ended.output
 
 
-def test_runs_of_other_releases_are_refused(run: Any, tmp_path: Path) -> None:
+def test_runs_of_other_releases_are_refused(make_run: Any, tmp_path: Path) -> None:
     """What is not the same Keystone is not the same measurement."""
-    other = run("other", 2, environment={"keystone": "23.0.0", "load_before": "0"})
+    other = make_run("other", 2, environment={"keystone": "23.0.0", "load_before": "0"})
 
-    ended = taken(run("one"), other, out=tmp_path / "both")
+    ended = merge(make_run("one"), other, out=tmp_path / "both")
 
     assert ended.exit_code == 1
     assert "differ in keystone." in ended.output
     assert not (tmp_path / "both").exists()
 
 
-def test_the_same_restarts_do_not_count_twice(run: Any, tmp_path: Path) -> None:
+def test_the_same_restarts_do_not_count_twice(make_run: Any, tmp_path: Path) -> None:
     """Runs of one seed start the same processes; one folder is one run."""
-    for folders in ([run("one"), run("two")], [run("one"), run("one")]):
-        ended = taken(*folders, out=tmp_path / "both")
+    for folders in (
+        [make_run("one"), make_run("two")],
+        [make_run("one"), make_run("one")],
+    ):
+        ended = merge(*folders, out=tmp_path / "both")
 
         assert ended.exit_code == 1
         assert "Give each run its own --seed" in ended.output
 
 
-def test_a_run_is_not_overwritten(run: Any, tmp_path: Path) -> None:
+def test_a_run_is_not_overwritten(make_run: Any, tmp_path: Path) -> None:
     """What all came to is left elsewhere."""
-    ended = taken(run("one"), run("two", 2), out=tmp_path / "two")
+    ended = merge(make_run("one"), make_run("two", 2), out=tmp_path / "two")
 
     assert ended.exit_code == 1
     assert "results are never overwritten" in ended.output
@@ -97,10 +100,10 @@ def test_a_run_is_not_overwritten(run: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["overhead.csv", "overhead.json"])
 @pytest.mark.parametrize("damage", ["gone", "cut", "binary", "empty", "other"])
 def test_a_folder_without_a_run_is_said(
-    run: Any, tmp_path: Path, name: str, damage: str
+    make_run: Any, tmp_path: Path, name: str, damage: str
 ) -> None:
     """Whatever is wrong with its files."""
-    folder = run("one")
+    folder = make_run("one")
     path = Path(folder, name)
     if damage == "gone":
         path.unlink()
@@ -110,7 +113,7 @@ def test_a_folder_without_a_run_is_said(
         cuts["other"] = b"[]\n"
         path.write_bytes(cuts[damage])
 
-    ended = taken(folder, out=tmp_path / "both")
+    ended = merge(folder, out=tmp_path / "both")
 
     assert ended.exit_code == 1
     assert "holds no run that has ended" in ended.output

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keylag_bench.intervals import Interval, Totals, interval
-from keylag_bench.rows import Row
+from keylag_bench.intervals import Interval, Totals, bootstrap_interval
+from keylag_bench.raw_results import Row
 from keylag_bench.schedule import Plan
 
 _NUMBER, _CPU = "exports", "CPU seconds"
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportCosts:
     """The exports of one arm on one workload."""
 
     number: int
@@ -50,14 +50,14 @@ class Exported:
         )
 
 
-def exported(arm: str, rows: Sequence[Row], plan: Plan) -> Exported | None:
-    """Return the exports of an arm in one workload's whole blocks; None without any."""
-    whole = _whole(rows, plan)
-    own = [row for row in rows if row.arm == arm and (row.restart, row.block) in whole]
+def export_costs(arm: str, rows: Sequence[Row], plan: Plan) -> ExportCosts | None:
+    """Return the exports of an arm in one workload's whole rounds; None without any."""
+    whole = _complete_rounds(rows, plan)
+    own = [row for row in rows if row.arm == arm and (row.restart, row.round) in whole]
     number = sum(row.exports for row in own)
     if not number:
         return None
-    return Exported(
+    return ExportCosts(
         number=number,
         seconds=sum(row.wall_seconds for row in own),
         requests=sum(row.requests for row in own),
@@ -65,11 +65,11 @@ def exported(arm: str, rows: Sequence[Row], plan: Plan) -> Exported | None:
     )
 
 
-def _whole(rows: Sequence[Row], plan: Plan) -> set[tuple[int, int]]:
-    """Return the restarts and blocks that have all arms."""
+def _complete_rounds(rows: Sequence[Row], plan: Plan) -> set[tuple[int, int]]:
+    """Return the restarts and rounds that have all arms."""
     arms: dict[tuple[int, int], set[str]] = {}
     for row in rows:
-        arms.setdefault((row.restart, row.block), set()).add(row.arm)
+        arms.setdefault((row.restart, row.round), set()).add(row.arm)
     return {place for place, found in arms.items() if set(plan.arms) <= found}
 
 
@@ -81,8 +81,8 @@ def _cpu_ms(rows: Sequence[Row], seed: int) -> Interval:
         sums[_NUMBER] += row.exports
         sums[_CPU] += row.export_cpu_seconds
     restarts = [[sums] for sums in found.values() if sums[_NUMBER]]
-    return interval(_each, restarts, seed)
+    return bootstrap_interval(_cpu_ms_per_export, restarts, seed)
 
 
-def _each(totals: Totals) -> Any:
+def _cpu_ms_per_export(totals: Totals) -> Any:
     return 1000 * totals[_CPU] / totals[_NUMBER]

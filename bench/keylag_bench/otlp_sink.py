@@ -16,8 +16,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer as a collector does that has accepted everything."""
         size = int(self.headers.get("Content-Length", 0))
         self.rfile.read(size)
-        if isinstance(self.server, Sink):
-            self.server.received[self.path] += 1
+        if isinstance(self.server, OtlpSink):
+            self.server.requests_by_path[self.path] += 1
         self.send_response(200)
         self.send_header("Content-Type", "application/x-protobuf")
         self.send_header("Content-Length", "0")
@@ -27,14 +27,14 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-class Sink(ThreadingHTTPServer):
+class OtlpSink(ThreadingHTTPServer):
     """Listens on a free port of 127.0.0.1."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__((HOST, 0), _Handler)
-        self.received: Counter[str] = Counter()
+        self.requests_by_path: Counter[str] = Counter()
         """Exports by path: /v1/traces, /v1/metrics."""
 
     @property
@@ -44,9 +44,9 @@ class Sink(ThreadingHTTPServer):
 
 
 @contextmanager
-def open_sink() -> Iterator[Sink]:
-    """Give a sink that listens until the end of the block."""
-    with Sink() as sink:
+def open_otlp_sink() -> Iterator[OtlpSink]:
+    """Give a sink that listens until the end of the round."""
+    with OtlpSink() as sink:
         thread = Thread(target=sink.serve_forever, name="otlp-sink", daemon=True)
         thread.start()
         try:

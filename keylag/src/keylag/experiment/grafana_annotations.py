@@ -1,0 +1,80 @@
+"""Annotate in Grafana when each arm was under load, and in which round."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import requests
+
+from keylag.experiment.run import ArmResult, Executor
+from keylag.experiment.samples import Row
+from keylag.experiment.schedule import Round
+
+TOKEN_VARIABLE: Final = "KEYLAG_GRAFANA_TOKEN"  # noqa: S105 - the name of a variable
+"""Environment variable: token of a service account that may write annotations."""
+TAGS: Final = ("keylag", "experiment")
+TIMEOUT_SECONDS: Final = 2.0
+
+
+@dataclass
+class AnnotatingExecutor:
+    """Wraps an executor and annotates its rounds, after the load of each round."""
+
+    inner: Executor
+    url: str
+    """Base URL of Grafana; may contain user and password in place of a token."""
+    disabled: bool = False
+    """Set after the first failure, to send no more annotations."""
+
+    def start(self) -> None:
+        """Delegate to the inner executor."""
+        self.inner.start()
+
+    def begin_round(self, this_round: Round) -> None:
+        """Delegate to the inner executor."""
+        self.inner.begin_round(this_round)
+
+    def stop(self) -> None:
+        """Delegate to the inner executor."""
+        self.inner.stop()
+
+    def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:
+        """Run the round and annotate its arms; a failure is a problem in the result."""
+        return {
+            arm: ArmResult(
+                result.rows, [*result.problems, *self._annotate(result.rows)]
+            )
+            for arm, result in self.inner.run_round(this_round, out).items()
+        }
+
+    def _annotate(self, rows: Sequence[Row]) -> list[str]:
+        if self.disabled or not rows:
+            return []
+        first, last = rows[0], rows[-1]
+        annotation = {
+            "time": round(first.start_seconds * 1000),
+            "timeEnd": round((last.start_seconds + last.latency_seconds) * 1000),
+            "tags": [*TAGS, first.arm],
+            "text": f"{first.arm}, round {first.round}",
+        }
+        token = os.environ.get(TOKEN_VARIABLE)
+        try:
+            requests.post(
+                f"{self.url.rstrip('/')}/api/annotations",
+                json=annotation,
+                headers={"Authorization": f"Bearer {token}"} if token else {},
+                timeout=TIMEOUT_SECONDS,
+            ).raise_for_status()
+        except requests.RequestException as error:
+            self.disabled = True
+            problem = "writing to Grafana failed, so annotations are off from now on"
+            return [f"{problem}: {_error_name(error)}"]
+        return []
+
+
+def _error_name(error: requests.RequestException) -> str:
+    # Without the URL, which may contain a password.
+    code = "" if error.response is None else f" {error.response.status_code}"
+    return f"{type(error).__name__}{code}"

@@ -1,0 +1,134 @@
+"""The sentences of reports, progress lines and forecasts."""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from keylag.experiment.analysis import (
+    MAX_FAILED_SHARE,
+    Comparison,
+    Difference,
+    RequestCounts,
+)
+from keylag.experiment.confidence_sequence import Interval
+from keylag.experiment.measures import OUTSIDE
+from keylag.experiment.verdicts import CANNOT_TELL, FASTER, SLOWER
+from keylag.phases import CATEGORY_NAMES
+from keylag.server_timing import COUNTS
+
+PART_NAMES: Final = {**CATEGORY_NAMES, OUTSIDE: "outside Keystone"}
+MEASURE_NAMES: Final = {
+    "p50": "median",
+    "p95": "95th percentile",
+    "mean": "mean",
+    "throughput": "requests per second",
+    "sql_statements": "SQL statements",
+    "cache_calls": "cache calls",
+}
+COUNT_VERDICTS: Final = {FASTER: "fewer", SLOWER: "more"}
+SECONDS_PER_MINUTE: Final = 60
+
+
+def verdict_text(found: Difference) -> str:
+    """Return the verdict; for a count, "fewer" or "more" in place of "faster"."""
+    texts = COUNT_VERDICTS if found.name in COUNTS else {}
+    return texts.get(found.verdict, found.verdict)
+
+
+def format_milliseconds(found: Interval) -> str:
+    """Format an interval of seconds as signed milliseconds."""
+    low, mid, high = (f"{v * 1000:+.2f}" for v in (found.low, found.mid, found.high))
+    return f"{mid} ms [{low}, {high}]"
+
+
+def format_percent(found: Interval | None) -> str:
+    """Format an interval of shares as signed per cent; None becomes a dash."""
+    if found is None:
+        return "-"
+    low, mid, high = (f"{v * 100:+.1f}" for v in (found.low, found.mid, found.high))
+    return f"{mid} % [{low}, {high}]"
+
+
+def headline(
+    one: Comparison, base: str, measure: str, counts: RequestCounts | None
+) -> str:
+    """Return the verdict on an arm in one sentence."""
+    found = one.measures.get(measure)
+    if counts is None or counts.failed == counts.requests:
+        return f"{one.arm}: no successful request, so there is nothing to compare."
+    undecided = f"{one.arm}: {CANNOT_TELL}, compared with {base}"
+    if not one.sound:
+        return (
+            f"{undecided}. More than {100 * MAX_FAILED_SHARE:.0f} % of the requests of "
+            f"{one.arm} or {base} failed."
+        )
+    if found is None:
+        return f"{undecided}. No round is complete."
+    decided = found.verdict in {FASTER, SLOWER}
+    preposition = " than" if decided else ", compared with"
+    return (
+        f"{one.arm}: {found.verdict}{preposition} {base}. "
+        f"{one.method}, {MEASURE_NAMES[measure]}: {format_percent(found.relative)}, "
+        f"{one.rounds} rounds."
+    )
+
+
+def explain_difference(one: Comparison) -> str:
+    """Name the parts of the mean that differ, the largest difference first."""
+    mean = one.measures.get("mean")
+    if mean is None or not one.parts:
+        return ""
+    differing = [part for part in one.parts.values() if _excludes_zero(part)]
+    differing.sort(key=lambda part: -abs(part.absolute.mid))
+    parts = [f"{PART_NAMES[p.name]} {p.absolute.mid * 1000:+.2f}" for p in differing]
+    start = f"Difference of the mean: {format_milliseconds(mean.absolute)}."
+    if not parts:
+        return f"{start} The difference of each part is within noise."
+    others = "" if len(differing) == len(one.parts) else " The others are within noise."
+    return f"{start} Parts that differ, in ms: {', '.join(parts)}.{others}"
+
+
+def _excludes_zero(part: Difference) -> bool:
+    return part.absolute.low > 0 or part.absolute.high < 0
+
+
+def describe_counts(one: Comparison) -> str:
+    """Return the counts per request of the base and of the arm."""
+    counts = [
+        f"{MEASURE_NAMES[name]} {found.base:.1f} -> {found.arm:.1f}"
+        for name, found in one.counts.items()
+    ]
+    return f"Per request: {', '.join(counts)}." if counts else ""
+
+
+def detectable_difference(compared: Sequence[Comparison], measure: str) -> str:
+    """Return the smallest difference that the widest undecided interval can show."""
+    found = [one.measures[measure] for one in compared if measure in one.measures]
+    half_widths = [
+        (one.relative.high - one.relative.low) / 2
+        for one in found
+        if one.relative and one.verdict == CANNOT_TELL
+    ]
+    if not half_widths:
+        return ""
+    if math.isinf(widest := max(half_widths)):
+        return "There are too few rounds to detect any difference."
+    return f"The rounds so far can detect differences above {100 * widest:.1f} %."
+
+
+def remaining_time(
+    compared: Sequence[Comparison], measure: str, round_seconds: float
+) -> str:
+    """Return the time until every arm has a verdict, as a sentence."""
+    found = [one.measures[measure] for one in compared if measure in one.measures]
+    needed = [one.rounds_needed for one in found if one.verdict == CANNOT_TELL]
+    if not found or None in needed:
+        return "Not enough data to estimate the remaining time."
+    if not needed:
+        return "Every arm has a verdict."
+    rounds = max(1, max(filter(None, needed)) - compared[0].rounds)
+    minutes = max(1, rounds * round_seconds / SECONDS_PER_MINUTE)
+    return (
+        f"At the present mean and spread, a verdict needs about {rounds} more rounds "
+        f"({minutes:.0f} min)."
+    )

@@ -1,0 +1,76 @@
+"""Check that the programs and the options of keystone.conf of a plan exist.
+
+Keystone itself ignores unknown options silently.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from keylag.closest import did_you_mean
+from keylag.experiment.plan import Plan
+from keylag.experiment.plan_parser import Mistake, raise_plan_error
+from keylag.experiment.remote import load_target
+from keylag.experiment.settings import Arm
+from keylag.experiment.stack_setup import tools_for
+from keylag.experiment.toml_positions import KeyPath
+from keylag.jmeter import programs
+from keylag.sending import home
+from keylag.tools import ToolError
+
+OPTION_NAMESPACES: Final = (
+    "keystone",
+    "oslo.cache",
+    "oslo.db",
+    "oslo.log",
+    "oslo.policy",
+)
+"""Namespaces of oslo-config-generator: Keystone and its libraries."""
+
+
+def check_plan(plan: Plan, path: Path) -> None:
+    """Check the programs of a plan, and the options of its arms, without starting it.
+
+    Raises ToolError for a missing program, PlanError for an unknown option, and
+    JMeterError without Java or JMeter.  For a remote Keystone, raises TargetError if
+    the credentials are incomplete.
+    """
+    programs(home())
+    if plan.elsewhere:
+        load_target(plan.elsewhere)
+        return
+    unknown: list[Mistake] = []
+    for name in plan.arm_names:
+        keystone = tools_for(plan.resolved_arm(name)).keystone
+        sections = _keystone_options(keystone / "bin" / "oslo-config-generator")
+        unknown += _unknown_options(
+            ("arms", name, "keystone"), plan.arms[name], sections
+        )
+    raise_plan_error(path, path.read_text(encoding="utf-8"), unknown)
+
+
+@cache
+def _keystone_options(generator: Path) -> Mapping[str, Any]:
+    arguments = [word for name in OPTION_NAMESPACES for word in ("--namespace", name)]
+    generated = subprocess.run(
+        [generator, *arguments, "--format", "json"], capture_output=True, check=False
+    )
+    if generated.returncode != 0:
+        message = f"{generator} failed: {generated.stderr.decode(errors='replace')}"
+        raise ToolError(message)
+    options: Mapping[str, Any] = json.loads(generated.stdout)["options"]
+    return options
+
+
+def _unknown_options(
+    path: KeyPath, arm: Arm, sections: Mapping[str, Any]
+) -> Iterator[Mistake]:
+    for section, options in arm.keystone.items():
+        dests = {one["dest"] for one in sections.get(section, {}).get("opts", ())}
+        for option in options:
+            if option not in dests:
+                reason = f"Keystone has no such option in [{section}]."
+                yield (*path, section, option), f"{reason}{did_you_mean(option, dests)}"

@@ -1,0 +1,120 @@
+"""The folder of a run: its plan, its state and its samples.
+
+After each round, the rows are appended to `samples.csv`, and then the state is written
+to `run.json`.  The state has the size of `samples.csv`: whatever a killed run appended
+after that is truncated when the run resumes.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from keylag.errors import KeylagError
+from keylag.experiment import plan_parser, samples
+from keylag.experiment.plan import Plan
+from keylag.experiment.samples import Row
+from keylag.state import write_private
+
+RUNNING: Final = "running"
+INTERRUPTED: Final = "interrupted"
+
+
+class RunFolderError(KeylagError):
+    """A folder has no run, or one that cannot be created, resumed or compared."""
+
+
+@dataclass
+class RunState:
+    """The state of a run, as in run.json."""
+
+    seed: int
+    environment: dict[str, Any] = field(default_factory=dict)
+    minutes: float | None = None
+    """The time limit, if it differs from the plan's."""
+    rounds: int = 0
+    """Finished rounds, in the order that the seed gives."""
+    seconds: float = 0.0
+    """Duration of these rounds, without the first start and interruptions."""
+    samples_size: int = 0
+    """Bytes of samples.csv after the last finished round."""
+    ended: str = RUNNING
+    """Why the run ended, as a sentence; RUNNING until then."""
+    events: list[str] = field(default_factory=list)
+    """Problems as sentences, in order."""
+
+    def add_events(self, round_number: int, arm: str, texts: Iterable[str]) -> None:
+        """Record the problems of an arm in a round."""
+        self.events += [f"round {round_number}, arm {arm}: {text}" for text in texts]
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder with plan.toml, run.json, samples.csv and the reports."""
+
+    path: Path
+
+    @property
+    def samples_path(self) -> Path:
+        """The path of samples.csv."""
+        return self.path / "samples.csv"
+
+    def create(self, plan: Path, state: RunState) -> None:
+        """Create the files of a run; raises RunFolderError if there is one already."""
+        if (self.path / "run.json").exists():
+            message = (
+                f"{self.path} already holds a run. Continue it with `keylag experiment "
+                f"resume {self.path}`, or choose another --out."
+            )
+            raise RunFolderError(message)
+        self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / "plan.toml").write_bytes(plan.read_bytes())
+        samples.append_rows(self.samples_path, [])
+        state.samples_size = self.samples_path.stat().st_size
+        self.save_state(state)
+
+    def load_plan(self) -> Plan:
+        """Return the plan of the run, with the time limit of the run."""
+        return plan_parser.read_plan(self.path / "plan.toml").with_minutes(
+            self.load_state().minutes
+        )
+
+    def load_state(self) -> RunState:
+        """Return the state; raises RunFolderError if run.json is missing or invalid."""
+        try:
+            return RunState(**json.loads((self.path / "run.json").read_text()))
+        except (OSError, ValueError, TypeError) as error:
+            message = f"{self.path} holds no run of an experiment: {error}"
+            raise RunFolderError(message) from error
+
+    def save_state(self, state: RunState) -> None:
+        """Write run.json atomically."""
+        write_private(self.path / "run.json", json.dumps(asdict(state), indent=2))
+
+    def truncate_samples(self, state: RunState) -> None:
+        """Remove the rows of an unfinished round.
+
+        Raises RunFolderError if rows of finished rounds are missing.
+        """
+        size = self.samples_path.stat().st_size
+        if size < state.samples_size:
+            message = (
+                f"{self.samples_path} has {size} bytes, but had {state.samples_size} "
+                "after the last round: samples are missing. Start a new run."
+            )
+            raise RunFolderError(message)
+        os.truncate(self.samples_path, state.samples_size)
+
+    def add_round(self, state: RunState, rows: Iterable[Row]) -> None:
+        """Append the rows of a finished round and write the state."""
+        samples.append_rows(self.samples_path, rows)
+        state.samples_size = self.samples_path.stat().st_size
+        state.rounds += 1
+        self.save_state(state)
+
+    def load_rows(self, state: RunState | None = None) -> list[Row]:
+        """Return the rows of the finished rounds, also while the run goes on."""
+        size = (state or self.load_state()).samples_size
+        return list(samples.read_rows(self.samples_path, size))

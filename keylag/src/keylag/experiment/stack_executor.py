@@ -1,0 +1,123 @@
+"""Executor that runs each arm as a stack of its own."""
+
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+from keylag import processes, target
+from keylag.experiment import interleaved_load
+from keylag.experiment.plan import Plan
+from keylag.experiment.run import ArmResult
+from keylag.experiment.schedule import Round
+from keylag.experiment.stack_setup import (
+    cache_service_name,
+    initial_data_for,
+    replace_revocation_events,
+    round_environment,
+    services_for,
+    stack_options,
+    tools_for,
+)
+from keylag.ports import PortTakenError
+from keylag.stack import Stack, StackError
+from keylag.target import Target
+
+
+def _start_with_retry(stack: Stack) -> None:
+    # A second attempt, for example on a machine that was suspended.
+    try:
+        stack.up()
+    except (PortTakenError, StackError):
+        stack.up(new_ports=True)
+
+
+class StackExecutor:
+    """Runs the arms as stacks below `folder`, which it empties on start.
+
+    See keylag.experiment.run.Executor.
+    """
+
+    def __init__(
+        self, plan: Plan, folder: Path, console: Console, otlp: str | None = None
+    ) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._console = console
+        self._otlp = otlp
+        self._stacks: dict[str, Stack] = {}
+
+    def start(self) -> None:
+        """Start the stack of every arm from its initial data."""
+        for name in self._plan.arm_names:
+            arm = self._plan.resolved_arm(name)
+            stack = Stack(
+                self._folder / name,
+                tools_for(arm),
+                stack_options(arm, {}),
+                prepared=initial_data_for(arm),
+                services=services_for(arm),
+            )
+            stack.down()
+            shutil.rmtree(stack.folder, ignore_errors=True)
+            self._stacks[name] = stack
+            with self._console.status(f"Starting {name}"):
+                _start_with_retry(stack)
+                replace_revocation_events(stack, arm)
+
+    def begin_round(self, this_round: Round) -> None:
+        """Restart the Keystone of every arm, all at the same time."""
+
+        def restart(name: str) -> None:
+            stack, arm = self._stacks[name], self._plan.resolved_arm(name)
+            options = stack_options(
+                arm, round_environment(name, this_round, self._otlp)
+            )
+            try:
+                stack.restart("keystone", options=options)
+            except StackError:
+                # Restart the whole stack, which keeps its data.
+                stack.up(new_ports=True)
+
+        with ThreadPoolExecutor(len(self._stacks)) as pool:
+            list(pool.map(restart, self._stacks))
+
+    def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:
+        """Send the load of a round; arms with failed services only report them."""
+        results: dict[str, ArmResult] = {}
+        targets: dict[str, Target] = {}
+        for arm in this_round.arms:
+            if failures := self._stacks[arm].sick():
+                results[arm] = ArmResult([], [str(one) for one in failures])
+            else:
+                targets[arm] = target.of_stack(self._stacks[arm])
+        with ExitStack() as suspended:
+            for arm in targets:
+                suspended.enter_context(self._suspended_cache(arm))
+            return results | interleaved_load.run_load(
+                self._plan, this_round, targets, out
+            )
+
+    @contextmanager
+    def _suspended_cache(self, name: str) -> Iterator[None]:
+        arm, folder = self._plan.resolved_arm(name), self._stacks[name].folder
+        found = [
+            mark.process
+            for mark in processes.find(stack=folder)
+            if arm.hung_cache and mark.service == cache_service_name(arm)
+        ]
+        for process in found:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in found:
+                process.resume()
+
+    def stop(self) -> None:
+        """Stop every stack; logs are kept."""
+        for stack in self._stacks.values():
+            stack.down()

@@ -1,0 +1,240 @@
+"""Experiments on a remote Keystone: switch commands, annotations in Grafana."""
+
+import csv
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from fake_experiment import FakeExecutor
+from fake_keystone import password_of, running
+
+from keylag.experiment import plan_parser
+from keylag.experiment.environment import instrumentation_cost
+from keylag.experiment.grafana_annotations import TOKEN_VARIABLE, AnnotatingExecutor
+from keylag.experiment.remote import RemoteExecutor, run_switch
+from keylag.experiment.schedule import Round
+from keylag.launch import StackError
+from keylag.users import COLUMNS
+
+PLAN = """\
+question = "Which?"
+base = "a"
+elsewhere = {{ url = "{url}/v3", users = "{folder}/users.csv" }}
+[load]
+plan = "token-issue"
+properties = {{ threads = 1, rate_per_second = 50 }}
+[design]
+warm_up_seconds = 0
+turn_seconds = 2
+[decision]
+method = "POST"
+[arms.a]
+switch = "echo a >>{folder}/switched"
+[arms.b]
+switch = "echo b >>{folder}/switched"
+[arms.broken]
+switch = "echo no such thing >&2; exit 3"
+"""
+ROUND = Round(0, ["broken", "b"], 1)
+
+
+@pytest.fixture
+def executor(tmp_path: Path) -> Iterator[RemoteExecutor]:
+    """Return an executor on a fake Keystone."""
+    with (tmp_path / "users.csv").open("w", newline="", encoding="utf-8") as stream:
+        users = csv.writer(stream)
+        users.writerow(COLUMNS)
+        users.writerow(["someone", password_of("someone"), "D", "demo", "D"])
+    with running() as keystone:
+        path = tmp_path / "plan.toml"
+        path.write_text(PLAN.format(url=keystone.url, folder=tmp_path))
+        plan = plan_parser.read_plan(path)
+        assert plan.elsewhere
+        yield RemoteExecutor(plan, plan.elsewhere)
+
+
+def test_base_is_switched_first_and_last_and_failed_switch_sends_no_load(
+    executor: RemoteExecutor, tmp_path: Path
+) -> None:
+    executor.start()
+    results = executor.run_round(ROUND, tmp_path / "jmeter")
+    executor.stop()
+    rows = results["b"].rows
+
+    assert (tmp_path / "switched").read_text().split() == ["a", "b", "a"]
+    assert {(row.arm, row.method, row.success) for row in rows} == {("b", "POST", True)}
+    assert rows[0].server_timing["total"] == pytest.approx(0.01)
+    assert results["broken"].rows == []
+    assert "status 3. Output: no such thing" in results["broken"].problems[0]
+
+
+LEAVE_PROCESS = "sleep 1000 & echo $! >{folder}/pid"
+
+
+@pytest.fixture
+def pid_file(tmp_path: Path) -> Iterator[Path]:
+    """Return a file for the pid of a process that a command leaves; kills it."""
+    path = tmp_path / "pid"
+    yield path
+    if path.exists() and psutil.pid_exists(number := int(path.read_text())):
+        os.kill(number, signal.SIGKILL)
+
+
+def is_alive(pid_file: Path) -> bool:
+    """Return whether a process still runs after at most ten seconds."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            process = psutil.Process(int(pid_file.read_text()))
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return False
+        except psutil.NoSuchProcess:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_switch_returns_while_its_child_keeps_the_output_open(pid_file: Path) -> None:
+    run_switch(LEAVE_PROCESS.format(folder=pid_file.parent))
+
+    process = psutil.Process(int(pid_file.read_text()))
+    assert process.status() != psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("own_session", ["", "setsid "])
+def test_switch_that_times_out_is_killed_with_its_session(
+    pid_file: Path, monkeypatch: pytest.MonkeyPatch, own_session: str
+) -> None:
+    monkeypatch.setattr("keylag.experiment.remote.SWITCH_TIMEOUT_SECONDS", 3.0)
+    command = own_session + LEAVE_PROCESS.format(folder=pid_file.parent)
+
+    with pytest.raises(StackError, match=r"timed out .* Output: so far\n"):
+        run_switch(f"echo so far; {command}; wait")
+
+    if not own_session:
+        assert not is_alive(pid_file)
+
+
+def test_interrupted_switch_is_killed_with_its_children(pid_file: Path) -> None:
+    """Ctrl-C does not reach the session of the command."""
+    command = LEAVE_PROCESS.format(folder=pid_file.parent)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 3)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_switch(f"{command}; wait")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+    assert not is_alive(pid_file)
+
+
+def test_switch_has_an_empty_standard_input(tmp_path: Path) -> None:
+    with pytest.raises(StackError, match=r"status 1. Output: $"):
+        run_switch("read answer")
+
+
+class FakeGrafana(HTTPServer):
+    """Records requests, and answers with a status code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.code = code
+        self.requests: list[tuple[str, str | None, Any]] = []
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: FakeGrafana
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.requests.append((self.path, self.headers["Authorization"], body))
+        self.send_response(self.server.code)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def grafana(request: pytest.FixtureRequest) -> Iterator[FakeGrafana]:
+    """Return a server that answers with the status code of the test."""
+    server = FakeGrafana(request.param)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def annotating_executor(grafana: FakeGrafana) -> AnnotatingExecutor:
+    """Return an executor that annotates in the fake Grafana."""
+    return AnnotatingExecutor(
+        FakeExecutor(), f"http://127.0.0.1:{grafana.server_address[1]}/"
+    )
+
+
+@pytest.mark.parametrize("grafana", [200], indirect=True)
+def test_each_arm_of_a_round_is_annotated_as_a_region(
+    grafana: FakeGrafana, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, "secret")
+    results = annotating_executor(grafana).run_round(Round(4, ["c", "b"], 1), tmp_path)
+    first, (path, authorization, annotation) = grafana.requests
+
+    assert (path, authorization) == ("/api/annotations", "Bearer secret")
+    assert annotation["tags"] == ["keylag", "experiment", "b"]
+    assert (first[2]["text"], annotation["text"]) == ("c, round 4", "b, round 4")
+    assert (annotation["time"], annotation["timeEnd"]) == (1_000_000, 1_001_196)
+    assert results["b"].problems == []
+
+
+@pytest.mark.parametrize("grafana", [401], indirect=True)
+def test_annotations_stop_after_the_first_failure(
+    grafana: FakeGrafana, tmp_path: Path
+) -> None:
+    results = annotating_executor(grafana).run_round(Round(0, ["a", "b"], 1), tmp_path)
+
+    assert len(grafana.requests) == 1
+    assert results["a"].problems == [
+        "writing to Grafana failed, so annotations are off from now on: HTTPError 401"
+    ]
+    assert results["b"].problems == []
+
+
+def test_keystone_that_does_not_answer_after_a_switch_raises(
+    executor: RemoteExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keylag.experiment.remote.ANSWER_TIMEOUT_SECONDS", 0)
+    unreachable = executor._remote.model_copy(update={"url": "http://127.0.0.1:9/v3"})
+
+    with pytest.raises(StackError, match="9/v3 did not answer"):
+        RemoteExecutor(executor._plan, unreachable).start()
+
+
+def test_instrumentation_cost_cites_the_result_of_make_bench(tmp_path: Path) -> None:
+    path = tmp_path / "overhead.json"
+    before = instrumentation_cost(path)
+    ratio = {"cpu_ratio": [1.01, 1.02, 1.03]}
+    none = {"cpu_ratio": [None, 1.02, None]}
+    known = {"get": {"keylag": ratio}, "post": {"keylag": none}}
+    path.write_text(json.dumps({"workloads": known}))
+
+    assert before == "not measured on this machine; run `make bench`"
+    assert instrumentation_cost(path).endswith("make bench: get 1.020 [1.010, 1.030]")
+    path.write_text(json.dumps({"workloads": {"post": {"keylag": none}}}))
+    assert instrumentation_cost(path) == before  # one restart has no interval to cite

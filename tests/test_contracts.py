@@ -11,7 +11,7 @@ from keylag import phases
 from keylag.experiment import marks
 from keylag_dashboards.boards import experiment
 from keylag_exporters import revocations
-from keylag_exporters.slow_log.comment import COMMENT
+from keylag_exporters.slow_log.sql_comment import COMMENT
 from keylag_exporters.slow_log.tables import TABLE_CLASSES
 from keylag_otel import model, revocation, sql_comment, statements
 
@@ -83,7 +83,7 @@ def test_both_sides_name_the_kinds_of_revocation_events_alike() -> None:
         if attribute != "domain_scope_id"
     ]
 
-    assert seen_inside == list(revocations.KINDS)
+    assert seen_inside == list(revocations.EVENT_KINDS)
 
 
 def test_the_exporter_reads_the_comment_that_keystone_writes() -> None:
@@ -104,4 +104,4 @@ def test_the_command_knows_the_same_phases_and_categories() -> None:
 
 def test_the_dashboard_shows_the_marks_that_an_experiment_makes() -> None:
     """Grafana is asked for the tags that it was told."""
-    assert experiment.BOARD.marked == marks.TAGS
+    assert experiment.BOARD.grafana_tags == marks.TAGS

@@ -13,7 +13,7 @@ GENERATOR = "keylag_dashboards"
 CHECK = "keylag_dashboards.check"
 
 
-def told(*words: str, **more: object) -> subprocess.CompletedProcess[str]:
+def run_module(*words: str, **more: object) -> subprocess.CompletedProcess[str]:
     """Run a module as a command."""
     return subprocess.run(
         [sys.executable, "-m", *words],
@@ -64,7 +64,7 @@ def test_a_mistake_is_told_without_a_traceback(
     words: list[str], code: int, said: str
 ) -> None:
     """And tells a wrong argument from what failed."""
-    done = told(*words)
+    done = run_module(*words)
 
     assert done.returncode == code
     assert said in done.stderr
@@ -73,7 +73,7 @@ def test_a_mistake_is_told_without_a_traceback(
 
 def test_what_is_no_prometheus_is_named(no_prometheus: str) -> None:
     """The traceback is there for who asks for it."""
-    done = told(CHECK, no_prometheus)
+    done = run_module(CHECK, no_prometheus)
 
     assert done.returncode == 1
     assert done.stderr == (
@@ -84,7 +84,7 @@ def test_what_is_no_prometheus_is_named(no_prometheus: str) -> None:
 def test_the_variable_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the message."""
     monkeypatch.setenv("KEYLAG_DEBUG", "1")
-    done = told(CHECK, "http://127.0.0.1:1")
+    done = run_module(CHECK, "http://127.0.0.1:1")
 
     assert "Traceback" in done.stderr
     assert done.stderr.endswith("does not answer: Connection refused.\n")
@@ -93,6 +93,6 @@ def test_the_variable_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("module", [GENERATOR, CHECK])
 def test_version(module: str) -> None:
     """It is the package's."""
-    said = told(module, "--version").stdout
+    said = run_module(module, "--version").stdout
 
     assert said == f"keylag-dashboards {version('keylag-dashboards')}\n"

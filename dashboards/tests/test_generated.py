@@ -14,7 +14,7 @@ ALL = {board.name: board for board in BOARDS}
 
 def test_the_generated_files_are_current() -> None:
     """If this fails, run `python -m keylag_dashboards` and commit what it writes."""
-    made = {str(path): text for path, text in generator.files()}
+    made = {str(path): text for path, text in generator.generated_files()}
     found = {
         str(path.relative_to(generator.FOLDER)): path.read_text(encoding="utf-8")
         for path in generator.FOLDER.rglob("*.*")

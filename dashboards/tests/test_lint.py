@@ -11,18 +11,20 @@ import pytest
 
 from keylag_dashboards import render
 from keylag_dashboards.boards import BOARDS
-from keylag_dashboards.metrics import declared
+from keylag_dashboards.metrics import declared_series
 from keylag_dashboards.model import Board, Panel
 from keylag_dashboards.promql import expand, metric_names
-from keylag_dashboards.rules import recorded
+from keylag_dashboards.rules import recording_rules
 from keylag_dashboards.variables import VARIABLES
 
-ALL = pytest.mark.parametrize("board", BOARDS, ids=[board.name for board in BOARDS])
+each_board = pytest.mark.parametrize(
+    "board", BOARDS, ids=[board.name for board in BOARDS]
+)
 UNITS = {"s", "short", "reqps", "ops", "percentunit", "bytes", "Bps"}
 """Those of Grafana's units that are used here."""
-ANNOTATED = re.compile(r"(?P<metric>[\w:]+)\{(?P<matchers>[^}]*)\}")
+SERIES = re.compile(r"(?P<metric>[\w:]+)\{(?P<matchers>[^}]*)\}")
 RANGE = re.compile(r"(\w+)\([^()]*\{[^{}]*\}\[([^\]]+)\]")
-KNOWN = declared() | {one.name for one in recorded()}
+DECLARED = declared_series() | {one.name for one in recording_rules()}
 
 
 def panels(board: Board) -> list[Panel]:
@@ -41,18 +43,18 @@ def rendered(board: Board) -> Iterator[dict[str, Any]]:
     return (panel for panel in made if panel["type"] != "row")
 
 
-@ALL
+@each_board
 def test_every_metric_is_declared(board) -> None:
     """A name that nobody sends would be a panel without data for ever."""
     unknown = {
-        name: metric_names(query) - KNOWN for name, query in queries(board).items()
+        name: metric_names(query) - DECLARED for name, query in queries(board).items()
     }
 
     assert {name: metrics for name, metrics in unknown.items() if metrics} == {}
     assert all(metric_names(query) for query in queries(board).values())
 
 
-@ALL
+@each_board
 def test_every_query_is_shown(board) -> None:
     """Tables hold no query that no panel asks, and panels none that is not there."""
     asked = {name for panel in panels(board) for name in panel.queries.values()}
@@ -61,7 +63,7 @@ def test_every_query_is_shown(board) -> None:
     assert asked == set(board.queries)
 
 
-@ALL
+@each_board
 def test_panels_have_title_description_and_unit(board) -> None:
     """panel-title-description, panel-units and panel-no-targets, for all types."""
     for panel in rendered(board):
@@ -71,7 +73,7 @@ def test_panels_have_title_description_and_unit(board) -> None:
         assert panel["targets"]
 
 
-@ALL
+@each_board
 def test_titles_are_unique(board) -> None:
     """A panel can be named in a talk."""
     titles = [panel.title for panel in panels(board)]
@@ -79,7 +81,7 @@ def test_titles_are_unique(board) -> None:
     assert len(titles) == len(set(titles))
 
 
-@ALL
+@each_board
 def test_panels_explain_themselves_without_data(board) -> None:
     """Who sends a panel's metrics stands where its data would be."""
     for panel in rendered(board):
@@ -88,15 +90,17 @@ def test_panels_explain_themselves_without_data(board) -> None:
         )
 
 
-@ALL
+@each_board
 def test_what_may_be_empty_says_why(board) -> None:
     """The reason stands in the panel's description, and names legends that exist."""
     for panel, made in zip(panels(board), rendered(board), strict=True):
-        assert ("Empty when healthy: " in made["description"]) == bool(panel.empty)
-        assert set(panel.empty_only) <= set(panel.queries)
+        assert ("Empty when healthy: " in made["description"]) == bool(
+            panel.empty_reason
+        )
+        assert set(panel.empty_legends) <= set(panel.queries)
 
 
-@ALL
+@each_board
 def test_rates_are_over_grafanas_interval(board) -> None:
     """target-rate-interval: the window follows the zoom and the scrape interval."""
     for query in queries(board).values():
@@ -108,18 +112,18 @@ def test_rates_are_over_grafanas_interval(board) -> None:
             assert window.startswith(wanted), query
 
 
-@ALL
+@each_board
 def test_counters_are_seen_as_rates(board) -> None:
     """target-counter-agg: a counter by itself only tells when the process began."""
     for query in queries(board).values():
-        for found in ANNOTATED.finditer(query):
+        for found in SERIES.finditer(query):
             if found["metric"].endswith("_total"):
                 before, after = query[: found.start()], query[found.end() :]
                 assert before.rstrip().endswith(("rate(", "increase("))
                 assert after.startswith("[")
 
 
-@ALL
+@each_board
 def test_every_series_is_chosen_by_variables(board) -> None:
     """target-job and target-instance, with a difference.
 
@@ -130,7 +134,7 @@ def test_every_series_is_chosen_by_variables(board) -> None:
     keystones = ('job=~"$job"', 'instance=~"$instance"')
     services = ('job=~"$service"', 'instance=~"$worker"')
     for query in queries(board).values():
-        for metric, matchers in ANNOTATED.findall(query):
+        for metric, matchers in SERIES.findall(query):
             wanted = {
                 "keylag": ('instance=~"$exporter"',),
                 "memcached": ('instance=~"$memcached"',),
@@ -142,7 +146,7 @@ def test_every_series_is_chosen_by_variables(board) -> None:
             assert all(matcher in matchers for matcher in wanted), query
 
 
-@ALL
+@each_board
 def test_variables_are_as_the_linter_wants_them(board) -> None:
     """template-datasource, template-job, template-instance, on-time-change-reload.
 
@@ -163,7 +167,7 @@ def test_variables_are_as_the_linter_wants_them(board) -> None:
         assert one["refresh"] == 2
 
 
-@ALL
+@each_board
 def test_every_variable_is_used_and_every_used_one_is_there(board) -> None:
     """A choice that changes nothing misleads; one that is missing finds nothing."""
     text = " ".join(queries(board).values())
@@ -177,7 +181,7 @@ def test_every_variable_is_used_and_every_used_one_is_there(board) -> None:
     assert used == set(board.variables)
 
 
-@ALL
+@each_board
 def test_dashboards_are_not_edited_in_place(board) -> None:
     """uneditable-dashboard: changes belong into the tables, or into a copy."""
     made = render.provisioned(board)
@@ -187,7 +191,7 @@ def test_dashboards_are_not_edited_in_place(board) -> None:
     assert made["schemaVersion"] == 36
 
 
-@ALL
+@each_board
 def test_panels_fill_their_rows(board) -> None:
     """Every line of panels is 24 columns wide, so that no gap looks like a loss."""
     for row in board.rows:

@@ -12,7 +12,7 @@ import yaml
 from keylag_dashboards import __main__ as generator
 from keylag_dashboards import rules
 from keylag_dashboards.alerts import ALERTS
-from keylag_dashboards.metrics import declared
+from keylag_dashboards.metrics import declared_series
 from keylag_dashboards.promql import expand, metric_names
 from keylag_dashboards.telemetry_alerts import KEYSTONE_METRICS
 
@@ -63,9 +63,9 @@ def test_rules_ask_for_declared_metrics() -> None:
     made = [
         rule["expr"] for group in rules.document()["groups"] for rule in group["rules"]
     ]
-    known = declared() | {one.name for one in rules.recorded()} | {"up"}
+    known = declared_series() | {one.name for one in rules.recording_rules()} | {"up"}
 
-    assert set(KEYSTONE_METRICS) <= declared()
+    assert set(KEYSTONE_METRICS) <= declared_series()
     assert {name for query in made for name in metric_names(expand(query))} <= known
 
 

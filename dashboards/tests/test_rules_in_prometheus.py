@@ -76,13 +76,13 @@ def prometheus(keystone, tmp_path) -> Iterator[Callable[..., Any]]:
         "--log.level=warn",
     ]
 
-    def ask(path: str, **parameters: str) -> Any:
+    def query_api(path: str, **parameters: str) -> Any:
         address = f"http://127.0.0.1:{port}/api/v1/{path}?{urlencode(parameters)}"
         with urlopen(address, timeout=10) as answer:
             return json.load(answer)["data"]
 
     with subprocess.Popen(command) as process:
-        yield ask
+        yield query_api
         process.terminate()
 
 

@@ -3,11 +3,11 @@
 import contextlib
 
 import pytest
-from exporter_helpers import DATA, Exporter, MariaDB, Memcached, program
-from followed_log import Clock, Writer
+from exporter_helpers import DATA, Exporter, MariaDB, Memcached, find_program
+from log_writer import FakeClock, LogWriter
 from prometheus_client.parser import text_string_to_metric_families
 
-from keylag_exporters.settings import complete
+from keylag_exporters.settings import resolve_settings
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +17,7 @@ def data():
 
 @pytest.fixture(scope="session")
 def pt_query_digest():
-    return program("pt-query-digest")
+    return find_program("pt-query-digest")
 
 
 @pytest.fixture
@@ -28,12 +28,12 @@ def log(tmp_path):
 @pytest.fixture
 def writer(log):
     log.touch()
-    return Writer(log)
+    return LogWriter(log)
 
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return FakeClock()
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +84,7 @@ def samples():
 @pytest.fixture
 def settings():
     """Return a function: a kind's complete settings for a test."""
-    return complete
+    return resolve_settings
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from keylag_exporters.slow_log.digest import Digest
-from keylag_exporters.slow_log.stream import Stream
+from keylag_exporters.slow_log.aggregator import StatementAggregator
+from keylag_exporters.slow_log.event_splitter import EventSplitter
 
 DATA = Path(__file__).parent / "data"
 LOGS = [DATA / "issue.log", DATA / "validate.log"]
@@ -28,7 +28,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def program(*names):
+def find_program(*names):
     """Return the path of an installed program, or skip saying which is missing."""
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
@@ -48,14 +48,14 @@ MARIADB_START = (
 MYSQL_START = MARIADB_START.replace(b"mariadbd", b"mysqld")
 
 
-def digest_of(data, size=1 << 20, max_classes=20_000):
-    digest = Digest(max_classes)
-    stream = Stream(digest)
+def aggregate_log(data, size=1 << 20, max_classes=20_000):
+    aggregator = StatementAggregator(max_classes)
+    splitter = EventSplitter(aggregator)
     for at in range(0, len(data), size):
-        stream.write(data[at : at + size])
-    stream.finish()
-    digest.flush()
-    return digest
+        splitter.write(data[at : at + size])
+    splitter.finish()
+    aggregator.flush()
+    return aggregator
 
 
 class Server:
@@ -83,7 +83,7 @@ class Memcached(Server):
         self.port = free_port()
 
     def start(self):
-        command = [program("memcached"), "-l", "127.0.0.1", "-p", str(self.port)]
+        command = [find_program("memcached"), "-l", "127.0.0.1", "-p", str(self.port)]
         self.process = subprocess.Popen([*command, "-u", "nobody"])
         for _ in range(100):
             with contextlib.suppress(OSError):
@@ -102,7 +102,7 @@ class MariaDB(Server):
         self.slow_log = folder / "slow.log"
         subprocess.run(
             [
-                program("mariadb-install-db"),
+                find_program("mariadb-install-db"),
                 f"--datadir={folder}/data",
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
@@ -114,7 +114,7 @@ class MariaDB(Server):
     def start(self):
         self.process = subprocess.Popen(
             [
-                program("mariadbd", "mysqld"),
+                find_program("mariadbd", "mysqld"),
                 "--no-defaults",
                 "--user=root",
                 f"--datadir={self.folder}/data",

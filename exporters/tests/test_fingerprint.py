@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from keylag_exporters.slow_log.classes import StatementClass
-from keylag_exporters.slow_log.comment import NO_TAG
 from keylag_exporters.slow_log.fingerprint import class_id, fingerprint
+from keylag_exporters.slow_log.sql_comment import NO_TAG
+from keylag_exporters.slow_log.statement_classes import StatementClass
 
 # From the reference tool's manual, and what it does with the rarer forms.
 KNOWN = [
@@ -43,7 +43,7 @@ BYTES = [part.encode("latin-1") for part in PARTS] + [
     b"\v",
     b"\0",
 ]
-ABOUT = (b"#", b"use ", b"SET ", b"administrator")
+HEADER_PREFIXES = (b"#", b"use ", b"SET ", b"administrator")
 
 
 def statements(seed, count):
@@ -53,7 +53,7 @@ def statements(seed, count):
     while len(made) < count:
         glue = draw.choice([b"", b" "])
         text = glue.join(draw.choice(BYTES) for _ in range(draw.randint(1, 9)))
-        if text.strip() and not text.startswith(ABOUT):
+        if text.strip() and not text.startswith(HEADER_PREFIXES):
             made.append(text)
     return made
 
@@ -67,7 +67,7 @@ def log_of(texts):
     return b"".join(head % (i + 1) + text + b";\n" for i, text in enumerate(texts))
 
 
-def oracle(program, path):
+def reference_counts(program, path):
     """Return {id: (count, summed time to the microsecond)} of the reference tool."""
     run = subprocess.run(
         [program, "--no-version-check", "--limit=100%", "--output=json", str(path)],
@@ -85,23 +85,25 @@ def oracle(program, path):
 
 
 @pytest.mark.parametrize(("statement", "expected"), KNOWN)
-def test_a_statement_has_the_known_fingerprint(statement, expected):
+def test_fingerprint_of_known_statements(statement, expected):
     assert fingerprint(statement) == expected
 
 
-def test_5000_characters_of_a_fingerprint_are_kept():
+def test_fingerprint_is_truncated_to_5000_characters():
     one = StatementClass(b"select " + b"a" * 6000, NO_TAG)
 
     assert one.fingerprint == b"select " + b"a" * 4993
     assert one.id == class_id(b"select " + b"a" * 6000)
 
 
-def test_an_id_is_the_md5_in_capitals():
+def test_class_id_is_the_uppercase_md5():
     assert class_id(b"rollback") == "0xFFF66E9B3D962FA319C8068B5C1997CD"
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_nasty_statements_get_the_ids_of_the_reference(seed, pt_query_digest, tmp_path):
+def test_ids_of_random_statements_match_pt_query_digest(
+    seed, pt_query_digest, tmp_path
+):
     texts = statements(seed, 1500)
     path = tmp_path / "nasty.log"
     path.write_bytes(log_of(texts))
@@ -110,7 +112,10 @@ def test_nasty_statements_get_the_ids_of_the_reference(seed, pt_query_digest, tm
         name = class_id(fingerprint(text))
         ours[name] = ours.get(name, 0) + 1
 
-    theirs = {name: count for name, (count, _) in oracle(pt_query_digest, path).items()}
+    theirs = {
+        name: count
+        for name, (count, _) in reference_counts(pt_query_digest, path).items()
+    }
 
     assert ours == theirs
 
@@ -121,5 +126,5 @@ def test_nasty_statements_get_the_ids_of_the_reference(seed, pt_query_digest, tm
     ids=["comments", "dashes", "escapes", "parentheses"],
 )
 @pytest.mark.timeout(10)
-def test_a_hostile_statement_takes_linear_time(statement):
+def test_hostile_statement_takes_linear_time(statement):
     fingerprint(b"select " + statement)

@@ -53,7 +53,7 @@ def exporter(source, server, run, tmp_path):
     return start
 
 
-def fared(exporter, source, **more):
+def sources_succeeded(exporter, source, **more):
     """Return whether the source and the slow log delivered."""
     text = exporter.read(**more)
     return tuple(
@@ -62,68 +62,68 @@ def fared(exporter, source, **more):
     )
 
 
-def works_again(exporter, source):
+def wait_until_recovered(exporter, source):
     deadline = time.monotonic() + 60
-    while fared(exporter, source, headers=HURRY) != (True, True):
+    while sources_succeeded(exporter, source, headers=HURRY) != (True, True):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     return True
 
 
 @pytest.mark.stack
-def test_a_frozen_server_does_not_keep_prometheus_waiting(source, server, exporter):
+def test_scrape_timeout_is_respected_while_a_server_is_frozen(source, server, exporter):
     """Its source may take an hour, so only the header ends the scrape."""
     running = exporter()
-    assert fared(running, source) == (True, True)
+    assert sources_succeeded(running, source) == (True, True)
     server.freeze()
 
-    assert fared(running, source, headers=HURRY) == (True, True)
+    assert sources_succeeded(running, source, headers=HURRY) == (True, True)
     server.thaw()
-    assert works_again(running, source)
+    assert wait_until_recovered(running, source)
 
 
 @pytest.mark.stack
-def test_a_frozen_server_is_told_after_the_time_out(source, server, exporter):
+def test_frozen_server_fails_its_source_after_the_timeout(source, server, exporter):
     running = exporter(timeout=3)
-    assert fared(running, source) == (True, True)
+    assert sources_succeeded(running, source) == (True, True)
     server.freeze()
 
-    assert fared(running, source) == (False, True)
+    assert sources_succeeded(running, source) == (False, True)
     server.thaw()
-    assert works_again(running, source)
+    assert wait_until_recovered(running, source)
 
 
 @pytest.mark.stack
-def test_a_dead_server_is_told_and_found_again(source, server, exporter):
+def test_source_recovers_after_its_server_restarts(source, server, exporter):
     running = exporter()
-    assert fared(running, source) == (True, True)
+    assert sources_succeeded(running, source) == (True, True)
     server.stop()
 
-    assert fared(running, source) == (False, True)
+    assert sources_succeeded(running, source) == (False, True)
     server.start()
     if source == "proxysql":
         server.execute(test_proxysql.IN_THE_RIGHT_SCHEMA)
-    assert works_again(running, source)
+    assert wait_until_recovered(running, source)
 
 
 @pytest.mark.stack
 @pytest.mark.parametrize("source", ["revocations", "proxysql"], indirect=True)
-def test_a_refused_account_is_told_and_let_in_later(source, server, exporter):
+def test_source_recovers_after_its_account_is_accepted(source, server, exporter):
     user = {"revocations": "keylag", "proxysql": "reader"}[source]
     running = exporter(credential="new")
     up = f'keylag_exporter_source_up{{source="{source}"}}'
 
-    assert fared(running, source) == (False, True)
+    assert sources_succeeded(running, source) == (False, True)
     assert running.value(up) == 0
     server.execute(f"ALTER USER {user}@'127.0.0.1' IDENTIFIED BY 'new'")
-    assert works_again(running, source)
+    assert wait_until_recovered(running, source)
 
 
 @pytest.mark.stack
 @pytest.mark.parametrize("source", ["revocations", "proxysql"], indirect=True)
-def test_scrapes_within_an_interval_ask_the_database_nothing(source, server, exporter):
+def test_scrapes_within_the_interval_send_no_statement(source, server, exporter):
     running = exporter(interval=3600)
-    assert fared(running, source) == (True, True)
+    assert sources_succeeded(running, source) == (True, True)
     with server.connect() as connection, connection.cursor() as cursor:
 
         def asked():
@@ -134,6 +134,6 @@ def test_scrapes_within_an_interval_ask_the_database_nothing(source, server, exp
 
         connections, questions = asked()
         for _ in range(5):
-            fared(running, source)
+            sources_succeeded(running, source)
 
         assert asked() == [connections, questions + 1]

@@ -13,7 +13,7 @@ import pytest
 from exporter_helpers import free_port
 
 from keylag_exporters.model import UnreachableError
-from keylag_exporters.proxysql import KIND
+from keylag_exporters.proxysql import SOURCE_TYPE
 
 TABLES = (
     "query_digest",
@@ -66,7 +66,7 @@ def served(mariadb, data):
 @pytest.fixture
 def source(served, settings, monkeypatch):
     monkeypatch.setenv("KEYLAG_PROXYSQL_PASSWORD", "p")
-    return KIND.open(settings(KIND, served))
+    return SOURCE_TYPE.create(settings(SOURCE_TYPE, served))
 
 
 def digest(found, name, digest_, group):
@@ -76,7 +76,7 @@ def digest(found, name, digest_, group):
 
 
 @pytest.mark.stack
-def test_answers_of_the_cache_are_told_from_those_of_a_backend(source, samples):
+def test_cache_answers_are_separate_from_backend_answers(source, samples):
     found = samples(source.collect())
     region = "0x30E8FDA9C30A6873"
 
@@ -90,7 +90,7 @@ def test_answers_of_the_cache_are_told_from_those_of_a_backend(source, samples):
 
 
 @pytest.mark.stack
-def test_sums_rules_cache_and_pool_are_those_of_the_sample(source, samples):
+def test_totals_rules_cache_and_pool_match_the_recorded_tables(source, samples):
     found = samples(source.collect())
     by_name = {name: value for (name, labels), value in found.items() if not labels}
     rule = {labels: v for (n, labels), v in found.items() if "rule_hits" in n}
@@ -109,7 +109,7 @@ def test_sums_rules_cache_and_pool_are_those_of_the_sample(source, samples):
 
 
 @pytest.mark.stack
-def test_a_command_has_a_cumulative_histogram_in_seconds(source, samples):
+def test_command_durations_are_a_cumulative_histogram_in_seconds(source, samples):
     found = samples(source.collect())
 
     def bucket(upper):
@@ -126,7 +126,7 @@ def test_a_command_has_a_cumulative_histogram_in_seconds(source, samples):
 
 
 @pytest.mark.stack
-def test_only_plain_tables_of_the_stats_schema_are_read(served, source, mariadb):
+def test_reset_tables_are_never_read(served, source, mariadb):
     mariadb.slow_log.write_bytes(b"")
     source.collect()
     time.sleep(0.2)
@@ -139,9 +139,9 @@ def test_only_plain_tables_of_the_stats_schema_are_read(served, source, mariadb)
 
 
 @pytest.mark.stack
-def test_a_wrong_password_is_unreachable(served, settings, monkeypatch):
+def test_wrong_password_raises_unreachable_error(served, settings, monkeypatch):
     monkeypatch.setenv("KEYLAG_PROXYSQL_PASSWORD", "wrong")
-    source = KIND.open(settings(KIND, served))
+    source = SOURCE_TYPE.create(settings(SOURCE_TYPE, served))
 
     with pytest.raises(UnreachableError):
         source.collect()
@@ -158,7 +158,7 @@ def once_reachable(source):
 
 
 @pytest.mark.stack
-def test_a_real_proxysql_is_read(tmp_path, settings, samples, monkeypatch, mariadb):
+def test_proxysql_program_is_read(tmp_path, settings, samples, monkeypatch, mariadb):
     if not shutil.which("proxysql"):
         pytest.skip(
             "not installed: proxysql (its tables are served from samples instead)"
@@ -176,7 +176,7 @@ def test_a_real_proxysql_is_read(tmp_path, settings, samples, monkeypatch, maria
         stderr=subprocess.DEVNULL,
     )
     monkeypatch.setenv("KEYLAG_PROXYSQL_PASSWORD", "stats")
-    source = KIND.open(settings(KIND, {"port": admin}))
+    source = SOURCE_TYPE.create(settings(SOURCE_TYPE, {"port": admin}))
     try:
         found = samples(once_reachable(source))
 

@@ -8,7 +8,12 @@ from types import SimpleNamespace
 import pymysql
 import pytest
 
-from keylag_exporters.revocations import INDEXES, KIND, KIND_OF_EVENT, KINDS
+from keylag_exporters.revocations import (
+    EVENT_KIND_SQL,
+    EVENT_KINDS,
+    INDEXES,
+    SOURCE_TYPE,
+)
 from keylag_otel.revocation import kind_of
 
 COLUMNS = """id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, domain_id VARCHAR(64),
@@ -80,7 +85,9 @@ def opened(mariadb, settings, monkeypatch):
     monkeypatch.setenv("KEYLAG_REVOCATIONS_PASSWORD", "p")
 
     def open_(**more):
-        return KIND.open(settings(KIND, {"port": mariadb.port, "timeout": 30, **more}))
+        return SOURCE_TYPE.create(
+            settings(SOURCE_TYPE, {"port": mariadb.port, "timeout": 30, **more})
+        )
 
     return open_
 
@@ -90,7 +97,7 @@ def value(found, name, **labels):
 
 
 @pytest.mark.stack
-def test_events_are_told_by_kind_and_age(mariadb, opened, samples):
+def test_events_are_counted_by_kind_and_age(mariadb, opened, samples):
     create(mariadb)
     insert(mariadb, EVENTS)
     found = samples(opened().collect())
@@ -105,9 +112,9 @@ def test_events_are_told_by_kind_and_age(mariadb, opened, samples):
 
 
 @pytest.mark.stack
-def test_sql_and_keystone_name_the_same_kind(mariadb):
+def test_sql_and_keylag_otel_assign_the_same_event_kind(mariadb):
     """Every combination of set columns has the kind that keylag-otel counts."""
-    columns = [column for _, column in KINDS]
+    columns = [column for _, column in EVENT_KINDS]
     events = list(product((None, "x"), repeat=len(columns)))
     rows = " UNION ALL ".join(
         "SELECT "
@@ -117,7 +124,7 @@ def test_sql_and_keystone_name_the_same_kind(mariadb):
         )
         for event in events
     )
-    found = mariadb.execute(f"SELECT {KIND_OF_EVENT} FROM ({rows}) AS events")
+    found = mariadb.execute(f"SELECT {EVENT_KIND_SQL} FROM ({rows}) AS events")
     expected = [
         kind_of(SimpleNamespace(**dict(zip(columns, event, strict=True))))
         for event in events
@@ -128,7 +135,7 @@ def test_sql_and_keystone_name_the_same_kind(mariadb):
 
 
 @pytest.mark.stack
-def test_a_prediction_counts_what_no_check_can_exclude(mariadb, opened, samples):
+def test_prediction_counts_events_that_no_check_excludes(mariadb, opened, samples):
     create(mariadb)
     insert(mariadb, EVENTS)
     found = samples(opened(event_seconds=0.001).collect())
@@ -142,7 +149,7 @@ def test_a_prediction_counts_what_no_check_can_exclude(mariadb, opened, samples)
 
 
 @pytest.mark.stack
-def test_missing_indexes_are_named(mariadb, opened, samples):
+def test_missing_indexes_are_exported(mariadb, opened, samples):
     create(mariadb, KEYS[:5])
     found = samples(opened().collect())
     present = {
@@ -153,7 +160,7 @@ def test_missing_indexes_are_named(mariadb, opened, samples):
 
 
 @pytest.mark.stack
-def test_an_empty_table_has_no_oldest_event(mariadb, opened, samples):
+def test_empty_table_exports_no_oldest_event_age(mariadb, opened, samples):
     create(mariadb)
     found = samples(opened().collect())
 
@@ -164,7 +171,7 @@ def test_an_empty_table_has_no_oldest_event(mariadb, opened, samples):
 @pytest.mark.stack
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_million_rows_stay_cheap(mariadb, opened, samples):
+def test_read_of_a_million_rows_takes_less_than_ten_seconds(mariadb, opened, samples):
     create(mariadb, keys=[])
     fill(mariadb, 1_000_000)
     mariadb.execute(
@@ -185,9 +192,7 @@ def test_a_million_rows_stay_cheap(mariadb, opened, samples):
 
 
 @pytest.mark.stack
-def test_certificates_are_loaded_for_the_first_reading_alone(
-    mariadb, opened, monkeypatch
-):
+def test_ca_certificates_are_loaded_once(mariadb, opened, monkeypatch):
     """Loading them takes longer than all statements of a reading."""
     create(mariadb)
     loaded = []
@@ -203,7 +208,7 @@ def test_certificates_are_loaded_for_the_first_reading_alone(
 
 
 @pytest.mark.stack
-def test_a_statement_that_takes_too_long_is_ended(mariadb, opened):
+def test_long_statement_is_killed_by_the_server(mariadb, opened):
     create(mariadb)
     mariadb.execute(
         "INSERT INTO keystone.revocation_event (issued_before, revoked_at)"

@@ -1,6 +1,6 @@
-"""Write all that is generated: `python -m keylag_dashboards`.
+"""Generates all files: `python -m keylag_dashboards`.
 
-A test compares the result with what is committed.
+A test compares the result with the committed files.
 """
 
 import json
@@ -13,17 +13,17 @@ from typing import Any, Final
 import yaml
 
 from keylag_dashboards import render, rules
-from keylag_dashboards.arguments import absolute, parser
+from keylag_dashboards.arguments import absolute_url, make_parser
 from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.config import RUNBOOK_URL
 from keylag_otel.command_errors import ended
 
 FOLDER: Final = Path(__file__).parents[2] / "generated"
-_MADE: Final = "# Made by `python -m keylag_dashboards`; change the tables instead.\n"
+_HEADER: Final = "# Made by `python -m keylag_dashboards`; change the tables instead.\n"
 
 
-def files(runbook_url: str = RUNBOOK_URL) -> Iterator[tuple[Path, str]]:
-    """Yield every generated file: its path below the folder, and its text."""
+def generated_files(runbook_url: str = RUNBOOK_URL) -> Iterator[tuple[Path, str]]:
+    """Yield the path below the output folder and the text of each file."""
     for board in BOARDS:
         name = f"{board.name}.json"
         yield Path("provisioned") / name, _json(render.provisioned(board))
@@ -36,16 +36,16 @@ def _json(made: dict[str, Any]) -> str:
 
 
 def _yaml(made: dict[str, Any]) -> str:
-    return _MADE + yaml.safe_dump(made, sort_keys=False, width=88)
+    return _HEADER + yaml.safe_dump(made, sort_keys=False, width=88)
 
 
 def _parser() -> ArgumentParser:
-    made = parser(
+    made = make_parser(
         "keylag_dashboards", "Write the dashboards, the recording rules and the alerts."
     )
     made.add_argument(
         "--runbook-url",
-        type=absolute,
+        type=absolute_url,
         default=RUNBOOK_URL,
         metavar="URL",
         help="where you publish docs/runbook.md; every alert links to it"
@@ -62,13 +62,13 @@ def _parser() -> ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write them; return the exit code."""
+    """Generate all files; return the exit code."""
     chosen = _parser().parse_args(arguments)
     return ended(lambda: _write(chosen.output, chosen.runbook_url))
 
 
 def _write(folder: Path, runbook_url: str) -> int:
-    for path, text in files(runbook_url):
+    for path, text in generated_files(runbook_url):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
     return 0

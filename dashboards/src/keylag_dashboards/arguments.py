@@ -1,4 +1,4 @@
-"""What the commands take."""
+"""Command-line arguments of both commands."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from importlib.metadata import version
@@ -10,8 +10,8 @@ from keylag_otel.command_errors import CODES
 PACKAGE: Final = "keylag-dashboards"
 
 
-def absolute(url: str) -> str:
-    """Return an address with a scheme, a host and no impossible port."""
+def absolute_url(url: str) -> str:
+    """Return an absolute URL; raises ArgumentTypeError for any other text."""
     try:
         parts = urlsplit(url)
         whole = parts.scheme in {"http", "https"} and parts.netloc and parts.port != 0
@@ -23,8 +23,8 @@ def absolute(url: str) -> str:
     return url
 
 
-def parser(module: str, description: str) -> ArgumentParser:
-    """Return the parser of a command that is run as a module."""
+def make_parser(module: str, description: str) -> ArgumentParser:
+    """Return the parser of a command that runs as `python -m MODULE`."""
     made = ArgumentParser(
         prog=f"python -m {module}", description=description, epilog=CODES
     )

@@ -1,4 +1,4 @@
-"""What all dashboards and rules share: words of queries, objective, looks."""
+"""Configuration of all dashboards and rules: selectors, objective, colours."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -27,7 +27,7 @@ OBJECTIVE_SHARE: Final = 0.99
 
 _KEYSTONE: Final = 'job=~"$job", instance=~"$instance"'
 _TOKENS: Final = f'{_KEYSTONE}, http_route="{ROUTE}", http_request_method=~"$method"'
-WORDS: Final[Mapping[str, str]] = {
+PLACEHOLDERS: Final[Mapping[str, str]] = {
     "KEYSTONE": _KEYSTONE,
     "TOKENS": _TOKENS,
     "ARMS": f'{_TOKENS}, keylag_run=~"$run"',
@@ -58,7 +58,7 @@ COLORS: Final[Mapping[str, str]] = {
 }
 """The categories of the headline stack have the same colour everywhere."""
 
-HEADINGS: Final[Mapping[str, str]] = {
+LABEL_HEADINGS: Final[Mapping[str, str]] = {
     "http_response_status_code": "status",
     "keylag_run": "arm",
     "keystone_auth_method": "method",
@@ -72,7 +72,7 @@ HEADINGS: Final[Mapping[str, str]] = {
 }
 """What tables call the labels whose names are long."""
 
-SOURCES: Final[Mapping[str, str]] = {
+METRIC_SENDERS: Final[Mapping[str, str]] = {
     "keylag_slow_log_": "`keylag-exporter slow-log`, beside the database",
     "keylag_proxysql_": "`keylag-exporter proxysql`, beside ProxySQL",
     "keylag_revocations_": "`keylag-exporter revocations`, beside the database",

@@ -1,6 +1,6 @@
-"""What dashboards and alerts consist of.
+"""The model of dashboards and alerts.
 
-`render` turns a dashboard into Grafana's JSON, `rules` an alert into Prometheus' YAML.
+`render` converts a dashboard to Grafana's JSON, `rules` an alert to Prometheus' YAML.
 """
 
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ Severity = Literal["page", "ticket"]
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel: a title, what to look for, a unit of Grafana's, and queries."""
+    """One panel: a title, a hint for the reader, a Grafana unit, and queries."""
 
     title: str
-    look: str
+    hint: str
     unit: str
     kind: Kind
     queries: Mapping[str, str]
@@ -26,21 +26,23 @@ class Panel:
     """Of the 24 columns of a page."""
     units: Mapping[str, str] | None = None
     """Units of single columns of a table, by heading."""
-    empty: str = ""
+    empty_reason: str = ""
     """Why it has no data on a healthy stack, if that is so; shown to the reader."""
-    empty_only: tuple[str, ...] = ()
+    empty_legends: tuple[str, ...] = ()
     """The legends that this is about; all, if none is named."""
-    leads_to: tuple[str, ...] = ()
+    drill_down: tuple[str, ...] = ()
     """Names of the dashboards that take a question further."""
 
     def may_be_empty(self, legend: str) -> bool:
-        """Tell whether a query of this panel may have no data on a healthy stack."""
-        return bool(self.empty) and legend in (self.empty_only or self.queries)
+        """Return whether a query may have no data on a healthy stack."""
+        return bool(self.empty_reason) and legend in (
+            self.empty_legends or self.queries
+        )
 
 
 @dataclass(frozen=True)
 class Row:
-    """Panels with a heading, repeated for each value of a variable if one is given."""
+    """Panels below a heading, repeated for each value of `repeat` if it is set."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -49,7 +51,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Annotation:
-    """Marks on the time axis: a name, a query and a colour."""
+    """Annotations on the time axis: a name, a query and a colour."""
 
     name: str
     query: str
@@ -58,7 +60,7 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Board:
-    """One dashboard: its name makes the uid and the file's name."""
+    """One dashboard; uid and file name come from its name."""
 
     name: str
     title: str
@@ -69,16 +71,13 @@ class Board:
     """Names in `variables.VARIABLES`."""
     rows: tuple[Row, ...]
     annotations: tuple[Annotation, ...] = ()
-    marked: tuple[str, ...] = ()
+    grafana_tags: tuple[str, ...] = ()
     """The tags of marks that Grafana itself keeps and that are shown, too."""
 
-    def excuses(self) -> dict[tuple[str, str], str]:
-        """Return why queries may have no data on a healthy stack.
-
-        By the panel's title and the query's legend.
-        """
+    def empty_reasons(self) -> dict[tuple[str, str], str]:
+        """Return why queries may have no data, by panel title and legend."""
         return {
-            (panel.title, legend): panel.empty
+            (panel.title, legend): panel.empty_reason
             for row in self.rows
             for panel in row.panels
             for legend in filter(panel.may_be_empty, panel.queries)
@@ -87,11 +86,11 @@ class Board:
 
 @dataclass(frozen=True)
 class Alert:
-    """One alert: what fires it, for how long, and what it tells."""
+    """One alert: query, waiting time (`for` in Prometheus), and texts."""
 
     name: str
     severity: Severity
-    wait: str
+    pending: str
     query: str
     summary: str
     description: str

@@ -1,20 +1,20 @@
-"""Alerts on what is missing: calls, metrics, hosts, exporters.
+"""Alerts on missing telemetry: calls, metrics, hosts, exporters.
 
-An alert that compares a rate with a limit is silent without samples, so these compare
-the present with the last day.  They fire until the last day has forgotten.
+An alert that compares a rate with a limit is silent without samples. These alerts
+compare the present with the last day instead, and fire for up to a day.
 """
 
 from typing import Final
 
 from keylag_dashboards.model import Alert
 
-MEMORY: Final = "1d"
+LOOKBACK: Final = "1d"
 """How far back an alert looks for what used to be there."""
 STEADY_CALLS: Final = 0.1
 """Calls per second above which five minutes without any cannot be chance."""
 STEADY_SHARE: Final = 0.75
 """Share of the last day in which calls must have been that frequent."""
-SUCCESS_SHARE: Final = 0.5
+MIN_SUCCESS_SHARE: Final = 0.5
 """Share of its scrapes in ten minutes that a source must deliver."""
 
 KEYSTONE_METRICS: Final = (
@@ -32,7 +32,7 @@ TELEMETRY_ALERTS: Final[tuple[Alert, ...]] = (
         "page",
         "5m",
         f"""quantile_over_time({round(1 - STEADY_SHARE, 6)},
-            keylag:token_calls:rate5m[{MEMORY}]) > {STEADY_CALLS}
+            keylag:token_calls:rate5m[{LOOKBACK}]) > {STEADY_CALLS}
             unless on (job, http_request_method) keylag:token_calls:rate5m > 0""",
         "{{ $labels.job }} completes no {{ $labels.http_request_method }}"
         " of tokens any more.",
@@ -42,7 +42,7 @@ TELEMETRY_ALERTS: Final[tuple[Alert, ...]] = (
         "KeylagKeystoneSilent",
         "page",
         "5m",
-        f"""group by (job) (last_over_time(keystone_configuration_info[{MEMORY}]))
+        f"""group by (job) (last_over_time(keystone_configuration_info[{LOOKBACK}]))
             unless on (job) keystone_configuration_info
             or on () absent(keystone_configuration_info)""",
         "No metrics from Keystone{{ with $labels.job }} {{ . }}{{ end }}.",
@@ -52,7 +52,7 @@ TELEMETRY_ALERTS: Final[tuple[Alert, ...]] = (
         "KeylagKeystoneHostSilent",
         "ticket",
         "10m",
-        f"""quantile_over_time(0.5, keylag:keystone_hosts:count[{MEMORY}])
+        f"""quantile_over_time(0.5, keylag:keystone_hosts:count[{LOOKBACK}])
             - keylag:keystone_hosts:count > 0""",
         "Some hosts of {{ $labels.job }} send no metrics.",
         "{{ $value }} fewer than in most of the last day.",
@@ -61,7 +61,7 @@ TELEMETRY_ALERTS: Final[tuple[Alert, ...]] = (
         "KeylagMetricMissing",
         "ticket",
         "15m",
-        f"""last_over_time(keylag:keystone_metric:present[{MEMORY}])
+        f"""last_over_time(keylag:keystone_metric:present[{LOOKBACK}])
             unless keylag:keystone_metric:present
             and on (job) keystone_configuration_info""",
         "{{ $labels.job }} no longer sends {{ $labels.metric }}.",
@@ -71,7 +71,7 @@ TELEMETRY_ALERTS: Final[tuple[Alert, ...]] = (
         "KeylagExporterBlind",
         "ticket",
         "5m",
-        f"""avg_over_time(keylag_exporter_source_success[10m]) < {SUCCESS_SHARE}
+        f"""avg_over_time(keylag_exporter_source_success[10m]) < {MIN_SUCCESS_SHARE}
             or keylag:exporter_source:seen and on (job, instance) up == 0
             or keylag:exporter_source:seen
             unless on (job, source) keylag_exporter_source_success""",

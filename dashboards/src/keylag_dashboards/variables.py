@@ -1,4 +1,4 @@
-"""The variables that dashboards choose from: each asks Prometheus for a label."""
+"""The variables of dashboards: label values from Prometheus."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from keylag_dashboards.config import ROUTE
 
 @dataclass(frozen=True)
 class Variable:
-    """A choice of values of a label; all of them unless `first` names some."""
+    """Values of a label to choose from; `selected` at first, else all."""
 
     label: str
     description: str
     query: str
-    first: tuple[str, ...] = ()
-    every: str = ".+"
+    selected: tuple[str, ...] = ()
+    all_value: str = ".+"
     """What `All` stands for."""
 
 
@@ -39,7 +39,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         "Method",
         "POST issues a token, GET validates one, DELETE revokes one",
         f"label_values({_TOKENS}, http_request_method)",
-        first=("POST", "GET"),
+        selected=("POST", "GET"),
     ),
     "service": Variable(
         "Service",
@@ -65,6 +65,6 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         "Run",
         "The arms of an experiment: the resource attribute keylag.run",
         f"label_values({_TOKENS}, keylag_run)",
-        every=".*",
+        all_value=".*",
     ),
 }

@@ -1,8 +1,8 @@
 """Samples of declared metrics, in Prometheus's text format.
 
-prometheus_client validates and escapes the names and labels of every sample in every
-scrape, which took most of a scrape's time. Here a series is escaped once and
-remembered: the next scrape has nearly the same series. A test compares the texts.
+prometheus_client validates and escapes every series in every scrape, which takes most
+of a scrape's time. This module escapes a series once and caches it, because consecutive
+scrapes have nearly the same series. A test compares both expositions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from prometheus_client.utils import floatToGoString
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from keylag_exporters.model import Declared
+    from keylag_exporters.model import Metric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MAX_SERIES = 20_000
@@ -25,9 +25,9 @@ MAX_PLAIN = 1_000_000
 
 
 class Families:
-    """Collects samples of declared metrics; an undeclared name is a KeyError."""
+    """Collects samples of declared metrics; an undeclared name raises KeyError."""
 
-    def __init__(self, metrics: Iterable[Declared]) -> None:
+    def __init__(self, metrics: Iterable[Metric]) -> None:
         self._declared = {one.name: one for one in metrics}
         self._lines: dict[str, list[str]] = {name: [] for name in self._declared}
         self._once: set[tuple[str, tuple[str, ...]]] = set()
@@ -38,7 +38,7 @@ class Families:
         self._lines[name].append(_line(series, value))
 
     def add_once(self, name: str, value: float, *labels: str) -> None:
-        """Add one sample unless there is one with these labels."""
+        """Add one sample, unless this metric has a sample with these labels."""
         if (name, labels) not in self._once:
             self._once.add((name, labels))
             self.add(name, value, *labels)
@@ -51,7 +51,11 @@ class Families:
         total: tuple[int, float],
         *labels: str,
     ) -> None:
-        """Add one histogram; `total` is the count and the sum of all."""
+        """Add one histogram.
+
+        `cumulative` has a count for each of `upper_bounds`; `total` is the count and
+        the sum of all observations.
+        """
         names, lines = self._declared[name].labels, self._lines[name]
         count, sum_ = total
         bounds = [*map(str, uppers), "+Inf"]
@@ -72,12 +76,11 @@ class Families:
 
 
 def _line(series: str, value: float) -> str:
-    """Return the line of one sample."""
     return f"{series} {_number(value)}\n"
 
 
 def _number(value: float) -> str:
-    """Return a number as Go writes it; most are counts, and small."""
+    """Format a number as Go does; small integers take a fast path."""
     if type(value) is int and -MAX_PLAIN < value < MAX_PLAIN:
         return f"{value}.0"
     text: str = floatToGoString(value)  # type: ignore[no-untyped-call]
@@ -86,18 +89,16 @@ def _number(value: float) -> str:
 
 @lru_cache(MAX_SERIES)
 def _series(name: str, names: tuple[str, ...], labels: tuple[str, ...]) -> str:
-    """Return a sample's name with its labels."""
+    """Return a sample's name with its escaped labels."""
     pairs = sorted(zip(names, labels, strict=True))
     inner = ",".join(f'{key}="{_escaped(label)}"' for key, label in pairs)
     return f"{name}{{{inner}}}" if inner else name
 
 
 def _escaped(label: str) -> str:
-    """Return a label's value as it stands between quotes."""
     return label.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
-def _header(one: Declared) -> str:
-    """Return the lines before a family's samples."""
+def _header(one: Metric) -> str:
     help_ = one.help.replace("\\", r"\\").replace("\n", r"\n")
-    return f"# HELP {one.name} {help_}\n# TYPE {one.name} {one.kind}\n"
+    return f"# HELP {one.name} {help_}\n# TYPE {one.name} {one.type}\n"

@@ -1,4 +1,4 @@
-"""Write docs/reference/exporters.md from what the sources declare.
+"""Writes docs/reference/exporters.md from the declarations of the sources.
 
 python -m keylag_exporters.reference > docs/reference/exporters.md
 """
@@ -9,13 +9,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from keylag_exporters import collector
-from keylag_exporters.settings import options_of, variable
-from keylag_exporters.sources import ALL_PORT, kinds
+from keylag_exporters.settings import all_options, environment_variable
+from keylag_exporters.sources import ALL_PORT, load_source_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from keylag_exporters.model import Declared, Kind, Option
+    from keylag_exporters.model import Metric, Option, SourceType
 
 _INTRODUCTION = f"""# Exporters: options and metrics
 
@@ -32,38 +32,36 @@ Every command takes `--listen ADDRESS:PORT` and `--web-config-file FILE`.
 """
 
 
-def page() -> str:
-    """Return the whole page."""
-    parts = [_INTRODUCTION, _metrics(collector.METRICS)]
-    for kind in kinds():
-        parts += ["\n", *_source(kind)]
+def render_page() -> str:
+    """Return the whole page as Markdown."""
+    parts = [_INTRODUCTION, _metrics_table(collector.METRICS)]
+    for source_type in load_source_types():
+        parts += ["\n", *_source_section(source_type)]
     return "".join(parts)
 
 
-def _source(kind: Kind) -> Iterator[str]:
-    """Yield the section of one source."""
-    yield f"## {kind.name}\n\n{kind.help}\nIt listens on port {kind.port}.\n\n"
+def _source_section(source_type: SourceType) -> Iterator[str]:
+    yield f"## {source_type.name}\n\n{source_type.help}\n"
+    yield f"It listens on port {source_type.port}.\n\n"
     yield "| option | default | environment | meaning |\n|---|---|---|---|\n"
-    for option in options_of(kind):
-        yield _option(kind, option)
-    yield "\n" + _metrics(kind.metrics)
+    for option in all_options(source_type):
+        yield _option_row(source_type, option)
+    yield "\n" + _metrics_table(source_type.metrics)
 
 
-def _option(kind: Kind, option: Option) -> str:
-    """Return the row of one option."""
+def _option_row(source_type: SourceType, option: Option) -> str:
     given = option.default is not None and option.type is not bool
     default = f"`{option.default}`" if given else ""
     default = "required" if option.required else default
     name = f"--{option.name}-file" if option.secret else f"--{option.name}"
-    env = variable(kind, option)
+    env = environment_variable(source_type, option)
     envs = f"`{env}` or `{env}_FILE`" if option.secret else f"`{env}`"
     return f"| `{name}` | {default} | {envs} | {option.help} |\n"
 
 
-def _metrics(metrics: Iterable[Declared]) -> str:
-    """Return the table of families."""
+def _metrics_table(metrics: Iterable[Metric]) -> str:
     rows = (
-        f"| `{one.name}` | {one.kind} | {', '.join(f'`{n}`' for n in one.labels)}"
+        f"| `{one.name}` | {one.type} | {', '.join(f'`{n}`' for n in one.labels)}"
         f" | {one.help} |\n"
         for one in metrics
     )
@@ -71,4 +69,4 @@ def _metrics(metrics: Iterable[Declared]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    sys.stdout.write(render_page())

@@ -1,4 +1,4 @@
-"""Cache: does it answer, how fast, and what throws it away."""
+"""Dashboard *Cache*: hit ratios and latency of each layer, and evictions."""
 
 from typing import Final
 
@@ -67,7 +67,7 @@ BACKEND: Final = Row(
             "lines",
             {"{{http_request_method}}": "per_call"},
             width=8,
-            leads_to=("tokens",),
+            drill_down=("tokens",),
         ),
         Panel(
             "Bytes to and from the backend",
@@ -90,7 +90,7 @@ BACKEND: Final = Row(
             "ops",
             "lines",
             {"{{keystone_cache_region}} {{error_type}}": "errors"},
-            empty="no call to the backend failed",
+            empty_reason="no call to the backend failed",
         ),
     ),
 )

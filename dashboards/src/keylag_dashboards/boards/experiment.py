@@ -1,17 +1,17 @@
-"""Experiment: the arms side by side while they run."""
+"""Dashboard *Experiment*: the arms side by side while they run."""
 
 from typing import Final
 
-from keylag_dashboards.categories import columns
+from keylag_dashboards.categories import breakdown_columns
 from keylag_dashboards.model import Annotation, Board, Panel, Row
 from keylag_dashboards.queries.experiment import QUERIES
 
 _RUN: Final = "{{keylag_run}}"
 
 
-def _by_arm(title: str, look: str, unit: str, query: str, width: int = 8) -> Panel:
-    """Return a panel with a line for each arm."""
-    return Panel(title, look, unit, "lines", {_RUN: query}, width)
+def _by_arm(title: str, hint: str, unit: str, query: str, width: int = 8) -> Panel:
+    """Return a panel with a line per arm."""
+    return Panel(title, hint, unit, "lines", {_RUN: query}, width)
 
 
 WHOLE: Final = Row(
@@ -23,7 +23,7 @@ WHOLE: Final = Row(
             " proof: the verdict is in the experiment's own report.",
             "s",
             "table",
-            columns("arm"),
+            breakdown_columns("arm"),
             width=24,
             units={"calls": "short"},
         ),
@@ -40,7 +40,7 @@ WHOLE: Final = Row(
             "reqps",
             "lines",
             {f"{_RUN} {{{{http_response_status_code}}}}": "failed"},
-            empty="no call was refused",
+            empty_reason="no call was refused",
         ),
     ),
 )
@@ -94,5 +94,5 @@ BOARD: Final = Board(
     variables=("job", "instance", "method", "run"),
     rows=(WHOLE, COURSE),
     annotations=(Annotation("Arm under load", "under_load", "blue"),),
-    marked=("keylag", "experiment"),
+    grafana_tags=("keylag", "experiment"),
 )

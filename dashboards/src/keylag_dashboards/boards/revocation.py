@@ -1,4 +1,4 @@
-"""Revocation: what each check costs, and the table that decides it."""
+"""Dashboard *Revocation*: the cost of a check and the revocation table."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ CHECK: Final = Row(
             "s",
             "stacked",
             {part: f"check {part}" for part in PARTS},
-            leads_to=("tokens",),
+            drill_down=("tokens",),
         ),
         Panel(
             "Checks",
@@ -23,7 +23,7 @@ CHECK: Final = Row(
             "lines",
             {"{{keystone_cache_result}}": "checks"},
             width=6,
-            leads_to=("cache",),
+            drill_down=("cache",),
         ),
         Panel(
             "In the database",
@@ -32,7 +32,7 @@ CHECK: Final = Row(
             "lines",
             {"{{operation}}": "server"},
             width=6,
-            leads_to=("sql",),
+            drill_down=("sql",),
         ),
         Panel(
             "Events fetched",

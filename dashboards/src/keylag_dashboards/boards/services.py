@@ -1,4 +1,4 @@
-"""Services: who asks Keystone how often, and what that costs them."""
+"""Dashboard *Services*: validations that services cause, and their cost."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ ASKING: Final = Row(
             "What the services ask of Keystone: the token cache had no answer.",
             "reqps",
             "lines",
-            {"{{job}}": "asked"},
+            {"{{job}}": "online_validations"},
         ),
         Panel(
             "Validations, as Keystone counts them",
@@ -24,7 +24,7 @@ ASKING: Final = Row(
             "reqps",
             "lines",
             {"{{keystone_caller}}": "callers"},
-            leads_to=("tokens",),
+            drill_down=("tokens",),
         ),
         Panel(
             "Requests to services",
@@ -40,7 +40,7 @@ ASKING: Final = Row(
             "reqps",
             "lines",
             {"{{job}} {{keystone_auth_token_result}}": "not_accepted"},
-            empty="every token was accepted",
+            empty_reason="every token was accepted",
         ),
     ),
 )
@@ -67,8 +67,8 @@ CACHED: Final = Row(
                 "hits, p95": "age_hit_p95",
                 "misses, p50": "age_miss_p50",
             },
-            empty="no token was used again after it had left the cache",
-            empty_only=("misses, p50",),
+            empty_reason="no token was used again after it had left the cache",
+            empty_legends=("misses, p50",),
             width=8,
         ),
         Panel(
@@ -86,7 +86,7 @@ CACHED: Final = Row(
             " token is believed for as long.",
             "percentunit",
             "table",
-            {"token_cache_time": "cache_time", "misses": "missed", **_SAVED},
+            {"token_cache_time": "cache_time", "misses": "misses", **_SAVED},
             width=24,
             units={"token_cache_time": "s", "misses": "short"},
         ),
@@ -104,7 +104,7 @@ CACHED: Final = Row(
             "ops",
             "lines",
             {"{{job}} {{error_type}}": "cache_errors"},
-            empty="no call to the token cache failed",
+            empty_reason="no call to the token cache failed",
         ),
     ),
 )
@@ -125,7 +125,10 @@ COST: Final = Row(
             " memcache_security_strategy.",
             "s",
             "stacked",
-            {"{{keystone_phase}}": "parts", "the service itself": "service_itself"},
+            {
+                "{{keystone_phase}}": "auth_phases",
+                "the service itself": "service_itself",
+            },
         ),
         Panel(
             "Calls to Keystone",
@@ -143,7 +146,7 @@ COST: Final = Row(
             "lines",
             {"{{keystone_auth_token_call}}": "call_time"},
             width=8,
-            leads_to=("tokens",),
+            drill_down=("tokens",),
         ),
         Panel(
             "Failed and repeated calls",
@@ -155,7 +158,7 @@ COST: Final = Row(
                 "{{job}} again: {{keystone_auth_token_retry}}": "retries",
             },
             width=8,
-            empty="every call was answered at once",
+            empty_reason="every call was answered at once",
         ),
         Panel(
             "Configuration",

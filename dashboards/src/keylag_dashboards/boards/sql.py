@@ -1,4 +1,4 @@
-"""SQL: what Keystone waits for, what the database works, what lies between."""
+"""Dashboard *SQL*: statement times in Keystone, the database and ProxySQL."""
 
 from typing import Final
 
@@ -16,14 +16,14 @@ BOTH_SIDES: Final = Row(
             "s",
             "lines",
             {"waiting in Keystone": "client", "working in the database": "server"},
-            leads_to=("tokens",),
+            drill_down=("tokens",),
         ),
         Panel(
             "Outside the database, per statement",
             "Network, proxy and driver: above a millisecond, look at where they run.",
             "s",
             "lines",
-            {"outside": "between"},
+            {"outside": "outside_per_statement"},
             width=6,
         ),
         Panel(
@@ -83,8 +83,8 @@ POOL: Final = Row(
             "lines",
             {"check-outs": "checkouts", "connects": "connects", "waits": "waits"},
             width=8,
-            empty="no check-out had to wait",
-            empty_only=("waits",),
+            empty_reason="no check-out had to wait",
+            empty_legends=("waits",),
         ),
         Panel(
             "Errors and retries",
@@ -96,7 +96,7 @@ POOL: Final = Row(
                 "retried": "retries",
             },
             width=8,
-            empty="no statement failed",
+            empty_reason="no statement failed",
         ),
     ),
 )
@@ -169,7 +169,7 @@ PROXY: Final = Row(
             "lines",
             {"{{hostgroup}}": "proxy_calls"},
             width=8,
-            empty=_NO_PROXY,
+            empty_reason=_NO_PROXY,
         ),
         Panel(
             "Query cache hits",
@@ -178,7 +178,7 @@ PROXY: Final = Row(
             "lines",
             {"hits": "proxy_hits"},
             width=8,
-            empty=f"{_NO_PROXY}, or no rule of it that caches",
+            empty_reason=f"{_NO_PROXY}, or no rule of it that caches",
         ),
         Panel(
             "Time by command, p95",
@@ -187,7 +187,7 @@ PROXY: Final = Row(
             "lines",
             {"{{command}}": "proxy_p95"},
             width=8,
-            empty=_NO_PROXY,
+            empty_reason=_NO_PROXY,
         ),
         Panel(
             "Digests with most time",
@@ -201,7 +201,7 @@ PROXY: Final = Row(
             },
             width=24,
             units={"time": "s"},
-            empty=_NO_PROXY,
+            empty_reason=_NO_PROXY,
         ),
         Panel(
             "Backend connections",
@@ -213,7 +213,7 @@ PROXY: Final = Row(
                 "{{hostgroup}} {{server}} free": "proxy_free",
             },
             width=8,
-            empty=_NO_PROXY,
+            empty_reason=_NO_PROXY,
         ),
         Panel(
             "Requests for a backend connection",
@@ -226,7 +226,7 @@ PROXY: Final = Row(
                 "put off": "proxy_delayed",
             },
             width=8,
-            empty=_NO_PROXY,
+            empty_reason=_NO_PROXY,
         ),
         Panel(
             "Multiplexing: statements per connection",
@@ -236,7 +236,7 @@ PROXY: Final = Row(
             "lines",
             {"statements": "multiplexing"},
             width=8,
-            empty=_NO_PROXY,
+            empty_reason=_NO_PROXY,
         ),
     ),
 )

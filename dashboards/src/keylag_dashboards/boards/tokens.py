@@ -1,8 +1,8 @@
-"""Token calls: the one page for "auth is slow"."""
+"""Dashboard *Token calls*: the entry point for slow authentication."""
 
 from typing import Final
 
-from keylag_dashboards.categories import TITLES, columns
+from keylag_dashboards.categories import TITLES, breakdown_columns
 from keylag_dashboards.config import OBJECTIVE_SECONDS, OBJECTIVE_SHARE
 from keylag_dashboards.model import Board, Panel, Row
 from keylag_dashboards.queries.tokens import AGES, QUERIES
@@ -11,14 +11,14 @@ STACK: Final = {title: f"category_{category}" for category, title in TITLES.item
 _BEFORE: Final = tuple(age for age in AGES if age != "now")
 
 
-def _split(title: str, name: str, look: str) -> Panel:
-    """Return a table of the stack, split by a label."""
+def _split(title: str, name: str, hint: str) -> Panel:
+    """Return a table of the breakdown, with a row per value of a label."""
     return Panel(
         f"By {title}",
-        f"{look} Columns after `wall` are a call's mean and add up to it.",
+        f"{hint} Columns after `wall` are a call's mean and add up to it.",
         "s",
         "table",
-        columns(f"by_{name}"),
+        breakdown_columns(f"by_{name}"),
         width=24,
         units={"calls": "short"},
     )
@@ -49,7 +49,7 @@ OVERVIEW: Final = Row(
             f" the objective allows {1 - OBJECTIVE_SHARE:.0%}.",
             "percentunit",
             "lines",
-            {"{{job}}": "slow"},
+            {"{{job}}": "not_in_time"},
             width=8,
         ),
     ),
@@ -64,7 +64,7 @@ BY_METHOD: Final = Row(
             "s",
             "stacked",
             STACK,
-            leads_to=("sql", "cache", "revocation", "workers"),
+            drill_down=("sql", "cache", "revocation", "workers"),
         ),
         Panel(
             "Share of a call's time",
@@ -85,7 +85,7 @@ BY_METHOD: Final = Row(
             "Two bands are two kinds of calls, such as cached and uncached ones.",
             "s",
             "heatmap",
-            {"{{le}}": "heat"},
+            {"{{le}}": "duration_buckets"},
         ),
         _split(
             "authentication method",
@@ -100,8 +100,8 @@ BY_METHOD: Final = Row(
             "s",
             "lines",
             {age: f"wall {age}" for age in AGES},
-            empty="the data do not reach so far back yet",
-            empty_only=_BEFORE,
+            empty_reason="the data do not reach so far back yet",
+            empty_legends=_BEFORE,
         ),
         Panel(
             "Categories, now and before",
@@ -109,8 +109,8 @@ BY_METHOD: Final = Row(
             "s",
             "table",
             {age: f"categories {age}" for age in AGES},
-            empty="the data do not reach so far back yet",
-            empty_only=_BEFORE,
+            empty_reason="the data do not reach so far back yet",
+            empty_legends=_BEFORE,
         ),
     ),
     repeat="method",
@@ -125,7 +125,7 @@ BESIDE: Final = Row(
             "reqps",
             "lines",
             {"{{http_request_method}} {{http_response_status_code}}": "refused"},
-            empty="no call was refused",
+            empty_reason="no call was refused",
         ),
         Panel(
             "Authentications refused",
@@ -133,7 +133,7 @@ BESIDE: Final = Row(
             "reqps",
             "lines",
             {"{{keystone_auth_method}} {{error_type}}": "failures"},
-            empty="no authentication was refused",
+            empty_reason="no authentication was refused",
         ),
         Panel(
             "SQL statements per call",
@@ -141,7 +141,7 @@ BESIDE: Final = Row(
             "short",
             "lines",
             {"{{http_request_method}}": "statements"},
-            leads_to=("sql",),
+            drill_down=("sql",),
         ),
         Panel(
             "Cache calls per call",
@@ -149,7 +149,7 @@ BESIDE: Final = Row(
             "short",
             "lines",
             {"{{http_request_method}}": "cache_calls"},
-            leads_to=("cache",),
+            drill_down=("cache",),
         ),
     ),
 )

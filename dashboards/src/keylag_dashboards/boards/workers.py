@@ -1,4 +1,4 @@
-"""Workers and host: is there a worker free, and what are the others doing?"""
+"""Dashboard *Workers and host*: free workers, and what busy ones do."""
 
 from typing import Final
 
@@ -31,7 +31,7 @@ WORKERS: Final = Row(
             "lines",
             {"{{http_request_method}} {{http_route}}": "routes"},
             width=6,
-            leads_to=("tokens",),
+            drill_down=("tokens",),
         ),
         Panel(
             "Processor time of each worker",
@@ -113,7 +113,7 @@ SERVER: Final = Row(
             "What uWSGI itself takes for requests: reading bodies from slow callers.",
             "s",
             "lines",
-            {"seconds per second": "outside"},
+            {"seconds per second": "outside_app"},
             width=8,
         ),
     ),
@@ -213,8 +213,8 @@ OWN: Final = Row(
                 "fault in {{keylag_seam}}": "faults",
             },
             width=8,
-            empty="Keylag has no faults",
-            empty_only=("fault in {{keylag_seam}}",),
+            empty_reason="Keylag has no faults",
+            empty_legends=("fault in {{keylag_seam}}",),
         ),
     ),
 )

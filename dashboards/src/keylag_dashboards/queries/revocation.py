@@ -1,4 +1,4 @@
-"""Revocation: what a check costs, what it fetches, and the table behind it."""
+"""Queries of *Revocation*: cost of a check, fetched events, and the table."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -2,17 +2,17 @@
 
 from exporter_helpers import EVENT
 
-MOST = 1 << 30
+ALL_BYTES = 1 << 30
 
 
-class Clock:
+class FakeClock:
     now = 1000.0
 
     def __call__(self):
         return self.now
 
 
-class Writer:
+class LogWriter:
     """A server that writes numbered events, so that each is unlike all others."""
 
     def __init__(self, path):
@@ -31,8 +31,8 @@ class Writer:
             file.write(self.events(count))
 
 
-def counted(follower):
+def count_events(follower):
     for _ in range(3):
-        follower.poll(MOST)
-    follower._digest.flush()
-    return follower._digest.events
+        follower.poll(ALL_BYTES)
+    follower._aggregator.flush()
+    return follower._aggregator.event_count

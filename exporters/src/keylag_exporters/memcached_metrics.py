@@ -1,13 +1,13 @@
-"""Families of the official memcached_exporter and the statistics behind them.
+"""Metrics of the official memcached_exporter and the statistics they come from.
 
-Names and labels are the official ones, so that dashboards and alerts work with
-either. A few official counters lack `_total`; those are gauges here, because the
-name matters and the exposition format reserves the suffix.
+Names and labels are the official ones, so that dashboards and alerts work with either
+exporter. Some official counters lack `_total`. They are gauges here, because the text
+format derives the type from the suffix and the name has to stay.
 """
 
 from __future__ import annotations
 
-from keylag_exporters.model import Declared
+from keylag_exporters.model import Metric
 
 Row = tuple[str, str, str]
 
@@ -184,10 +184,10 @@ COMMANDS = (
 )
 
 
-def _declare(rows: tuple[Row, ...], labels: tuple[str, ...] = ()) -> list[Declared]:
-    """Return the families of a table; counters end in `_total`."""
+def _declare(rows: tuple[Row, ...], labels: tuple[str, ...] = ()) -> list[Metric]:
+    """Return the metrics of a table; names that end in `_total` are counters."""
     return [
-        Declared(
+        Metric(
             f"memcached_{name}",
             "counter" if name.endswith("_total") else "gauge",
             text,
@@ -198,9 +198,9 @@ def _declare(rows: tuple[Row, ...], labels: tuple[str, ...] = ()) -> list[Declar
 
 
 METRICS = (
-    Declared("memcached_up", "gauge", "Whether the server answered."),
-    Declared("memcached_version", "gauge", "Always 1: the version.", ("version",)),
-    Declared(
+    Metric("memcached_up", "gauge", "Whether the server answered."),
+    Metric("memcached_version", "gauge", "Always 1: the version.", ("version",)),
+    Metric(
         "memcached_commands_total",
         "counter",
         "Requests by command and outcome.",
@@ -208,13 +208,13 @@ METRICS = (
     ),
     *_declare((*GENERAL, *SETTINGS)),
     *_declare((*ITEMS, *SLABS), ("slab",)),
-    Declared(
+    Metric(
         "memcached_slab_lru_hits_total",
         "counter",
         "Reads that found their item, by slab class and queue.",
         ("slab", "lru"),
     ),
-    Declared(
+    Metric(
         "memcached_slab_commands_total",
         "counter",
         "Requests by slab class, command and outcome.",

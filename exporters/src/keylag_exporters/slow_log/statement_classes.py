@@ -1,4 +1,4 @@
-"""What is counted for each class of statements, in bounded memory."""
+"""Counters of statement classes, in bounded memory."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from operator import add, attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from keylag_exporters.slow_log.comment import Tag
-from keylag_exporters.slow_log.fingerprint import MAX_TEXT, class_id
+from keylag_exporters.slow_log.fingerprint import MAX_FINGERPRINT, class_id
+from keylag_exporters.slow_log.sql_comment import Tag
 from keylag_exporters.slow_log.tables import table_class
 
 if TYPE_CHECKING:
@@ -25,19 +25,19 @@ MAX_ROWS = 10**15
 which is 18446744073709.55 in seconds, and 2**32 milliseconds, which is 50 days."""
 
 # column of an event: where it is, how to read it, the most that is plausible
-LIMITS: dict[str, tuple[int, type[float], float]] = {
+COLUMN_LIMITS: dict[str, tuple[int, type[float], float]] = {
     "query_time": (1, float, MAX_SECONDS),
     "lock_time": (2, float, MAX_SECONDS),
     "rows_sent": (3, int, MAX_ROWS),
     "rows_examined": (4, int, MAX_ROWS),
 }
 
-_COMMAND = b"administrator"
+_ADMINISTRATOR_COMMAND = b"administrator"
 """How the commands begin of which pt-query-digest counts no rows."""
 
-Key: TypeAlias = tuple[str, Tag]
-Group: TypeAlias = tuple[str, Tag]
-Sums: TypeAlias = tuple[int, ...]
+ClassKey: TypeAlias = tuple[str, Tag]
+HistogramKey: TypeAlias = tuple[str, Tag]
+CounterValues: TypeAlias = tuple[int, ...]
 """Those of a class by NUMBERS."""
 
 # flag of an event: what says so in the headers of MariaDB, Percona and MySQL 8, and
@@ -58,11 +58,11 @@ FLAGS = {
 
 
 @dataclass(slots=True)
-class Totals:
-    """Sums over events.
+class Aggregate:
+    """Counters over many events.
 
-    Times are whole microseconds, the precision of the log: differences of such sums
-    are exact, so that a counter made of them never steps back. `buckets` are
+    Times are integers in microseconds, the precision of the log. Differences of
+    integers are exact, so a counter computed from them never decreases. `buckets` are
     cumulative over BUCKETS.
     """
 
@@ -79,8 +79,8 @@ class Totals:
     buckets: list[int] = field(default_factory=lambda: [0] * len(BUCKETS))
 
     @classmethod
-    def of(cls, rows: Rows) -> Totals:
-        """Return the sums of a batch of events, made column by column."""
+    def from_rows(cls, rows: Rows) -> Aggregate:
+        """Return the aggregate of a batch of events, computed column by column."""
         before, query, lock, sent, examined, flags, _ = zip(*rows, strict=True)
         times = sorted(map(float, query))
         made = cls(
@@ -95,102 +95,104 @@ class Totals:
         return made
 
     def _count_flags(self, headers: bytes) -> None:
-        """Count each flag in the joined headers of a batch."""
         for name, (yes, no) in FLAGS.items() if headers else ():
             setattr(
                 self, name, sum(map(headers.count, yes)) - sum(map(headers.count, no))
             )
 
-    def add(self, other: Totals) -> None:
-        """Add the sums of another."""
-        for name in NUMBERS:
+    def add(self, other: Aggregate) -> None:
+        """Add the counters of another aggregate."""
+        for name in COUNTER_FIELDS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.buckets = list(map(add, self.buckets, other.buckets))
 
-    def numbers(self) -> Sums:
-        """Return all sums but the buckets, in the order of NUMBERS."""
-        return _NUMBERS_OF(self)
+    def counter_values(self) -> CounterValues:
+        """Return all counters except the buckets, in the order of COUNTER_FIELDS."""
+        return _COUNTER_VALUES_OF(self)
 
-    def copy(self) -> Totals:
+    def copy(self) -> Aggregate:
         """Return an independent copy."""
         return replace(self, buckets=self.buckets.copy())
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the sums by name."""
+        """Return the counters and buckets by name."""
         return asdict(self)
 
 
-NUMBERS = tuple(f.name for f in fields(Totals) if f.name != "buckets")
-_NUMBERS_OF: Callable[[Totals], Sums] = attrgetter(*NUMBERS)
+COUNTER_FIELDS = tuple(f.name for f in fields(Aggregate) if f.name != "buckets")
+_COUNTER_VALUES_OF: Callable[[Aggregate], CounterValues] = attrgetter(*COUNTER_FIELDS)
 
 
 class StatementClass:
-    """The events of one fingerprint under one tag, and those not yet summed."""
+    """The events of one fingerprint and tag: an aggregate and pending rows."""
 
     def __init__(self, fingerprint: bytes, tag: Tag) -> None:
-        self.fingerprint = fingerprint[:MAX_TEXT]
+        self.fingerprint = fingerprint[:MAX_FINGERPRINT]
         self.id = class_id(fingerprint)
         self.table_class = table_class(self.fingerprint)
         self.tag = tag
-        self.totals = Totals()
-        self.pending: Rows = []
+        self.aggregate = Aggregate()
+        self.pending_rows: Rows = []
 
     @property
-    def key(self) -> Key:
-        """What tells this class from all others."""
+    def key(self) -> ClassKey:
+        """The identity of this class."""
         return self.id, self.tag
 
     @property
-    def group(self) -> Group:
-        """The histogram that this class is part of."""
+    def histogram_key(self) -> HistogramKey:
+        """The labels of the histogram that this class is part of."""
         return self.table_class, self.tag
 
-    def flush(self, implausible: dict[str, int]) -> Totals:
-        """Sum the pending events and return what they add.
+    def flush(self, implausible: dict[str, int]) -> Aggregate:
+        """Aggregate the pending rows and return the aggregate of these rows.
 
-        An event with an implausible number is left out and counted by its column.
+        An event with an implausible number is excluded, and counted by column in
+        `implausible`.
         """
-        rows = self.pending.copy()
-        self.pending.clear()
-        if self.fingerprint.startswith(_COMMAND):
-            rows = list(map(_without_rows, rows))
-        for name, limit in LIMITS.items():
-            plausible = _plausible(rows, *limit)
+        rows = self.pending_rows.copy()
+        self.pending_rows.clear()
+        if self.fingerprint.startswith(_ADMINISTRATOR_COMMAND):
+            rows = list(map(_clear_command_rows, rows))
+        for name, limit in COLUMN_LIMITS.items():
+            plausible = _keep_plausible(rows, *limit)
             implausible[name] += len(rows) - len(plausible)
             rows = plausible
-        more = Totals.of(rows) if rows else Totals()
-        self.totals.add(more)
+        more = Aggregate.from_rows(rows) if rows else Aggregate()
+        self.aggregate.add(more)
         return more
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what a restart needs to go on counting."""
+        """Return the saved state, as JSON types."""
         return {
             "fingerprint": self.fingerprint.decode("latin-1"),
             "id": self.id,
             "tag": list(self.tag),
-            "totals": self.totals.as_dict(),
+            "totals": self.aggregate.as_dict(),
         }
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> StatementClass:
-        """Return the class that `as_dict` described."""
+        """Return the class of a saved state."""
         made = cls(saved["fingerprint"].encode("latin-1"), Tag(*saved["tag"]))
         made.id = saved["id"]
-        made.totals = Totals(**saved["totals"])
+        made.aggregate = Aggregate(**saved["totals"])
         return made
 
 
-def _without_rows(row: Fields) -> Fields:
-    """Return an event with no rows if it is a command, however that was logged."""
-    if not row[6].removeprefix(b"# ").startswith(_COMMAND):
+def _clear_command_rows(row: Fields) -> Fields:
+    """Return an event without row counts if it is an administrator command."""
+    if not row[6].removeprefix(b"# ").startswith(_ADMINISTRATOR_COMMAND):
         return row
     return (*row[:3], b"0", b"0", *row[5:])
 
 
-def _plausible(rows: Rows, column: int, kind: type[float], most: float) -> Rows:
+def _keep_plausible(
+    rows: Rows, column: int, parse: type[float], maximum: float
+) -> Rows:
     """Return the events whose number in a column is plausible."""
-    values = list(map(kind, map(itemgetter(column), rows)))
-    if not values or (min(values) >= 0 and max(values) <= most):
+    values = list(map(parse, map(itemgetter(column), rows)))
+    if not values or (min(values) >= 0 and max(values) <= maximum):
         return rows
     pairs = zip(rows, values, strict=True)
-    return [row for row, value in pairs if 0 <= value <= most]
+    return [row for row, value in pairs if 0 <= value <= maximum]

@@ -1,4 +1,4 @@
-"""Real servers for the tests, each in a folder of its own, on free ports."""
+"""Fixtures: real servers on free ports, a written log, and the command itself."""
 
 import contextlib
 
@@ -46,7 +46,7 @@ def mariadb_server(tmp_path_factory):
 
 @pytest.fixture
 def mariadb(mariadb_server):
-    """The server, running however the test before left it."""
+    """The server; started again if the previous test stopped it."""
     if mariadb_server.process.poll() is not None:
         mariadb_server.start()
     yield mariadb_server
@@ -68,7 +68,7 @@ def memcached_port(memcached):
 
 @pytest.fixture
 def samples():
-    """Return a function: exposed text to {(sample name, sorted labels): value}."""
+    """A function that parses exposed text to {(sample name, sorted labels): value}."""
 
     def read(exposed):
         text = exposed if isinstance(exposed, bytes) else exposed.expose()
@@ -83,7 +83,7 @@ def samples():
 
 @pytest.fixture
 def settings():
-    """Return a function: a kind's complete settings for a test."""
+    """A function that returns the complete settings of a source type."""
     return resolve_settings
 
 
@@ -91,8 +91,8 @@ def settings():
 def run():
     started = []
 
-    def start(*words, **more):
-        started.append(Exporter(*words, **more))
+    def start(*arguments, **options):
+        started.append(Exporter(*arguments, **options))
         return started[-1]
 
     yield start

@@ -1,4 +1,4 @@
-"""A log that a server writes, and a follower that reads it by a clock of its own."""
+"""A writer of slow-log events and a clock, for tests of the follower."""
 
 from exporter_helpers import EVENT
 
@@ -13,7 +13,7 @@ class FakeClock:
 
 
 class LogWriter:
-    """A server that writes numbered events, so that each is unlike all others."""
+    """Writes numbered events, each with a different statement."""
 
     def __init__(self, path):
         self.path = path

@@ -1,4 +1,4 @@
-"""Counts of whole logs: those of pt-query-digest, however the bytes arrive."""
+"""Counts of whole logs equal those of pt-query-digest."""
 
 import gzip
 import json
@@ -249,7 +249,7 @@ def test_once_rejects_files_without_events(tmp_path, kind, more, output):
     done = CliRunner().invoke(main, ["slow-log", *words])
 
     assert done.exit_code == 1
-    assert done.output.startswith(f"Error: {path} is no slow log: ")
+    assert done.output.startswith(f"Error: {path} is not a slow log: ")
 
 
 @pytest.mark.parametrize("content", [b"", MARIADB_START, MYSQL_START])
@@ -296,7 +296,7 @@ TALKATIVE = "query_plan,innodb,explain"
 def test_verbose_mariadb_log_matches_pt_query_digest(
     mariadb, pt_query_digest, tmp_path
 ):
-    """Every extended line of MariaDB, commands without SQL, errors, JSON, long text."""
+    """Extended header lines, commands without SQL, errors, JSON and long text."""
     mariadb.execute(
         "DROP DATABASE IF EXISTS talk",
         "CREATE DATABASE talk",

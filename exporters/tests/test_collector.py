@@ -1,4 +1,4 @@
-"""One scrape of several sources: intervals, time-outs, failures."""
+"""Scrapes of several sources: intervals, timeouts and failures."""
 
 import logging
 import threading
@@ -14,7 +14,7 @@ from keylag_exporters.model import Metric, UnreachableError
 
 
 class FakeSource:
-    """A source that does what it is told, and counts how often."""
+    """Runs an action in each read, and counts the reads."""
 
     def __init__(self, action=lambda: None):
         self.action = action
@@ -39,7 +39,7 @@ def raising(error):
 
 @pytest.fixture
 def go_on():
-    """An event that a source waits for; it is set when the test is over."""
+    """An event that a source waits for; set when the test ends."""
     event = threading.Event()
     yield event
     event.set()
@@ -85,7 +85,7 @@ def test_outcome_of_each_source_is_exported_separately(
 def test_hanging_source_does_not_block_other_sources(
     source_timeout, scrape_timeout, samples, go_on
 ):
-    """It is not asked again while it hangs, nor does the next scrape wait for it."""
+    """No second read starts while the first hangs, and no later scrape waits for it."""
     hanging = FakeSource(go_on.wait)
     sources = [
         ScheduledSource("a", hanging, source_timeout),
@@ -107,7 +107,7 @@ def test_hanging_source_does_not_block_other_sources(
 def test_previous_read_is_exposed_while_the_current_one_runs(
     timeout, success, samples, go_on
 ):
-    """Until its own time-out: then the source is failing."""
+    """After the source's own timeout the source fails instead."""
     source = FakeSource(lambda: 7 if source.reads == 1 else go_on.wait())
     running = ScheduledSource("a", source, 3600)
     scraper = SourceCollector([running])
@@ -140,7 +140,7 @@ def test_late_read_is_exposed_by_the_next_scrape(samples, go_on):
 def test_source_is_read_once_per_interval_even_after_failures(
     action, interval, reads, samples
 ):
-    """A failing statement must not run with every scrape either."""
+    """A failing statement is not repeated by each scrape."""
     source = FakeSource(action)
     scraper = SourceCollector([ScheduledSource("a", source, 60, interval)])
     texts = [samples(scraper.expose()) for _ in range(5)]
@@ -167,7 +167,7 @@ def test_only_unreachable_sources_are_retried_before_the_interval_ends(
 
 
 def test_slightly_early_scrape_starts_a_new_read(monkeypatch):
-    """Else a source would be read in every other scrape of the same interval."""
+    """Otherwise only every second scrape of the same interval would read the source."""
     now = [1000.0]
     clock = SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0])
     monkeypatch.setattr(collector, "time", clock)
@@ -181,7 +181,7 @@ def test_slightly_early_scrape_starts_a_new_read(monkeypatch):
 
 
 def test_families_of_an_unreachable_source_are_exposed(samples):
-    """As `memcached_up`, which is 0 then."""
+    """An example is `memcached_up` 0."""
     families = Families([Metric("made_up", "gauge", "Made.")])
     families.add("made_up", 0)
     source = FakeSource(raising(UnreachableError("gone", families)))
@@ -202,11 +202,11 @@ def test_failure_is_logged_once_and_its_end_once(caplog):
 
     assert first.startswith("a: error: Traceback")
     assert "ValueError: bug" in first
-    assert last == "a: works again"
+    assert last == "a: recovered"
 
 
 class CountingLock:
-    """A lock that tells of each who comes to it."""
+    """A lock that counts the threads that wait for it."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -221,7 +221,7 @@ class CountingLock:
 
 
 def test_concurrent_scrapes_share_one_read(go_on):
-    """A Prometheus that asks faster than it is answered makes no heap of scrapes."""
+    """Scrapes do not pile up if Prometheus scrapes faster than sources answer."""
     source = FakeSource(lambda: go_on.wait(60))
     scraper = SourceCollector([ScheduledSource("a", source, 60)])
     scraper._lock = door = CountingLock()

@@ -1,4 +1,4 @@
-"""The command as an operator runs it: several sources, one failing, TLS, signals."""
+"""The command as an operator runs it: all, failures, TLS, signals, errors."""
 
 import gzip
 import importlib.metadata
@@ -129,11 +129,11 @@ def test_tls_and_basic_authentication_protect_metrics(run, log, web_config):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("unknown_key: 1", "not supported: unknown_key"),
-        ("basic_auth_users: {a: plain}", "no bcrypt hash"),
+        ("unknown_key: 1", "unsupported keys: unknown_key"),
+        ("basic_auth_users: {a: plain}", "not a bcrypt hash"),
         ("tls_server_config: {cert_file: x, key_file: y}", "tls_server_config"),
         ("[1", "cannot read"),
-        ("- 1", "a mapping is expected"),
+        ("- 1", "expected a mapping"),
     ],
 )
 def test_unsupported_web_config_is_rejected(tmp_path, text, message):
@@ -147,7 +147,7 @@ def test_unsupported_web_config_is_rejected(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["slow-log"], 2, "file is needed"),
+        (["slow-log"], 2, "option file is required"),
         (["slow-log", "--file=x", "--listen=127.0.0.1:x"], 2, "cannot listen"),
         (["memcached", "--listen=127.0.0.1:70000"], 2, "a number below 65536"),
         (["memcached", "--listen=192.0.2.1:80"], 1, "Cannot assign requested address"),
@@ -155,7 +155,7 @@ def test_unsupported_web_config_is_rejected(tmp_path, text, message):
         (["uwsgi", "--address=127.0.0.1:70000"], 2, "a number below 65536"),
         (["revocations", "--port=70000"], 2, "a number below 65536"),
         (["revocations", "--port=x"], 2, "a number below 65536, not x"),
-        (["all"], 2, "nothing to run"),
+        (["all"], 2, "no source configured"),
         (["slow-log", "--once=/nonexistent"], 1, "No such file"),
         (["proxysql", "--password-file=/nonexistent"], 2, "No such file"),
         (["proxysql", "--password=secret"], 2, "No such option"),
@@ -169,7 +169,7 @@ def test_usage_errors_are_reported_without_traceback(words, code, message):
     assert done.returncode == code
     assert message in done.stderr
     assert "Traceback" not in done.stderr
-    assert "defect" not in done.stderr
+    assert "This is a bug" not in done.stderr
 
 
 def run_command(*words):

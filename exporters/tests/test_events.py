@@ -1,4 +1,4 @@
-"""Events count as in pt-query-digest, but for impossible numbers."""
+"""Events are parsed as by pt-query-digest, except for implausible numbers."""
 
 import json
 import random
@@ -34,7 +34,7 @@ COMMANDS = [b"Quit", b"Init DB", b"Ping", b"Close stmt", b"Binlog Dump"]
 
 
 def event(draw):
-    """Return one event of a random form that pt-query-digest understands."""
+    """Return a random event that pt-query-digest parses."""
     time = draw.choice([b"", b"", b"# Time: 261121  5:54:07\n"])
     about = draw.choice(
         [HEADER, MARIADB, HEADER + b"# Full_scan: Yes  Full_join: No\n"]
@@ -49,7 +49,7 @@ def event(draw):
 
 
 def reference_counters(program, path):
-    """Return {id: (count, sums of the columns)} of the reference tool."""
+    """Return {id: (count, sums of the columns)} of pt-query-digest."""
     run = subprocess.run(
         [program, "--no-version-check", "--limit=100%", "--output=json", str(path)],
         capture_output=True,
@@ -153,7 +153,7 @@ def counts(data):
     ],
 )
 def test_use_and_set_statements_are_events(statement, fingerprint):
-    """The reference takes the next event's header for its text, and loses that."""
+    """pt-query-digest takes the next event's header for the statement instead."""
     one = EVENT.replace(b"SELECT 1", statement)
 
     assert counts(EVENT + one + EVENT * 2) == {"select ?": 3, fingerprint: 1}
@@ -162,7 +162,7 @@ def test_use_and_set_statements_are_events(statement, fingerprint):
 
 
 def test_event_without_statement_has_an_empty_fingerprint():
-    """And is not taken for a USE, although the header has one."""
+    """The `use` line of its header is not taken for the statement."""
     assert counts(HEADER + b"use k;\n" + SET + EVENT) == {"": 1, "select ?": 1}
 
 
@@ -255,7 +255,7 @@ def test_implausible_events_survive_a_restart():
 )
 @pytest.mark.timeout(60)
 def test_hostile_log_is_parsed_in_linear_time(text):
-    """Each took minutes, or hours, where a pattern was tried from every place."""
+    """A pattern that backtracks takes minutes or hours for each of these."""
     data = EVENT + EVENT.replace(b"SELECT 1", text) + EVENT
 
     assert counts(data)["select ?"] >= 2

@@ -1,4 +1,4 @@
-"""The reference says what the code declares; every name keeps the rules."""
+"""docs/reference/exporters.md and the names of all metrics."""
 
 import re
 from pathlib import Path

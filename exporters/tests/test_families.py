@@ -1,4 +1,4 @@
-"""The exposition is what Prometheus's own client library writes."""
+"""The exposition equals that of prometheus_client."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +25,7 @@ numbers = st.floats() | st.integers(0, 2**53) | st.booleans()
 
 
 class Theirs:
-    """A collector of the families of prometheus_client."""
+    """A collector of the same families, built with prometheus_client."""
 
     def __init__(self, counters, gauges, histograms):
         counter, gauge, histogram, _ = DECLARED

@@ -1,4 +1,4 @@
-"""Fingerprints and ids are those of pt-query-digest, on everything."""
+"""Fingerprints and ids equal those of pt-query-digest."""
 
 import json
 import random
@@ -10,7 +10,7 @@ from keylag_exporters.slow_log.fingerprint import class_id, fingerprint
 from keylag_exporters.slow_log.sql_comment import NO_TAG
 from keylag_exporters.slow_log.statement_classes import StatementClass
 
-# From the reference tool's manual, and what it does with the rarer forms.
+# From the manual of pt-query-digest, and its output for rarer forms.
 KNOWN = [
     (b"SELECT * FROM `t`  WHERE a = 'x'", b"select * from `t` where a = ?"),
     (b"select a in (1,2, 3)", b"select a in(?+)"),
@@ -47,7 +47,7 @@ HEADER_PREFIXES = (b"#", b"use ", b"SET ", b"administrator")
 
 
 def statements(seed, count):
-    """Return random statements, nasty ones most of them."""
+    """Return random statements, most of them hard to parse."""
     draw = random.Random(seed)
     made = []
     while len(made) < count:
@@ -68,7 +68,7 @@ def log_of(texts):
 
 
 def reference_counts(program, path):
-    """Return {id: (count, summed time to the microsecond)} of the reference tool."""
+    """Return {id: (count, time in seconds as text)} of pt-query-digest."""
     run = subprocess.run(
         [program, "--no-version-check", "--limit=100%", "--output=json", str(path)],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""A fingerprint takes time in proportion to the statement, whatever it is made of."""
+"""The time to compute a fingerprint is linear in the statement's length."""
 
 import itertools
 import re
@@ -16,22 +16,22 @@ from keylag_exporters.slow_log.unions import fold_unions
 KB = 10_000
 GROWTH = 32
 MAX_RATIO = 6 * GROWTH
-"""Quadratic time would be 32 times GROWTH."""
+"""Quadratic time has a ratio of GROWTH * GROWTH."""
 
 WORDS = ["".join(word).encode() for word in itertools.product("abcdefghij", repeat=5)]
 
-# The rule as pt-query-digest writes it down, which takes quadratic time and more.
+# The regular expression of pt-query-digest, which takes at least quadratic time.
 REFERENCE_RULE = re.compile(rb"\b(select\s.*?)(?:(\sunion(?:\sall)?)\s\1)+")
 
 
 def branches(size, text=b"select x from t_%b"):
-    """Return a UNION whose branches all differ, and only at their end."""
+    """Return a UNION whose branches differ only at their end."""
     count = size // (len(text) + 10)
     return b" union ".join(text % WORDS[n % len(WORDS)] for n in range(count))
 
 
 def square_free(size):
-    """Return a UNION of three kinds of branches where no group follows itself."""
+    """Return a UNION of three kinds of branches in which no group repeats directly."""
     text, rules = "a", {"a": "abc", "b": "ac", "c": "b"}
     while 14 * len(text) < size:
         text = "".join(rules[letter] for letter in text)
@@ -39,7 +39,7 @@ def square_free(size):
 
 
 def nested(size):
-    """Return a UNION of two branches with very many SELECTs, different at last."""
+    """Return a UNION of two branches with many SELECTs that differ at the end."""
     selects = b"select " * (size // 14)
     return selects + b"y union " + selects + b"z"
 
@@ -76,7 +76,7 @@ SHAPES = {
 
 
 def seconds(statement, times):
-    """Return the least CPU time of several tries."""
+    """Return the least CPU time of several runs."""
     found = []
     for _ in range(times):
         began = time.process_time()
@@ -99,7 +99,7 @@ def test_time_grows_as_the_statement_does(shape):
     "name", ["union, distinct", "union, square-free", "values, open"]
 )
 def test_fingerprint_of_ten_megabytes_takes_less_than_a_minute(name):
-    """A quadratic rule would take hours."""
+    """A quadratic algorithm takes hours."""
     assert seconds(SHAPES[name](1000 * KB), 1) < 60
 
 

@@ -1,4 +1,4 @@
-"""A log is followed through rename, truncation, re-creation and restarts."""
+"""Following a log through rename, truncation, re-creation and restarts."""
 
 import random
 import shutil
@@ -47,7 +47,7 @@ def test_renamed_log_is_read_to_its_end(follower, writer, log, clock):
     count_events(follower)
     writer.write(2)
     count_events(follower)
-    writer.write(4, old)  # the server has not let go of it
+    writer.write(4, old)  # the server keeps writing to it
 
     assert count_events(follower) == 14
     clock.now += GRACE_SECONDS + 1
@@ -58,7 +58,7 @@ def test_renamed_log_is_read_to_its_end(follower, writer, log, clock):
 def test_copytruncate_loses_no_event(follower, writer, log):
     writer.write(5)
     count_events(follower)
-    writer.write(3)  # not read before the copy is made
+    writer.write(3)  # unread when the copy is made
     shutil.copy(log, log.with_name("slow.log.1"))
     log.write_bytes(b"")
     writer.write(2)
@@ -125,7 +125,7 @@ def source(log, tmp_path):
 
 
 def calls(made, samples):
-    """Return the calls counted; the last event waits for a quiet moment."""
+    """Return the counted calls; the last event is counted after a quiet poll."""
     for _ in range(3):
         found = samples(made.collect())
     return sum(v for (name, _), v in found.items() if name.endswith("_log_calls_total"))
@@ -188,7 +188,7 @@ def test_restore_rejects_other_buckets_and_changes_nothing():
     saved["buckets"] = [0.5, 1.0]
     aggregator = StatementAggregator()
 
-    with pytest.raises(ValueError, match="other buckets"):
+    with pytest.raises(ValueError, match="different buckets"):
         aggregator.restore(saved)
 
     assert aggregator.classes == {}

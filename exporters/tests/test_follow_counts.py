@@ -1,4 +1,4 @@
-"""What the follower counts of its own work: bytes, changes and losses, exactly."""
+"""The follower's own counters: bytes, renames, truncations and losses."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""No error ends the following of a log, and no event that can be read is lost."""
+"""The follower survives errors and loses no readable event."""
 
 # ruff: noqa: PLR0913, PLR0917 -- a fixture is an argument
 
@@ -41,7 +41,7 @@ def follower(make_follower):
 
 @pytest.fixture
 def unreadable_files(monkeypatch):
-    """Files that may not be opened: a set to change. Root may open everything."""
+    """A set of paths that cannot be opened; root ignores file permissions."""
     paths = set()
     opened = position._open_nonblocking
 
@@ -70,7 +70,7 @@ def test_unreadable_new_log_is_retried(
     for _ in range(4):
         assert_poll_fails(follower, f"cannot read {log}: Permission denied")
         clock.now += GRACE_SECONDS
-    writer.write(3, old)  # the server has not let go of it
+    writer.write(3, old)  # the server keeps writing to it
     assert_poll_fails(follower)
     assert (follower.read_bytes, follower.read_errors) == (8 * SIZE, 5)
     writer.write(2)
@@ -158,7 +158,7 @@ def test_shrunk_log_is_read_from_its_start(follower, writer, log):
 
 
 def test_hole_after_truncation_hides_no_event(follower, writer, log):
-    """A server that does not append leaves a hole in a log that is cut."""
+    """A server without O_APPEND leaves a hole in a truncated log."""
     writer.write(5)
     assert count_events(follower) == 5
     size = log.stat().st_size
@@ -215,7 +215,7 @@ def test_copy_is_given_up_after_the_grace_period(
     follower, writer, log, old, clock, unreadable_files, caplog
 ):
     writer.write(5)
-    follower.poll(ALL_BYTES)  # the last event is held
+    follower.poll(ALL_BYTES)  # the last event is buffered
     copy_and_cut(log, old)
     unreadable_files.add(old)
     assert count_events(follower) == 4
@@ -223,9 +223,7 @@ def test_copy_is_given_up_after_the_grace_period(
 
     assert count_events(follower) == 5
     assert follower.lost_files == 1
-    assert caplog.messages == [
-        f"{log}: what was written after the last look at it is gone"
-    ]
+    assert caplog.messages == [f"{log}: bytes written after the last poll are lost"]
     assert count_events(follower) == 5
 
 
@@ -322,7 +320,7 @@ def test_missing_log_is_read_from_its_start_once_created(log, clock):
 
 @pytest.fixture
 def saved_positions(follower, writer):
-    """The positions of a follower that has counted five events."""
+    """The positions of a closed follower that has counted five events."""
     writer.write(5)
     assert count_events(follower) == 5
     positions = follower.positions
@@ -407,7 +405,7 @@ def test_restart_gives_up_a_rotated_file_after_the_grace_period(
     assert older.exists()
     assert count_events(made) == 3
     assert made.lost_files == 1
-    assert caplog.messages == [f"{log}: {old} cannot be opened: Permission denied"]
+    assert caplog.messages == [f"{log}: giving up {old}: Permission denied"]
 
 
 def test_lost_position_is_logged_and_the_log_read_from_its_start(
@@ -421,7 +419,7 @@ def test_lost_position_is_logged_and_the_log_read_from_its_start(
     assert count_events(made) == 3
     assert (made.start_place, made.lost_files) == ("start", 1)
     assert caplog.messages == [
-        f"{log}: no file has the saved position: beginning at the start"
+        f"{log}: no file matches the saved position, starting at the log's beginning"
     ]
 
 
@@ -470,7 +468,7 @@ def test_renames_are_logged(follower, writer, log, old, caplog):
 
     assert caplog.messages == [
         f"{log} was renamed, following the new file",
-        f"{log} was truncated, starting at its top",
+        f"{log} was truncated, restarting at its beginning",
     ]
 
 
@@ -503,7 +501,7 @@ def test_position_matches_by_checksum_or_inode(tmp_path):
 
 @pytest.fixture
 def descriptors():
-    """Return a function: the number of files that this process has open."""
+    """A function that returns the number of open files of this process."""
     return lambda: len(list(Path("/proc/self/fd").iterdir()))
 
 

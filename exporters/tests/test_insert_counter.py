@@ -1,4 +1,4 @@
-"""The growth of a real revocation table, as purges, Galera and restarts leave it."""
+"""InsertCounter with a real table: purges, Galera ids and clock changes."""
 
 import pytest
 from test_revocations import KEYS, create, fill, insert
@@ -20,7 +20,7 @@ def table(mariadb):
 
 @pytest.fixture
 def count_inserts(table):
-    """Return a function: the counter's total after a reading, by a clock's step."""
+    """A function that reads the table and returns the total; `step` moves the clock."""
     counter = InsertCounter()
 
     def read(step=0):
@@ -45,7 +45,7 @@ def test_events_before_the_first_read_are_not_counted(table, count_inserts):
 
 @pytest.mark.stack
 def test_galera_auto_increment_steps_do_not_inflate_the_count(table, count_inserts):
-    """A three-node Galera sets these two variables on each node."""
+    """A Galera cluster of three nodes sets these variables on each node."""
     table.execute(
         "SET GLOBAL auto_increment_increment = 3, GLOBAL auto_increment_offset = 2"
     )
@@ -71,7 +71,7 @@ def test_count_is_unaffected_by_truncate_and_delete(table, count_inserts, emptie
 
 @pytest.mark.stack
 def test_purge_between_two_reads_hides_no_insert(table, count_inserts):
-    """Keystone purges what expired with every event that it inserts."""
+    """Keystone purges expired events with each insert."""
     insert(table, [(7000, CHAIN)] * 10)
     count_inserts()
     insert(table, [(0, CHAIN)] * 3)
@@ -84,7 +84,7 @@ def test_purge_between_two_reads_hides_no_insert(table, count_inserts):
 
 @pytest.mark.stack
 def test_late_commit_is_counted(table, count_inserts):
-    """Its id is smaller than one that has been counted, and its second is over."""
+    """Its id is smaller than a counted one, and its second is already counted."""
     with table.connect() as slow, slow.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute(
@@ -110,7 +110,7 @@ def test_events_from_a_clock_that_is_ahead_are_counted_once(table, count_inserts
 
 @pytest.mark.stack
 def test_events_during_an_hour_without_reads_are_counted(table, count_inserts):
-    """The database could not be reached meanwhile."""
+    """The database was unreachable in between."""
     count_inserts(step=-3600)
     insert(table, [(ago, CHAIN) for ago in (3000, 1200, 60)])
 

@@ -1,4 +1,4 @@
-"""A real memcached, and one that is not there."""
+"""A real memcached, and a missing one."""
 
 import socket
 
@@ -8,7 +8,7 @@ from pymemcache.client.base import Client
 from keylag_exporters.memcached import SOURCE_TYPE
 from keylag_exporters.model import UnreachableError
 
-# Names that dashboards for the official exporter use.
+# Names in dashboards of the official exporter.
 OFFICIAL = [
     "memcached_commands_total",
     "memcached_connections_total",

@@ -1,7 +1,7 @@
-"""ProxySQL 2.7.1's own tables, served over the MySQL protocol.
+"""Tables recorded from ProxySQL 2.7.1, served over the MySQL protocol.
 
-The admin port's tables are loaded into a MariaDB, with every column as text, as the
-admin port sends them. A real ProxySQL is used where there is one.
+MariaDB serves them with all columns as text, as the admin port does. One test uses a
+real ProxySQL if it is installed.
 """
 
 import re
@@ -22,8 +22,8 @@ TABLES = (
     "commands_counters",
     "query_rules",
 )
-# The account of stats_credentials is in the right schema from the start.
-IN_THE_RIGHT_SCHEMA = "SET GLOBAL init_connect = 'USE stats'"
+# The account of stats_credentials has this default schema.
+USE_STATS_SCHEMA = "SET GLOBAL init_connect = 'USE stats'"
 
 
 def tables(text):
@@ -52,7 +52,7 @@ def load(mariadb, data):
     mariadb.execute("DROP USER IF EXISTS reader@'127.0.0.1'")
     mariadb.execute("CREATE USER reader@'127.0.0.1' IDENTIFIED BY 'p'")
     mariadb.execute("GRANT SELECT ON stats.* TO reader@'127.0.0.1'")
-    mariadb.execute(IN_THE_RIGHT_SCHEMA)
+    mariadb.execute(USE_STATS_SCHEMA)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_totals_rules_cache_and_pool_match_the_recorded_tables(source, samples):
     assert rule[("rule_id", "100"),] == 738
     assert by_name["keylag_proxysql_query_cache_lookups_total"] == 738
     assert by_name["keylag_proxysql_query_cache_hits_total"] == 724
-    # The digest table misses hits within write transactions.
+    # The digest table lacks hits within write transactions.
     assert 0 < cached <= 724
     pool = (("hostgroup", "10"), ("server", "127.0.0.1:13306"), ("status", "ONLINE"))
     assert found["keylag_proxysql_pool_used_connections", pool] == 2

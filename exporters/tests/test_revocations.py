@@ -1,4 +1,4 @@
-"""A real table with the schema of Keystone 30, small and of a million rows."""
+"""A real revocation table with the schema of Keystone 30."""
 
 import ssl
 import time
@@ -22,7 +22,7 @@ consumer_id VARCHAR(64), access_token_id VARCHAR(64), issued_before DATETIME NOT
 expires_at DATETIME, revoked_at DATETIME NOT NULL, audit_id VARCHAR(32),
 audit_chain_id VARCHAR(32)"""
 KEYS = [columns for columns, _ in INDEXES]
-# seconds ago, then what the event names
+# age in seconds, then the columns that are set
 EVENTS = [
     (10, {"audit_id": "a"}),
     (10, {"audit_chain_id": "c"}),
@@ -48,7 +48,7 @@ def create(mariadb, keys=KEYS):
         "CREATE DATABASE keystone",
         f"CREATE TABLE keystone.revocation_event ({COLUMNS}{indexes})",
         "DROP USER IF EXISTS keylag@'127.0.0.1'",
-        # what docs/how-to/revocations-exporter.md tells to do
+        # as in docs/how-to/revocations-exporter.md
         "CREATE USER keylag@'127.0.0.1' IDENTIFIED BY 'p' WITH MAX_USER_CONNECTIONS 2",
         "GRANT SELECT ON keystone.revocation_event TO keylag@'127.0.0.1'",
     )
@@ -67,7 +67,7 @@ def insert(mariadb, events):
 
 
 def fill(mariadb, count):
-    """Insert many events, spread over three hours and three kinds."""
+    """Insert events of three kinds, spread over three hours."""
     mariadb.execute(
         "INSERT INTO keystone.revocation_event"
         " (issued_before, revoked_at, user_id, audit_id, audit_chain_id)"
@@ -113,7 +113,7 @@ def test_events_are_counted_by_kind_and_age(mariadb, opened, samples):
 
 @pytest.mark.stack
 def test_sql_and_keylag_otel_assign_the_same_event_kind(mariadb):
-    """Every combination of set columns has the kind that keylag-otel counts."""
+    """Compared for all combinations of set columns."""
     columns = [column for _, column in EVENT_KINDS]
     events = list(product((None, "x"), repeat=len(columns)))
     rows = " UNION ALL ".join(
@@ -140,7 +140,7 @@ def test_prediction_counts_events_that_no_check_excludes(mariadb, opened, sample
     insert(mariadb, EVENTS)
     found = samples(opened(event_seconds=0.001).collect())
 
-    # chain, domain, role, access token and consumer events concern every token
+    # events by chain, domain, role, access token and consumer apply to every token
     assert value(found, "events_per_check", token_age="whole") == 7
     assert value(found, "events_per_check", token_age="half") == 6
     assert value(found, "predicted_check_seconds", token_age="whole") == pytest.approx(
@@ -185,7 +185,7 @@ def test_read_of_a_million_rows_takes_less_than_ten_seconds(mariadb, opened, sam
     seconds = time.monotonic() - began
 
     live = sum(v for (n, _), v in found.items() if n.endswith("_live_events"))
-    # the clock goes on between the two counts, over some hundred events a second
+    # some hundred events expire in each second between the two counts
     total = live + value(found, "expired_events")
     assert total == pytest.approx(1_000_000, rel=0.01)
     assert seconds < 10
@@ -193,7 +193,7 @@ def test_read_of_a_million_rows_takes_less_than_ten_seconds(mariadb, opened, sam
 
 @pytest.mark.stack
 def test_ca_certificates_are_loaded_once(mariadb, opened, monkeypatch):
-    """Loading them takes longer than all statements of a reading."""
+    """Loading them takes longer than all statements of a read."""
     create(mariadb)
     loaded = []
     make = ssl.create_default_context

@@ -1,4 +1,4 @@
-"""The source catches up in chunks, answers meanwhile, and says what it cannot read."""
+"""The slow-log source: long logs, its state file, and unreadable logs."""
 
 import json
 import logging
@@ -17,13 +17,13 @@ CHUNKS = 5
 
 
 class ThreadlessSource(SlowLogSource):
-    """A source whose thread does nothing: a test calls what the thread would."""
+    """A source without a thread: the test calls what the thread would call."""
 
     def _run(self):
         """Do nothing."""
 
     def run(self, turns):
-        """Run the thread's loop some times; return how long it would have waited."""
+        """Run the thread's loop some times; return its waiting times in seconds."""
         waits = []
 
         class Stop:
@@ -45,7 +45,7 @@ def settings(log, tmp_path):
 
 
 def value(families, name):
-    """Return the sum of a metric's samples in a text."""
+    """Return the sum of a metric's samples."""
     lines = families.expose().decode().splitlines()
     return sum(float(one.split()[-1]) for one in lines if one.startswith(name))
 
@@ -62,7 +62,7 @@ def calls(families):
 
 @pytest.fixture
 def long_log(writer):
-    """A log of some chunks and a bit."""
+    """A log of CHUNKS polls and some events more; returns its size."""
     one = len(EVENT)
     writer.path.write_bytes(EVENT * (CHUNKS * POLL_BYTES // one + 10))
     return writer.path.stat().st_size
@@ -125,7 +125,7 @@ def test_catch_up_resumes_at_the_saved_position_after_a_kill(long_log, settings)
     first = ThreadlessSource(settings)
     first.collect()
     first.collect()
-    first._save()  # and is killed
+    first._save()  # then the process is killed
     second = ThreadlessSource(settings)
     for _ in range(CHUNKS + 2):
         found = second.collect()
@@ -153,7 +153,7 @@ def test_lock_is_fair_between_scrape_and_thread(writer, settings):
     waited = []
     for _ in range(200):
         before = len(turns)
-        with made._lock_queue:  # from here on the scrape is the next
+        with made._lock_queue:  # the scrape is next in the queue
             between = len(turns)
             with made._lock:
                 waited.append(len(turns) - between)
@@ -195,8 +195,8 @@ def test_unusable_state_is_renamed_and_logged(writer, settings, tmp_path, caplog
     assert (tmp_path / "state.unusable").read_text() == '{"format": 1, "digest": {}}'
     (message,) = caplog.messages
     assert message.startswith(
-        f"the saved state cannot be used and is now {tmp_path}/state.unusable; "
-        "reading begins as without one: KeyError"
+        f"the saved state is unusable and was renamed to {tmp_path}/state.unusable; "
+        "starting without it: KeyError"
     )
     made.close()
 
@@ -263,8 +263,8 @@ def test_counts_are_exported_while_the_log_is_unreadable(writer, log, settings, 
     assert calls(made.collect()) == 4
     problem = f"cannot read {log}: Is a directory"
     assert [one for one in caplog.messages if "renamed" not in one] == [
-        f"{problem}; trying again",
-        "the log can be read again",
+        f"{problem}; retrying",
+        "the log is readable again",
     ]
     made.close()
 
@@ -288,7 +288,7 @@ def test_reading_continues_after_an_internal_error(
     made.collect()
     found = made.collect()
 
-    assert calls(found) == 6  # the last of the first five was held
+    assert calls(found) == 6  # the last of the first five was buffered
     assert value(found, "keylag_slow_log_read_errors_total") == 1
     assert caplog.records[0].exc_info is not None
     made.close()
@@ -296,12 +296,12 @@ def test_reading_continues_after_an_internal_error(
 
 @pytest.fixture
 def in_a_folder(settings, tmp_path):
-    """Settings whose state is in a folder of its own."""
+    """Settings with the state file in a folder of its own."""
     return {**settings, "state": tmp_path / "a" / "folder" / "state"}
 
 
 def put_in_the_way(folder):
-    """Put a file where a folder was: root may write everywhere else."""
+    """Replace a folder by a file; root ignores permissions."""
     for file in folder.iterdir():
         file.unlink()
     folder.rmdir()
@@ -322,7 +322,7 @@ def test_failed_save_is_logged_once_and_retried(writer, in_a_folder, caplog):
 
     told, over = caplog.messages
     assert told.startswith("cannot save the position: ")
-    assert over == "the position can be saved again"
+    assert over == "saving the position works again"
     assert json.loads(in_a_folder["state"].read_text())["positions"]
     made.close()
 
@@ -341,7 +341,9 @@ def test_start_fails_if_the_state_cannot_be_saved(where, writer, settings, tmp_p
     state = obstacle / "state" if where == "in a file" else obstacle
     before = sorted(tmp_path.iterdir())
 
-    with pytest.raises(SettingsError, match=f"cannot be kept in {state}: .*--state"):
+    with pytest.raises(
+        SettingsError, match=f"cannot use the state file {state}: .*--state"
+    ):
         ThreadlessSource({**settings, "state": state})
 
     assert sorted(tmp_path.iterdir()) == before

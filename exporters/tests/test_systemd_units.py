@@ -1,4 +1,4 @@
-"""The units of systemd agree with the command, with the how-tos and with systemd."""
+"""systemd units agree with the command, the how-tos and systemd-analyze."""
 
 import re
 import shlex
@@ -24,7 +24,7 @@ PORTS = {source.name: source.port for source in load_source_types()}
 
 
 def settings(*files):
-    """Return the section [Service] of a unit and what is dropped in."""
+    """Return the section [Service] of a unit and its drop-ins."""
     parser = RawConfigParser(strict=False)
     parser.optionxform = str
     parser.read(files)
@@ -35,13 +35,13 @@ def unit(name):
     return UNITS / f"keylag-exporter-{name}.service"
 
 
-def words(name):
-    """Return the command line of a unit, without the program."""
+def command_line(name):
+    """Return the command line of a unit without the program."""
     return shlex.split(settings(unit(name))["ExecStart"])[1:]
 
 
 def options(name):
-    flags = iter(words(name)[1:])
+    flags = iter(command_line(name)[1:])
     return dict(zip(flags, flags, strict=True))
 
 
@@ -53,15 +53,15 @@ def test_each_source_has_a_unit():
 def test_unit_uses_existing_options(name):
     help_ = CliRunner().invoke(main, [name, "--help"]).output
 
-    assert words(name)[0] == name
+    assert command_line(name)[0] == name
     assert set(options(name)) <= set(re.findall(r"--[a-z-]+", help_))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_unit_matches_the_command_in_the_how_to(name):
     page = (HOW_TO / f"{name}-exporter.md").read_text()
-    told = re.search(rf"^\$ keylag-exporter {name} (.*)", page, re.MULTILINE)[1]
-    flags = iter(shlex.split(told))
+    command = re.search(rf"^\$ keylag-exporter {name} (.*)", page, re.MULTILINE)[1]
+    flags = iter(shlex.split(command))
     run = options(name)
     listen = run.pop("--listen")
     secret = run.pop("--password-file", None)
@@ -89,7 +89,7 @@ def test_service_user_is_declared_in_sysusers():
 
 @pytest.fixture
 def installed(tmp_path):
-    """The units as systemd finds them, with this environment's program."""
+    """The units with the exporter of this environment."""
     copy = tmp_path / "system"
     shutil.copytree(UNITS, copy)
     ours = Path(sys.executable).with_name("keylag-exporter")

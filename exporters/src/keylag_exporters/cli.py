@@ -66,7 +66,7 @@ class _Sources(click.Group):
     "--debug",
     is_flag=True,
     envvar="KEYLAG_DEBUG",
-    help="Show where an error comes from.  [$KEYLAG_DEBUG]",
+    help="Print the traceback of an error.  [$KEYLAG_DEBUG]",
 )
 @click.version_option(package_name="keylag-exporters", prog_name="keylag-exporter")
 def main(*, debug: bool) -> None:
@@ -74,7 +74,7 @@ def main(*, debug: bool) -> None:
 
 
 def _serve(*wanted: Any) -> None:
-    from keylag_exporters.run import run  # noqa: PLC0415 -- a log read once must not wait
+    from keylag_exporters.run import run  # noqa: PLC0415 -- speeds up --once
 
     run(*wanted)
 
@@ -97,12 +97,12 @@ def _source_option(
     name = f"--{prefix}{option.name}"
     help_ = f"{option.help} [{environment_variable(source_type, option)}]"
     if option.secret:
-        return click.Option([f"{name}-file"], help=f"File with it: {help_}")
+        return click.Option([f"{name}-file"], help=f"File with the secret: {help_}")
     if option.type is bool:
         return click.Option([name], is_flag=True, default=None, help=help_)
     if option.default is not None:
         help_ += f" {DEFAULT_SUFFIX.format(option.default)}"
-    # Its type is applied to flags, variables and files alike: see settings.complete.
+    # settings.resolve_settings applies the type to flags, variables and files.
     return click.Option([name], metavar=option.type.__name__.upper(), help=help_)
 
 
@@ -112,12 +112,12 @@ def _server_options(port: int) -> list[click.Option]:
             ["--listen"],
             default=f"127.0.0.1:{port}",
             show_default=True,
-            help="ADDRESS:PORT of /metrics.",
+            help="Listen address of /metrics, as ADDRESS:PORT.",
         ),
         click.Option(
             ["--web-config-file", "web_config_file"],
             type=click.Path(path_type=Path),
-            help="TLS and basic authentication, as for Prometheus.",
+            help="Prometheus web configuration: TLS and basic authentication.",
         ),
     ]
 
@@ -156,14 +156,14 @@ def _all() -> click.Command:
         wanted = load_config_file(config) if config else {}
         unknown = sorted(set(wanted) - set(SOURCES))
         if unknown:
-            message = f"no such source: {', '.join(unknown)}"
+            message = f"unknown source: {', '.join(unknown)}"
             raise SettingsError(message)
         for one in load_source_types():
             given = _given_options(one, flags, one.name.replace("-", "_") + "_")
             if given or one.name in wanted:
                 wanted[one.name] = {**wanted.get(one.name, {}), **given}
         if not wanted:
-            message = "nothing to run: name a --config file or a source's settings"
+            message = "no source configured: give --config FILE or options of a source"
             raise SettingsError(message)
         _serve(wanted, listen, web_config_file)
 
@@ -180,7 +180,7 @@ def _all() -> click.Command:
     return click.Command(
         "all",
         callback=run,
-        help="Run every source that has a setting, in one process.",
+        help="Run all configured sources in one process.",
         params=[config, *_server_options(ALL_PORT), *flags],
     )
 
@@ -200,7 +200,7 @@ def _with_once(command: click.Command) -> click.Command:
             if serving:
                 serving(**flags)
             return
-        from keylag_exporters.slow_log import read_once  # noqa: PLC0415 -- not needed to serve
+        from keylag_exporters.slow_log import read_once  # noqa: PLC0415 -- speeds up serving
 
         try:
             read_once.print_report(
@@ -212,16 +212,16 @@ def _with_once(command: click.Command) -> click.Command:
     command.callback = run
     command.params += [
         click.Option(
-            ["--once"], help="Read FILE (- is standard input, gzip too) once."
+            ["--once"], help="Read FILE once (- for standard input; gzip is detected)."
         ),
         click.Option(
             ["--output"],
             type=click.Choice(["json", "table", "log"]),
             default="table",
             show_default=True,
-            help="With --once: what to print; `log` prints the events themselves.",
+            help="With --once: output format; `log` prints the events.",
         ),
-        click.Option(["--since"], help="With --once: events from this time on."),
+        click.Option(["--since"], help="With --once: events at or after this time."),
         click.Option(["--until"], help="With --once: events before this time."),
     ]
     return command

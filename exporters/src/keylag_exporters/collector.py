@@ -27,43 +27,43 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("keylag_exporters")
 
 RETRY_SECONDS = 5.0
-"""After so long an unreachable source is tried again, if its interval is longer."""
+"""An unreachable source is retried after this time, if its interval is longer."""
 DUE_SHARE = 0.9
-"""A reading is due after this share of the interval: scrapes are never quite regular,
-and a source that is scraped once per interval must be read each time."""
+"""A read is due after this share of the interval. Scrapes are slightly irregular, and a
+source whose interval is the scrape interval must be read by each scrape."""
 HEAD_START_SECONDS = 0.02
-"""How long a reading runs before the next one starts beside it: most are over by then,
-and threads that compete for Python's lock take a third more processor time."""
+"""Delay before the next read starts in parallel. Most reads are shorter, and threads
+that compete for the GIL take a third more CPU time."""
 
 METRICS = (
     Metric(
         "keylag_exporter_source_up",
         "gauge",
-        "Whether the latest reading reached what the source reads.",
+        "Whether the latest read reached the server or file.",
         ("source",),
     ),
     Metric(
         "keylag_exporter_source_success",
         "gauge",
-        "Whether the latest reading delivered all metrics of the source.",
+        "Whether the latest read returned all metrics of the source.",
         ("source",),
     ),
     Metric(
         "keylag_exporter_source_duration_seconds",
         "gauge",
-        "How long the latest reading took.",
+        "Duration of the latest read.",
         ("source",),
     ),
     Metric(
         "keylag_exporter_source_read_timestamp_seconds",
         "gauge",
-        "When the latest reading began, in Unix time (option interval).",
+        "Start of the latest read, in Unix time (option interval).",
         ("source",),
     ),
     Metric(
         "keylag_exporter_source_failures_total",
         "counter",
-        "Scrapes that failed, by reason: unreachable, timeout or error.",
+        "Failed scrapes by reason: unreachable, timeout or error.",
         ("source", "reason"),
     ),
 )
@@ -93,7 +93,7 @@ class ScheduledSource:
 
     def read_to_report(self, latest: SourceRead) -> SourceRead:
         """Return the previous read while the latest is running within its timeout."""
-        overdue = time.monotonic() >= latest.began + self.timeout
+        overdue = time.monotonic() >= latest.started + self.timeout
         return (
             self.previous_read
             if self.previous_read and latest.is_running and not overdue
@@ -107,7 +107,7 @@ class ScheduledSource:
         if reason and reason != self.reason:
             LOG.warning("%s: %s: %s", self.name, reason, message)
         elif self.reason and not reason:
-            LOG.info("%s: works again", self.name)
+            LOG.info("%s: recovered", self.name)
         self.reason = reason
 
 
@@ -119,7 +119,7 @@ class SourceRead:
         self.reason = ""
         self.message = ""
         self.timestamp = time.time()
-        self.began = time.monotonic()
+        self.started = time.monotonic()
         self.seconds = 0.0
         self._source = source
         self._thread = threading.Thread(
@@ -138,7 +138,7 @@ class SourceRead:
             interval = min(interval, RETRY_SECONDS)
         return (
             not self.is_running
-            and time.monotonic() >= self.began + DUE_SHARE * interval
+            and time.monotonic() >= self.started + DUE_SHARE * interval
         )
 
     def wait(self, until: float) -> None:
@@ -153,10 +153,10 @@ class SourceRead:
         except UnreachableError as error:
             self.reason, self.message = "unreachable", str(error)
             self.text = error.families.expose() if error.families else b""
-        except Exception:  # noqa: BLE001 -- one source must not silence the others
+        except Exception:  # noqa: BLE001 -- isolates sources from each other
             self.reason, self.message = "error", traceback.format_exc()
         finally:
-            self.seconds = time.monotonic() - self.began
+            self.seconds = time.monotonic() - self.started
 
 
 class SourceCollector:
@@ -165,7 +165,7 @@ class SourceCollector:
     def __init__(self, sources: Iterable[ScheduledSource]) -> None:
         self._sources = list(sources)
         self._lock = threading.Lock()
-        self._began = -math.inf
+        self._scrape_started = -math.inf
         self._text = b""
 
     def expose(self, timeout: float = math.inf) -> bytes:
@@ -176,42 +176,53 @@ class SourceCollector:
 
         `timeout` is in seconds.
         """
-        asked = time.monotonic()
+        requested = time.monotonic()
         with self._lock:
-            if self._began < asked:
-                self._began = time.monotonic()
-                self._text = b"".join(self._scrape(asked + timeout))
+            if self._scrape_started < requested:
+                self._scrape_started = time.monotonic()
+                self._text = b"".join(self._scrape(requested + timeout))
             return self._text
 
     def _scrape(self, deadline: float) -> Iterator[bytes]:
-        own = Families(METRICS)
+        self_metrics = Families(METRICS)
         reads = []
-        for one in self._sources:
-            reads.append((one, one.start_if_due()))
+        for scheduled in self._sources:
+            reads.append((scheduled, scheduled.start_if_due()))
             reads[-1][1].wait(min(deadline, time.monotonic() + HEAD_START_SECONDS))
-        for one, source_read in reads:
-            source_read.wait(min(deadline, source_read.began + one.timeout))
-            yield self._report(one, one.read_to_report(source_read), own)
-        yield own.expose()
+        for scheduled, source_read in reads:
+            source_read.wait(min(deadline, source_read.started + scheduled.timeout))
+            yield self._report(
+                scheduled, scheduled.read_to_report(source_read), self_metrics
+            )
+        yield self_metrics.expose()
 
     def _report(
-        self, one: ScheduledSource, source_read: SourceRead, own: Families
+        self,
+        scheduled: ScheduledSource,
+        source_read: SourceRead,
+        self_metrics: Families,
     ) -> bytes:
-        """Record the outcome of a read in `own`; return the text to expose."""
-        late = source_read.is_running
-        waited = time.monotonic() - source_read.began
-        seconds = waited if late else source_read.seconds
-        reason = "timeout" if late else source_read.reason
+        """Record the outcome of a read; return the text to expose."""
+        is_late = source_read.is_running
+        waited = time.monotonic() - source_read.started
+        seconds = waited if is_late else source_read.seconds
+        reason = "timeout" if is_late else source_read.reason
         message = (
-            f"no answer within {waited:.1f} seconds" if late else source_read.message
+            f"no response within {waited:.1f} seconds"
+            if is_late
+            else source_read.message
         )
-        one.record_outcome(reason, message)
+        scheduled.record_outcome(reason, message)
         up = reason in ("", "error")
-        own.add("keylag_exporter_source_up", up, one.name)
-        own.add("keylag_exporter_source_success", not reason, one.name)
-        own.add("keylag_exporter_source_duration_seconds", seconds, one.name)
+        self_metrics.add("keylag_exporter_source_up", up, scheduled.name)
+        self_metrics.add("keylag_exporter_source_success", not reason, scheduled.name)
+        self_metrics.add(
+            "keylag_exporter_source_duration_seconds", seconds, scheduled.name
+        )
         name = "keylag_exporter_source_read_timestamp_seconds"
-        own.add(name, source_read.timestamp, one.name)
-        for why, count in one.failures.items():
-            own.add("keylag_exporter_source_failures_total", count, one.name, why)
-        return b"" if late else source_read.text
+        self_metrics.add(name, source_read.timestamp, scheduled.name)
+        for failure, count in scheduled.failures.items():
+            self_metrics.add(
+                "keylag_exporter_source_failures_total", count, scheduled.name, failure
+            )
+        return b"" if is_late else source_read.text

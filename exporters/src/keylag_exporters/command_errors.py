@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EXIT_INTERRUPTED = 130
-"""The exit code after Ctrl-C: 128 and the signal's number."""
+"""Exit code after Ctrl-C: 128 plus the signal number."""
 
 
 @contextmanager
@@ -43,6 +43,6 @@ def _message(error: Exception) -> str:
         place = f": {os.fsdecode(error.filename)}" if error.filename else ""
         return f"{error.strerror or error}{place}"
     return (
-        f"{type(error).__name__}: {error}\nThis is a defect of keylag-exporter. Run it "
-        "again as `keylag-exporter --debug ...`, and report what it prints."
+        f"{type(error).__name__}: {error}\nThis is a bug in keylag-exporter. Run "
+        "`keylag-exporter --debug ...` and report its output."
     )

@@ -18,35 +18,35 @@ if TYPE_CHECKING:
     from keylag_exporters.model import Metric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-MAX_SERIES = 20_000
-"""Series to remember: each source limits how many it has."""
-MAX_PLAIN = 1_000_000
-"""Go writes whole numbers below it without an exponent."""
+CACHED_SERIES = 20_000
+"""Size of the cache of escaped series; each source bounds its series."""
+MAX_PLAIN_INTEGER = 1_000_000
+"""Go formats integers below it without an exponent."""
 
 
 class Families:
     """Collects samples of declared metrics; an undeclared name raises KeyError."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
-        self._declared = {one.name: one for one in metrics}
-        self._lines: dict[str, list[str]] = {name: [] for name in self._declared}
-        self._once: set[tuple[str, tuple[str, ...]]] = set()
+        self._metrics = {one.name: one for one in metrics}
+        self._lines: dict[str, list[str]] = {name: [] for name in self._metrics}
+        self._added: set[tuple[str, tuple[str, ...]]] = set()
 
     def add(self, name: str, value: float, *labels: str) -> None:
         """Add one sample of a counter or gauge."""
-        series = _series(name, self._declared[name].labels, labels)
+        series = _series(name, self._metrics[name].labels, labels)
         self._lines[name].append(_line(series, value))
 
     def add_once(self, name: str, value: float, *labels: str) -> None:
         """Add one sample, unless this metric has a sample with these labels."""
-        if (name, labels) not in self._once:
-            self._once.add((name, labels))
+        if (name, labels) not in self._added:
+            self._added.add((name, labels))
             self.add(name, value, *labels)
 
     def add_histogram(
         self,
         name: str,
-        uppers: Sequence[float],
+        upper_bounds: Sequence[float],
         cumulative: Sequence[int],
         total: tuple[int, float],
         *labels: str,
@@ -56,9 +56,9 @@ class Families:
         `cumulative` has a count for each of `upper_bounds`; `total` is the count and
         the sum of all observations.
         """
-        names, lines = self._declared[name].labels, self._lines[name]
+        names, lines = self._metrics[name].labels, self._lines[name]
         count, sum_ = total
-        bounds = [*map(str, uppers), "+Inf"]
+        bounds = [*map(str, upper_bounds), "+Inf"]
         for bound, value in zip(bounds, [*cumulative, count], strict=True):
             series = _series(f"{name}_bucket", (*names, "le"), (*labels, bound))
             lines.append(_line(series, value))
@@ -68,7 +68,7 @@ class Families:
     def expose(self) -> bytes:
         """Return the text of all families that have a sample."""
         texts = (
-            _header(self._declared[name]) + "".join(lines)
+            _header(self._metrics[name]) + "".join(lines)
             for name, lines in self._lines.items()
             if lines
         )
@@ -81,24 +81,24 @@ def _line(series: str, value: float) -> str:
 
 def _number(value: float) -> str:
     """Format a number as Go does; small integers take a fast path."""
-    if type(value) is int and -MAX_PLAIN < value < MAX_PLAIN:
+    if type(value) is int and -MAX_PLAIN_INTEGER < value < MAX_PLAIN_INTEGER:
         return f"{value}.0"
     text: str = floatToGoString(value)  # type: ignore[no-untyped-call]
     return text
 
 
-@lru_cache(MAX_SERIES)
+@lru_cache(CACHED_SERIES)
 def _series(name: str, names: tuple[str, ...], labels: tuple[str, ...]) -> str:
     """Return a sample's name with its escaped labels."""
     pairs = sorted(zip(names, labels, strict=True))
-    inner = ",".join(f'{key}="{_escaped(label)}"' for key, label in pairs)
+    inner = ",".join(f'{key}="{_escape(label)}"' for key, label in pairs)
     return f"{name}{{{inner}}}" if inner else name
 
 
-def _escaped(label: str) -> str:
+def _escape(label: str) -> str:
     return label.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
 def _header(one: Metric) -> str:
-    help_ = one.help.replace("\\", r"\\").replace("\n", r"\n")
-    return f"# HELP {one.name} {help_}\n# TYPE {one.name} {one.type}\n"
+    help_text = one.help.replace("\\", r"\\").replace("\n", r"\n")
+    return f"# HELP {one.name} {help_text}\n# TYPE {one.name} {one.type}\n"

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("keylag_exporters")
 CLIENT_TIMEOUT_SECONDS = 10
-"""How long a client may take to send its request or to shake hands."""
+"""Timeout of a client's request and of its TLS handshake."""
 SCRAPE_TIMEOUT_HEADER = "HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS"
-"""The header that says after how long Prometheus gives up."""
+"""Header with the scrape timeout of Prometheus, in seconds."""
 TIMEOUT_SHARE = 0.8
-"""What sources get of it; the rest is for writing and sending the answer."""
+"""Share of it that sources get; the rest is for the response."""
 GZIP_LEVEL = 1
-"""Level 9 takes five times as long for a text a fifth smaller."""
+"""Level 9 takes five times as long for a response that is a fifth smaller."""
 
 _INDEX = b"keylag-exporter: see /metrics\n"
 
@@ -96,7 +96,7 @@ def serve(
     server.set_app(_make_app(metrics, server.config))
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    # A shell starts what is in its background with Ctrl-C ignored.
+    # Shells start background processes with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Thread(
         target=server.serve_forever, kwargs={"poll_interval": None}, daemon=True

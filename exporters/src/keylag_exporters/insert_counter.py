@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pymysql.cursors import Cursor
 
 MAX_DELAY = timedelta(minutes=5)
-"""How late an event may become visible: slow commits, replication, clock skew."""
+"""Maximum delay until an event is visible: commits, replication, clock skew."""
 
 NEVER = datetime.max  # noqa: DTZ901 -- the driver returns naive datetimes
 
@@ -35,7 +35,7 @@ class InsertCounter:
     def __init__(self) -> None:
         self.total = 0
         self._events_by_second: dict[datetime, int] = {}
-        self._complete_from = NEVER  # `_counts` has every second from here on
+        self._complete_from = NEVER  # from here on `_events_by_second` is complete
 
     def read(self, cursor: Cursor, limit: int) -> None:
         """Add the events inserted since the last read; the first read adds none.

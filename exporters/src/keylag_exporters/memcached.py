@@ -54,7 +54,7 @@ class MemcachedSource:
         except (OSError, MemcacheError) as error:
             families.add("memcached_up", 0)
             host, port = self._address
-            message = f"no statistics at {host}:{port}: {error!r}"
+            message = f"cannot read statistics from {host}:{port}: {error!r}"
             raise UnreachableError(message, families) from error
         finally:
             client.close()
@@ -70,9 +70,9 @@ class MemcachedSource:
         """Do nothing: each read has its own connection."""
 
 
-def _fetch(client: Client, *what: str) -> Statistics:
-    found = client.stats(*what)  # type: ignore[no-untyped-call]
-    return {_decode(name): _decode(value) for name, value in found.items()}
+def _fetch(client: Client, *arguments: str) -> Statistics:
+    statistics = client.stats(*arguments)  # type: ignore[no-untyped-call]
+    return {_decode(name): _decode(value) for name, value in statistics.items()}
 
 
 def _decode(value: Any) -> str:
@@ -137,7 +137,7 @@ def _add_slabs(
 
 SOURCE_TYPE = SourceType(
     name="memcached",
-    help="Tell what the official memcached_exporter tells, under its names.",
+    help="Export memcached's statistics, named as by the official memcached_exporter.",
     options=(
         Option("address", "HOST:PORT of the server.", parse_address, "127.0.0.1:11211"),
     ),

@@ -42,7 +42,7 @@ class Option:
     name: str
     help: str
     type: Any = str
-    """Makes a value of a text; raises ValueError for what is none."""
+    """Converts text to a value; raises ValueError for invalid text."""
     default: Any = None
     required: bool = False
     secret: bool = False
@@ -68,4 +68,4 @@ class SourceType:
     metrics: tuple[Metric, ...]
     create: Callable[[Mapping[str, Any]], Source]
     port: int
-    interval: float = 0.0  # default of the option: what reading costs others decides
+    interval: float = 0.0  # default in seconds; 0 reads at each scrape

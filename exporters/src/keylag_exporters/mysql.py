@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from pymysql.cursors import Cursor
 
-# Unreachable is also who does not let us in: the server may come to do so later.
-# So is one that shuts down (1053), kills us (1927) or left its Galera cluster (1047).
+# A refused account counts as unreachable, since it may be granted later. So do a server
+# that shuts down (1053), kills the connection (1927) or left its Galera cluster (1047).
 _UNREACHABLE_CODES = {
     *(1040, 1044, 1045, 1047, 1053, 1129, 1130, 1203, 1226, 1698, 1927),
     *(2003, 2006, 2013, 2055),
@@ -31,9 +31,11 @@ def connection_options(port: int, user: str) -> tuple[Option, ...]:
         Option("host", "Name or address of the server.", default="127.0.0.1"),
         Option("port", "Port of the server.", parse_port, port),
         Option("socket", "Unix socket, instead of host and port."),
-        Option("user", "Account to use.", default=user),
+        Option("user", "Name of the account.", default=user),
         Option("password", "Password of the account.", secret=True),
-        Option("tls-ca", "CA certificates; given, the server must prove its name."),
+        Option(
+            "tls-ca", "File with CA certificates; enables TLS and verifies the server."
+        ),
     )
 
 
@@ -75,8 +77,8 @@ class Connector:
         """
         try:
             self._connection.connect()
-            with self._connection, self._connection.cursor() as made:
-                yield made
+            with self._connection, self._connection.cursor() as cursor:
+                yield cursor
         except pymysql.MySQLError as error:
             if error.args and error.args[0] in _UNREACHABLE_CODES:
                 raise UnreachableError(str(error)) from error

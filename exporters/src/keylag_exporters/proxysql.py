@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 MICROSECOND = 1e-6
 CACHE_HOSTGROUPS = {-1, 9223372036854775807}
-"""What stands for the query cache; the second one in 2.0.x."""
+"""Hostgroup numbers of the query cache; the second one is that of 2.0.x."""
 
 MAX_DIGEST_TEXT = 500
 
-# Client addresses and users are summed over: with mysql-query_digests_track_hostname
-# there would be a series for each client.
+# Sums over client addresses and users: mysql-query_digests_track_hostname would
+# otherwise add a series per client.
 TOP_DIGESTS_QUERY = """
 SELECT hostgroup, schemaname, digest, MIN(digest_text), SUM(count_star),
        SUM(sum_time), SUM(sum_rows_affected), SUM(sum_rows_sent)
@@ -45,7 +45,7 @@ SELECT hostgroup, srv_host, srv_port, status, ConnUsed, ConnFree, MaxConnUsed
   FROM stats_mysql_connection_pool
 """
 
-# (upper bound in seconds, column); the columns count each range by itself
+# (upper bound in seconds, column); the columns are not cumulative
 COMMAND_BUCKETS = (
     (0.0001, "cnt_100us"),
     (0.0005, "cnt_500us"),
@@ -60,12 +60,12 @@ COMMAND_BUCKETS = (
     (10.0, "cnt_10s"),
 )
 COMMANDS_QUERY = (
-    "SELECT Command, Total_Time_us, Total_cnt, "  # noqa: S608 -- constants alone
+    "SELECT Command, Total_Time_us, Total_cnt, "  # noqa: S608 -- only constants
     + ", ".join(column for _, column in COMMAND_BUCKETS)
     + " FROM stats_mysql_commands_counters WHERE Total_cnt > 0"
 )
 
-# Each row names the variable, the family, and the label if there is one.
+# (status variable, metric without `keylag_proxysql_`, label or None)
 _STATUS_METRICS = (
     ("ConnPool_get_conn_immediate", "pool_requests_total", "immediate"),
     ("ConnPool_get_conn_success", "pool_requests_total", "success"),
@@ -82,14 +82,14 @@ METRICS = (
     Metric(
         "keylag_proxysql_digest_calls_total",
         "counter",
-        "Statements by digest. `cache` is certain; `backend` also holds what the proxy"
-        " answered by itself and cache hits within write transactions.",
+        "Statements by digest. `backend` includes statements that ProxySQL answered"
+        " itself and cache hits within write transactions.",
         _DIGEST_LABELS,
     ),
     Metric(
         "keylag_proxysql_digest_time_seconds_total",
         "counter",
-        "Time by digest, waiting for a backend connection included; 0 from the cache.",
+        "Time by digest, including waits for a backend connection; 0 from the cache.",
         _DIGEST_LABELS,
     ),
     Metric(
@@ -143,7 +143,7 @@ METRICS = (
     Metric(
         "keylag_proxysql_query_cache_hits_total",
         "counter",
-        "Answers from the query cache, those inside transactions included.",
+        "Query cache hits, including those within transactions.",
     ),
     Metric(
         "keylag_proxysql_pool_requests_total",
@@ -154,12 +154,12 @@ METRICS = (
     Metric(
         "keylag_proxysql_pool_timeouts_total",
         "counter",
-        "Statements that waited for a backend connection in vain.",
+        "Statements that timed out waiting for a backend connection.",
     ),
     Metric(
         "keylag_proxysql_pool_delayed_connections_total",
         "counter",
-        "New backend connections put off by the connection throttle.",
+        "New backend connections delayed by throttling.",
     ),
     Metric(
         "keylag_proxysql_pool_used_connections",
@@ -170,13 +170,13 @@ METRICS = (
     Metric(
         "keylag_proxysql_pool_free_connections",
         "gauge",
-        "Backend connections ready for use.",
+        "Idle backend connections.",
         _SERVER_LABELS,
     ),
     Metric(
         "keylag_proxysql_pool_used_connections_max",
         "gauge",
-        "Most backend connections ever in use at once.",
+        "Maximum of backend connections in use at once.",
         _SERVER_LABELS,
     ),
 )
@@ -288,10 +288,10 @@ def _add_pool(families: Families, cursor: Cursor) -> None:
 
 SOURCE_TYPE = SourceType(
     name="proxysql",
-    help="Read ProxySQL's admin port: digests, cache answers, rules, pool waits.",
+    help="Read ProxySQL's admin port: digests, cache hits, rules, pool waits.",
     options=(
         *mysql.connection_options(6032, "stats"),
-        Option("top", "Digests that get series of their own.", int, 100),
+        Option("top", "Number of digests with series of their own.", int, 100),
     ),
     metrics=METRICS,
     create=ProxySQLSource,

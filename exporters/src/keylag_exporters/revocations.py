@@ -34,10 +34,10 @@ EVENT_KINDS = (
     ("user", "user_id"),
     ("domain", "domain_id"),
 )
-"""(kind, column): an event is of the first kind whose column is set, the most telling
-first. keylag-otel counts the same events by the same kinds inside Keystone."""
+"""(kind, column), most specific first: an event has the first kind whose column is set.
+keylag-otel assigns the same kinds inside Keystone; a test compares both."""
 
-# (columns, since which release)
+# (columns, release that added the index)
 INDEXES = (
     ("revoked_at", "2023.1"),
     ("issued_before", "2023.1"),
@@ -59,11 +59,11 @@ SELECT kind, COUNT(*) FROM (
   SELECT {EVENT_KIND_SQL} AS kind
     FROM revocation_event WHERE {LIVE_CONDITION} LIMIT {{limit:d}}) AS live
  GROUP BY kind
-"""  # noqa: S608 -- constants alone
+"""  # noqa: S608 -- only constants
 EXPIRED_EVENTS_QUERY = f"""
 SELECT COUNT(*) FROM (
   SELECT 1 FROM revocation_event WHERE {EXPIRED_CONDITION} LIMIT {{limit:d}}) AS expired
-"""  # noqa: S608 -- constants alone
+"""  # noqa: S608 -- only constants
 FETCHED_EVENTS_QUERY = """
 SELECT COUNT(*) FROM (
   SELECT 1 FROM revocation_event
@@ -85,40 +85,40 @@ METRICS = (
     Metric(
         "keylag_revocations_live_events",
         "gauge",
-        "Events that Keystone must keep, by kind, counted up to the limit.",
+        "Unexpired events by kind, counted up to the limit.",
         ("kind",),
     ),
     Metric(
         "keylag_revocations_expired_events",
         "gauge",
-        "Events that could be purged but are not, counted up to the limit.",
+        "Expired events that are not purged yet, counted up to the limit.",
     ),
     Metric(
         "keylag_revocations_count_limit",
         "gauge",
-        "Where counting stops: a count that reaches this is at least so large.",
+        "Maximum of each count (option limit); the true number may be higher.",
     ),
     Metric(
         "keylag_revocations_oldest_event_age_seconds",
         "gauge",
-        "Time since the oldest event was written; absent without events.",
+        "Age of the oldest event; absent if the table is empty.",
     ),
     Metric(
         "keylag_revocations_inserted_total",
         "counter",
-        "Events inserted since the exporter started; its rate is the table's growth.",
+        "Events inserted since the exporter started.",
     ),
     Metric(
         "keylag_revocations_index_present",
         "gauge",
-        "Whether the table has an index on these columns, and which release added it.",
+        "Whether an index on these columns exists; `since`: the release that added it.",
         ("columns", "since"),
     ),
     Metric(
         "keylag_revocations_events_per_check",
         "gauge",
-        "Events that each check fetches whoever's the token is, for a token issued a"
-        " whole or half a lifetime ago.",
+        "Events that a check fetches for any token, at the end (whole) or in the middle"
+        " (half) of the token's lifetime.",
         ("token_age",),
     ),
     Metric(
@@ -218,15 +218,21 @@ def _add_indexes(families: Families, cursor: Cursor) -> None:
 
 SOURCE_TYPE = SourceType(
     name="revocations",
-    help="Measure Keystone's revocation table and predict what a check costs.",
+    help="Measure Keystone's revocation table and predict the cost of a check.",
     options=(
         *mysql.connection_options(3306, "keylag"),
         Option("database", "Keystone's database.", default="keystone"),
-        Option("limit", "Where counting stops.", int, 1_000_000),
-        Option("statement-seconds", "Longest time of one statement.", float, 2.0),
-        Option("token-lifetime", "Keystone's [token] expiration.", int, 3600),
-        Option("expiration-buffer", "[revoke] expiration_buffer.", int, 1800),
-        Option("event-seconds", "Cost of one event in a check.", float, 20e-6),
+        Option("limit", "Maximum of each count.", int, 1_000_000),
+        Option("statement-seconds", "Timeout of a statement, in seconds.", float, 2.0),
+        Option(
+            "token-lifetime", "Keystone's [token] expiration, in seconds.", int, 3600
+        ),
+        Option(
+            "expiration-buffer", "[revoke] expiration_buffer, in seconds.", int, 1800
+        ),
+        Option(
+            "event-seconds", "Cost of an event in a check, in seconds.", float, 20e-6
+        ),
     ),
     metrics=METRICS,
     create=RevocationsSource,

@@ -12,11 +12,9 @@ from keylag_exporters.model import Option, SourceType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-TIMEOUT_OPTION = Option(
-    "timeout", "Seconds that a scrape of this source may take.", float, 5.0
-)
+TIMEOUT_OPTION = Option("timeout", "Timeout of a read, in seconds.", float, 5.0)
 PORT_LIMIT = 2**16
-INTERVAL_HELP = "Seconds between two readings; scrapes in between get the latest."
+INTERVAL_HELP = "Seconds between two reads; scrapes in between get the latest result."
 
 
 class SettingsError(Exception):
@@ -91,13 +89,15 @@ def _value(source_type: SourceType, option: Option, given: Mapping[str, Any]) ->
     )
     if raw is None:
         if option.required:
-            message = f"{source_type.name}: {option.name} is needed ({option.help})"
+            message = (
+                f"{source_type.name}: option {option.name} is required ({option.help})"
+            )
             raise SettingsError(message)
         return option.default
     try:
         return _as_bool(raw) if option.type is bool else option.type(raw)
     except ValueError as error:
-        message = f"{source_type.name}: {option.name}: {raw!r} cannot be used: {error}"
+        message = f"{source_type.name}: {option.name}: invalid value {raw!r}: {error}"
         raise SettingsError(message) from error
 
 
@@ -128,7 +128,7 @@ def load_config_file(path: Path) -> dict[str, dict[str, Any]]:
         message = f"cannot read {path}: {error}"
         raise SettingsError(message) from error
     if not all(isinstance(section, dict) for section in content.values()):
-        message = f"{path}: a [section] for each source is expected"
+        message = f"{path}: expected a [section] for each source"
         raise SettingsError(message)
     return {
         name: {key.replace("-", "_"): value for key, value in section.items()}

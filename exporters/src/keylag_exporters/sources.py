@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from keylag_exporters.model import SourceType
 
-# Modules with a KIND. They are imported when they are needed: a log that is read
-# once must not wait for the clients of three servers.
+# Modules with a SOURCE_TYPE. They are imported on demand, so that `slow-log --once`
+# starts without the clients of three servers.
 SOURCES = {
     "slow-log": "keylag_exporters.slow_log.source_type",
     "proxysql": "keylag_exporters.proxysql",

@@ -20,26 +20,26 @@ MICROSECOND = 1e-6
 RECEIVE_BYTES = 1 << 16
 _WORKER_LABELS = ("worker",)
 
-# (statistic of a worker, family, factor, what it is); `_total` makes a counter
+# (statistic of a worker, metric, factor, help); `_total` makes it a counter
 WORKER_METRICS = (
     ("requests", "worker_requests_total", 1.0, "Requests answered, by worker."),
     (
         "running_time",
         "worker_busy_seconds_total",
         MICROSECOND,
-        "Time in requests.",
+        "Time in requests, by worker.",
     ),
     ("exceptions", "worker_exceptions_total", 1.0, "Uncaught exceptions, by worker."),
-    ("harakiri_count", "worker_harakiri_total", 1.0, "Times killed in a request."),
-    ("respawn_count", "worker_starts_total", 1.0, "Times started, by worker."),
+    ("harakiri_count", "worker_harakiri_total", 1.0, "Kills by harakiri, by worker."),
+    ("respawn_count", "worker_starts_total", 1.0, "Starts, by worker."),
     ("tx", "worker_sent_bytes_total", 1.0, "Bytes sent, by worker."),
-    ("rss", "worker_resident_bytes", 1.0, "Memory in use (option memory-report)."),
+    ("rss", "worker_resident_bytes", 1.0, "Resident memory (option memory-report)."),
     ("vsz", "worker_virtual_bytes", 1.0, "Address space (option memory-report)."),
 )
-# (statistic of a socket, family, what it is)
+# (statistic of a socket, metric, help)
 SOCKET_METRICS = (
-    ("queue", "socket_queue", "Connections that no worker has taken yet, by socket."),
-    ("max_queue", "socket_queue_limit", "Connections that may wait, by socket."),
+    ("queue", "socket_queue", "Connections that wait for a worker, by socket."),
+    ("max_queue", "socket_queue_limit", "Maximum of waiting connections, by socket."),
 )
 STATES = ("idle", "busy", "pause", "cheap")
 
@@ -57,11 +57,11 @@ METRICS = (
         Metric(f"keylag_uwsgi_{name}", "gauge", text, ("socket",))
         for _, name, text in SOCKET_METRICS
     ),
-    Metric("keylag_uwsgi_workers", "gauge", "Workers by what they do.", ("state",)),
+    Metric("keylag_uwsgi_workers", "gauge", "Workers by state.", ("state",)),
     Metric(
         "keylag_uwsgi_listen_queue_errors_total",
         "counter",
-        "Times that a connection found the queue full.",
+        "Connections that found the listen queue full.",
     ),
 )
 
@@ -106,7 +106,7 @@ def _fetch(address: str, timeout: float) -> dict[str, Any]:
             sent = b"".join(iter(lambda: connection.recv(RECEIVE_BYTES), b""))
         found: dict[str, Any] = json.loads(sent)
     except (OSError, ValueError) as error:
-        message = f"no statistics at {address}: {error}"
+        message = f"cannot read statistics from {address}: {error}"
         raise UnreachableError(message) from error
     return found
 

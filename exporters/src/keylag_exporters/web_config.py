@@ -38,7 +38,7 @@ _CLIENT_AUTH = {
     "VerifyClientCertIfGiven": ssl.CERT_OPTIONAL,
     "RequireAndVerifyClientCert": ssl.CERT_REQUIRED,
 }
-# A hash to compare with for unknown users, so that they take as long as known ones.
+# Compared for unknown users, so that response times do not reveal which users exist.
 _DUMMY_HASH = b"$2b$10$XQq43wrsxm3FQpTWvRWPzOpNJnLP4PsqcPLPEHXpmXdPDZfkDFiNi"
 _MAX_VERIFIED = 100
 
@@ -101,11 +101,11 @@ def load(path: Path | None) -> WebConfig:
 
 def _check_keys(section: Any, supported: set[str], where: str) -> None:
     if not isinstance(section, dict):
-        message = f"{where}: a mapping is expected"
+        message = f"{where}: expected a mapping"
         raise WebConfigError(message)
     unknown = sorted(set(section) - supported)
     if unknown:
-        message = f"{where}: not supported: {', '.join(map(str, unknown))}"
+        message = f"{where}: unsupported keys: {', '.join(map(str, unknown))}"
         raise WebConfigError(message)
 
 
@@ -115,7 +115,7 @@ def _parse_hash(user: str, value: Any) -> bytes:
     try:
         bcrypt.checkpw(b"", hashed)
     except ValueError as error:
-        message = f"basic_auth_users: the value for {user!r} is no bcrypt hash"
+        message = f"basic_auth_users: the value of {user!r} is not a bcrypt hash"
         raise WebConfigError(message) from error
     return hashed
 

@@ -28,11 +28,11 @@ MAX_CACHE_BYTES = 32 << 20
 MAX_CACHED_STATEMENT_BYTES = 64 << 10
 BATCH_BYTES = 1 << 20
 BATCH_EVENTS = 64
-"""After so much text, classes with so many events waiting are summed: summing a few
-events costs as much as summing many."""
+"""After this many bytes, classes with this many pending rows are aggregated. The cost
+of aggregating hardly depends on the number of rows."""
 
 FLUSH_BYTES = 16 << 20
-"""After so much text all classes are summed, and the memory of the events is free."""
+"""After this many bytes all classes are aggregated, which frees the pending rows."""
 
 _ADMINISTRATOR_COMMAND = b"# administrator command: "
 
@@ -89,9 +89,9 @@ class StatementAggregator:
         """Aggregate the classes that have at least `min_events` pending rows."""
         for one in self.classes.values():
             if len(one.pending_rows) >= min_events:
-                more = one.flush(self.implausible_events)
-                self.total.add(more)
-                self.histograms[one.histogram_key].add(more)
+                increase = one.flush(self.implausible_events)
+                self.total.add(increase)
+                self.histograms[one.histogram_key].add(increase)
         self._unbatched_bytes = 0
 
     def _feed_fast(self, chunk: bytes) -> bool:
@@ -145,8 +145,10 @@ class StatementAggregator:
             self._count_row(row)
 
     def _get_class(self, statement: bytes) -> StatementClass:
-        made = StatementClass(fingerprint(statement), self._tags.tag_of(statement))
-        return self.classes.setdefault(made.key, made)
+        statement_class = StatementClass(
+            fingerprint(statement), self._tags.tag_of(statement)
+        )
+        return self.classes.setdefault(statement_class.key, statement_class)
 
     def _cache_appender(self, statement: bytes, append: Appender) -> None:
         """Cache a statement's callable; clear the cache at MAX_CACHE_BYTES."""
@@ -158,10 +160,10 @@ class StatementAggregator:
 
     def _drop_classes(self) -> None:
         """Drop the classes with the least time; keep half of `max_classes`."""
-        by_time = sorted(
+        by_query_time = sorted(
             self.classes.values(), key=lambda c: -c.aggregate.query_time_us
         )
-        for one in by_time[self._max_classes // 2 :]:
+        for one in by_query_time[self._max_classes // 2 :]:
             del self.classes[one.key]
             self.forgotten_classes += 1
         self._cache.clear()
@@ -188,7 +190,7 @@ class StatementAggregator:
         Raises KeyError or ValueError, and changes nothing, if the format differs.
         """
         if saved["buckets"] != list(BUCKETS):
-            message = "its histograms have other buckets"
+            message = "the saved histograms have different buckets"
             raise ValueError(message)
         classes = map(StatementClass.from_dict, saved["classes"])
         self.classes = {one.key: one for one in classes}

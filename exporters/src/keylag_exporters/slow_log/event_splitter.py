@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from keylag_exporters.slow_log.aggregator import StatementAggregator
 
 CHUNK_BYTES = 64 << 10
-"""A block and what is made of it stay in the processor's cache."""
+"""Size of a read; a chunk and the rows made of it fit in the processor's cache."""
 MAX_EVENT_BYTES = 64 << 20
 _CRLF_SEPARATOR = b";\r\n#"
 _HEADER_ENDS = (b"SET timestamp=", b"SET last_insert_id=", b"SET insert_id=", b"use ")

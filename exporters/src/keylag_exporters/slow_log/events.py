@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SEPARATOR = b";\n#"
-"""What ends an event: its semicolon, the line's end, the next event's hash."""
+"""End of an event: its semicolon, a newline, the hash of the next event."""
 
 
 class Row(NamedTuple):
@@ -34,9 +34,9 @@ class Row(NamedTuple):
 Fields = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]
 Rows = list[Fields]
 
-# Possessive throughout, so that text which does not fit fails at once. The two
-# lines that carry no flag of ours (MariaDB's Thread_id and Rows_affected) are
-# passed over; any other line is kept in `before` or `flags`.
+# All quantifiers are possessive, so that a mismatch fails without backtracking. Two
+# lines without flags (MariaDB's Thread_id and Rows_affected) are skipped; other lines
+# are kept in `before` or `flags`.
 _EVENT = re.compile(
     rb"#?+(?: Time: [^\n]*+\n#)?+ User@Host: [^\n]*+\n"
     rb"(?:# Thread_id: [^\n]*+\n|(# (?!Query_time)[^\n]*+\n))?+"
@@ -66,7 +66,7 @@ _COUNT = re.compile(rb"-?[0-9]{1,20}(?![0-9])")
 _ZERO = (b"0",)
 _NO_STATEMENT = (b"", b"0")
 _NO_QUERY = b"/* No query */"
-"""What pt-query-digest takes for no statement, and what it says in place of one."""
+"""Statement that pt-query-digest prints for an event without one."""
 _UNSAFE_IN_LITERALS = (b"#", b"(", b"*", b"--")
 
 

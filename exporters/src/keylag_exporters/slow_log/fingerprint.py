@@ -15,7 +15,7 @@ import re
 from keylag_exporters.slow_log.unions import fold_unions
 
 MAX_FINGERPRINT = 5000
-"""Characters of a fingerprint that are kept; the id is of the whole."""
+"""Maximum length of a stored fingerprint; the id is computed from all of it."""
 
 _MYSQLDUMP = b"SELECT /*!40001 SQL_NO_CACHE */ * FROM `"
 _ADMINISTRATOR = b"administrator command: "
@@ -29,7 +29,7 @@ _DASHES_OR_HASH = re.compile(rb"--|#")
 _USE = re.compile(rb"\Ause \S+(?=\n?\Z)", re.IGNORECASE)
 _SPACE = re.compile(rb"[ \n\t\r\f]+")
 
-# (what is recognised, what stands for it), applied in this order
+# (pattern, replacement), applied in this order
 _LITERALS = (
     (re.compile(rb"\\[\"']"), b""),
     (re.compile(rb'"[^"]*+"'), b"?"),

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("keylag_exporters.slow_log")
 
 GRACE_SECONDS = 30.0
-"""How long a renamed file is still read, since the server may be slow to let go of it,
-and how long a rotated file that cannot be opened is tried again."""
+"""How long a renamed file is still read, because the server may keep writing to it, and
+how long opening a rotated file is retried."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class MissingFile:
     position: Position
     splitter: EventSplitter
     deadline: float
-    """When to stop looking for the file."""
+    """When to give up the search for the file."""
 
 
 class TailedFile:
@@ -223,7 +223,9 @@ class Follower:
         if not offsets and self._path not in files:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         if not offsets:
-            self._give_up("no file has the saved position: beginning at the start")
+            self._give_up(
+                "no file matches the saved position, starting at the log's beginning"
+            )
             self.start_place = "start"
         oldest = min(map(files.index, offsets), default=len(files) - 1)
         with contextlib.ExitStack() as opened:
@@ -245,31 +247,31 @@ class Follower:
             is_log = error.filename == str(self._path)
             if is_log or self._clock() < self._retry_deadline:
                 raise
-            self._give_up(f"{error.filename} cannot be opened: {error.strerror}")
+            self._give_up(f"giving up {error.filename}: {error.strerror}")
 
     def _reopen_missing(self) -> None:
         """Search for the missing files and continue reading those that are found."""
-        for one in self._missing_files[:]:
+        for missing in self._missing_files[:]:
             try:
-                is_found = self._reopen(one)
+                is_found = self._reopen(missing)
             except OSError:
                 self.read_errors += 1
-                if self._current is None or self._clock() < one.deadline:
+                if self._current is None or self._clock() < missing.deadline:
                     continue
                 is_found = False
-            self._missing_files.remove(one)
+            self._missing_files.remove(missing)
             if not is_found:
-                one.splitter.finish()
-                self._give_up("what was written after the last look at it is gone")
+                missing.splitter.finish()
+                self._give_up("bytes written after the last poll are lost")
 
-    def _reopen(self, one: MissingFile) -> bool:
+    def _reopen(self, missing: MissingFile) -> bool:
         """Continue reading a missing file; return False if no file matches."""
         is_open = [self._path] if self._current else []
         files = [path for path in log_files(self._path) if path not in is_open]
-        path = find_file(one.position, files)
+        path = find_file(missing.position, files)
         if path is None:
             return False
-        tail = self._open_file(path, one.position.offset, one.splitter)
+        tail = self._open_file(path, missing.position.offset, missing.splitter)
         if path == self._path:
             self._current = tail
         else:
@@ -282,15 +284,15 @@ class Follower:
         for tail in self._rotated[:]:
             is_quiet = now - tail.quiet_since >= GRACE_SECONDS
             try:
-                taken = tail.read(max_bytes, now)
-                self.read_bytes += taken
-                is_over = is_quiet and not taken
+                read_bytes = tail.read(max_bytes, now)
+                self.read_bytes += read_bytes
+                is_done = is_quiet and not read_bytes
             except OSError as error:
                 self.read_errors += 1
-                is_over = is_quiet
-                if is_over:
-                    self._give_up(f"a renamed file cannot be read: {error.strerror}")
-            if is_over:
+                is_done = is_quiet
+                if is_done:
+                    self._give_up(f"giving up a renamed file: {error.strerror}")
+            if is_done:
                 self._rotated.remove(tail)
                 tail.close()
 
@@ -307,7 +309,7 @@ class Follower:
             self._current = None
             tail.file.close()
             raise
-        with contextlib.suppress(FileNotFoundError):  # between rename and new file
+        with contextlib.suppress(FileNotFoundError):  # renamed, and not recreated yet
             status = self._path.stat()
             if is_read and tail.identity != (status.st_dev, status.st_ino):
                 self._follow_rename(tail, max_bytes)
@@ -323,7 +325,7 @@ class Follower:
 
     def _follow_truncation(self, tail: TailedFile) -> None:
         """Restart at the start; a copy of the log may have the unread bytes."""
-        LOG.info("%s was truncated, starting at its top", self._path)
+        LOG.info("%s was truncated, restarting at its beginning", self._path)
         self.file_changes["truncated"] += 1
         self._add_missing(tail)
         tail.restart()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CHECKSUM_BYTES = 1024
 FORMAT = 1
 _ROTATED_SUFFIX = r"[-.](\d[\d-]*|old|bak|prev)"
-"""What logrotate and people append to the name of a log."""
+"""Suffixes that logrotate and administrators append to the name of a log."""
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ LOG = logging.getLogger("keylag_exporters.slow_log")
 class ProblemLog:
     """The current problem as text, empty if there is none."""
 
-    def __init__(self, over: str) -> None:
+    def __init__(self, end_message: str) -> None:
         self.current = ""
-        self._over = over
+        self._end_message = end_message
 
     def update(self, text: str, exc_info: BaseException | None = None) -> None:
         """Set the current problem; log it if it changed, and its end if empty."""
         if text and text != self.current:
-            LOG.warning("%s; trying again", text, exc_info=exc_info)
+            LOG.warning("%s; retrying", text, exc_info=exc_info)
         elif self.current and not text:
-            LOG.info("%s", self._over)
+            LOG.info("%s", self._end_message)
         self.current = text

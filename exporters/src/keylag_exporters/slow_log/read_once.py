@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MAX_CLASSES = 200_000
 _EVENT_SIGNATURE = b"Query_time: "
-"""What each event has, and hardly anything else."""
+"""Text that identifies a slow log: each event contains it."""
 _GZIP = b"\x1f\x8b"
 _TIMESTAMP = re.compile(rb"^SET [^;\n]*timestamp=(\d+)", re.MULTILINE)
 
@@ -86,16 +86,16 @@ def print_report(file: str, output: str, window: TimeWindow, out: TextIO) -> Non
 
 
 def _read_chunks(file: str) -> Iterator[bytes]:
-    with _open(file) as opened:
-        while data := opened.read(CHUNK_BYTES):
+    with _open(file) as file_object:
+        while data := file_object.read(CHUNK_BYTES):
             yield data
 
 
 def _open(file: str) -> IO[bytes]:
     """Open a file or standard input; gzip is detected by its magic number."""
-    opened = sys.stdin.buffer if file == "-" else open(file, "rb")  # noqa: SIM115, PTH123 -- closed by the caller; `file` may be a pipe
-    packed = cast("io.BufferedReader", opened).peek(2).startswith(_GZIP)
-    return gzip.GzipFile(fileobj=opened) if packed else opened  # type: ignore[return-value]
+    file_object = sys.stdin.buffer if file == "-" else open(file, "rb")  # noqa: SIM115, PTH123 -- closed by the caller; `file` may be a pipe
+    packed = cast("io.BufferedReader", file_object).peek(2).startswith(_GZIP)
+    return gzip.GzipFile(fileobj=file_object) if packed else file_object  # type: ignore[return-value]
 
 
 def _require_slow_log(chunks: Iterator[bytes], file: str) -> Iterator[bytes]:
@@ -104,22 +104,22 @@ def _require_slow_log(chunks: Iterator[bytes], file: str) -> Iterator[bytes]:
     Raises ValueError if there is no event. A log that has only the startup banner is
     valid and empty.
     """
-    held: list[bytes] = []
+    buffered: list[bytes] = []
     size = 0
     for data in chunks:
-        held.append(data)
+        buffered.append(data)
         size += len(data)
-        if _EVENT_SIGNATURE in b"".join(held[-2:]):
-            yield from held
+        if _EVENT_SIGNATURE in b"".join(buffered[-2:]):
+            yield from buffered
             yield from chunks
             return
         if size > MAX_EVENT_BYTES:
             break
-    if strip_startup_banner(b"".join(held)).strip():
+    if strip_startup_banner(b"".join(buffered)).strip():
         name = "standard input" if file == "-" else file
         message = (
-            f"{name} is no slow log: there is no event in it. The server says where "
-            "its log is: SELECT @@datadir, @@slow_query_log_file"
+            f"{name} is not a slow log: it contains no event. The server reports the "
+            "location of its log: SELECT @@datadir, @@slow_query_log_file"
         )
         raise ValueError(message)
 
@@ -141,8 +141,8 @@ def _select_events(chunks: Iterator[bytes], window: TimeWindow) -> Iterator[byte
 
 def _is_within(event: bytes, window: TimeWindow) -> bool:
     """Return whether an event's time is in a window; no time is outside."""
-    found = _TIMESTAMP.search(event)
-    return bool(found) and window.since <= int(found[1]) < window.until  # type: ignore[index]
+    match = _TIMESTAMP.search(event)
+    return bool(match) and window.since <= int(match[1]) < window.until  # type: ignore[index]
 
 
 def merge_by_id(aggregator: StatementAggregator) -> list[dict[str, Any]]:
@@ -155,15 +155,15 @@ def merge_by_id(aggregator: StatementAggregator) -> list[dict[str, Any]]:
 
 
 def _merge_classes(same: list[StatementClass]) -> dict[str, Any]:
-    sums = Aggregate()
+    counters = Aggregate()
     for one in same:
-        sums.add(one.aggregate)
+        counters.add(one.aggregate)
     first = same[0]
     return {
         "id": first.id,
         "fingerprint": first.fingerprint.decode("utf-8", "replace"),
         "table_class": first.table_class,
-        **_counters(sums),
+        **_counters(counters),
         "by_tag": [
             {
                 "route": one.tag.route,
@@ -177,11 +177,11 @@ def _merge_classes(same: list[StatementClass]) -> dict[str, Any]:
 
 
 def _counters(aggregate: Aggregate) -> dict[str, Any]:
-    sums = aggregate.as_dict()
-    del sums["buckets"]
+    counters = aggregate.as_dict()
+    del counters["buckets"]
     for name in ("query_time", "lock_time"):
-        sums[f"{name}_seconds_sum"] = sums.pop(f"{name}_us") / 1e6
-    return sums
+        counters[f"{name}_seconds_sum"] = counters.pop(f"{name}_us") / 1e6
+    return counters
 
 
 def _print_json(aggregator: StatementAggregator, out: TextIO) -> None:

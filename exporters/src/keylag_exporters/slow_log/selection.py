@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SWAP_FACTOR = 2
-"""A newcomer takes a place only with so many times the time of who had it."""
+"""A class displaces a selected one only with SWAP_FACTOR times its query time."""
 
 
 class ClassSelection:
@@ -40,16 +40,18 @@ class ClassSelection:
         self._baselines = {
             key: baseline for key, baseline in self._baselines.items() if key in classes
         }
-        best = heapq.nlargest(
+        largest = heapq.nlargest(
             self.max_classes,
             classes.values(),
-            key=lambda one: one.aggregate.query_time_us,
+            key=lambda statement_class: statement_class.aggregate.query_time_us,
         )
-        for one in best:
-            if one.key not in self._baselines and self._make_room(one, classes):
-                was_unselected = one.key in self._unselected
-                self._baselines[one.key] = (
-                    one.aggregate.copy() if was_unselected else Aggregate()
+        for statement_class in largest:
+            if statement_class.key not in self._baselines and self._make_room(
+                statement_class, classes
+            ):
+                was_unselected = statement_class.key in self._unselected
+                self._baselines[statement_class.key] = (
+                    statement_class.aggregate.copy() if was_unselected else Aggregate()
                 )
         self._unselected = set(classes) - set(self._baselines)
         return self._split(classes, total)
@@ -63,8 +65,8 @@ class ClassSelection:
         smallest = min(
             self._baselines, key=lambda key: classes[key].aggregate.query_time_us
         )
-        least = classes[smallest].aggregate.query_time_us
-        if candidate.aggregate.query_time_us <= SWAP_FACTOR * least:
+        smallest_time = classes[smallest].aggregate.query_time_us
+        if candidate.aggregate.query_time_us <= SWAP_FACTOR * smallest_time:
             return False
         del self._baselines[smallest]
         return True
@@ -76,11 +78,11 @@ class ClassSelection:
         rest = total.counter_values()
         selected = []
         for key, baseline in self._baselines.items():
-            since = _subtract(
+            increase = _subtract(
                 classes[key].aggregate.counter_values(), baseline.counter_values()
             )
-            rest = _subtract(rest, since)
-            selected.append((classes[key], since))
+            rest = _subtract(rest, increase)
+            selected.append((classes[key], increase))
         return selected, rest
 
     def as_dict(self) -> list[Any]:
@@ -100,5 +102,5 @@ class ClassSelection:
         self._unselected = set(classes) - set(self._baselines)
 
 
-def _subtract(sums: CounterValues, less: CounterValues) -> CounterValues:
-    return tuple(map(sub, sums, less))
+def _subtract(values: CounterValues, subtrahend: CounterValues) -> CounterValues:
+    return tuple(map(sub, values, subtrahend))

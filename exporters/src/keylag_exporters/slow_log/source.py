@@ -34,11 +34,11 @@ LOG = logging.getLogger("keylag_exporters.slow_log")
 POLL_SECONDS = 1.0
 SAVE_SECONDS = 5.0
 POLL_BYTES = 1 << 20
-"""Read at a time: a scrape waits for two of these, however long the log is."""
+"""Maximum of bytes per poll: a scrape waits for two polls, however long the log is."""
 
 MAX_FINGERPRINT_LABEL = 500
 
-# metric, where its sum is among NUMBERS, factor
+# Metric, index in COUNTER_FIELDS, factor.
 _COUNTER_COLUMNS = [
     (f"keylag_slow_log_{name}_total", COUNTER_FIELDS.index(field), factor)
     for name, field, factor, _ in COUNTERS
@@ -58,15 +58,15 @@ class SlowLogSource:
         self._lock_queue = threading.Lock()
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._read_problem = ProblemLog("the log can be read again")
-        self._save_problem = ProblemLog("the position can be saved again")
+        self._read_problem = ProblemLog("the log is readable again")
+        self._save_problem = ProblemLog("saving the position works again")
         self._saved_bytes = -1
         with self._require_state():
             positions = self._restore()
         self._follower = Follower(Path(settings["file"]), self._aggregator)
         if positions:
             self._follower.resume(positions)
-        else:  # without a log at the last run, all of it is new
+        else:  # an empty list: there was no log at the last run, so all of it is new
             at_end = positions is None and not settings["from_start"]
             self._follower.open(at_end=at_end)
         with self._require_state():
@@ -91,7 +91,7 @@ class SlowLogSource:
         """Stop reading and save the position; raises OSError if that fails."""
         self._stop.set()
         self._thread.join(timeout=0.5)
-        if not self._thread.is_alive():  # else it is saving, on a slow disk
+        if not self._thread.is_alive():  # otherwise it is still saving
             try:
                 self._save()
             finally:
@@ -115,9 +115,9 @@ class SlowLogSource:
             yield
         except OSError as error:
             message = (
-                f"slow-log: the state cannot be kept in {self._state}: "
-                f"{error.strerror}. Let this user read and write that file and its "
-                "folder, or name another one with --state."
+                f"slow-log: cannot use the state file {self._state}: {error.strerror}. "
+                "Make this file and its folder readable and writable for this user, or "
+                "choose another file with --state."
             )
             raise SettingsError(message) from error
 
@@ -135,12 +135,14 @@ class SlowLogSource:
             aggregator.restore(state["digest"])
             selection.restore(state["selection"], aggregator.classes)
             saved = state["positions"]
-            positions = saved and [position.Position(*one) for one in saved]
+            positions = saved and [
+                position.Position(*statement_class) for statement_class in saved
+            ]
         except (KeyError, TypeError, ValueError) as error:
             aside = position.set_aside_state(self._state)  # type: ignore[arg-type]
             LOG.warning(
-                "the saved state cannot be used and is now %s; reading begins as "
-                "without one: %r",
+                "the saved state is unusable and was renamed to %s; starting without "
+                "it: %r",
                 aside,
                 error,
             )
@@ -163,10 +165,10 @@ class SlowLogSource:
             new_bytes = self._follower.poll(POLL_BYTES)
         except UnreachableError as error:
             self._read_problem.update(str(error))
-        except Exception as error:  # noqa: BLE001 -- reading must go on behind it
+        except Exception as error:  # noqa: BLE001 -- reading continues after it
             self._follower.read_errors += 1
             self._read_problem.update(
-                f"cannot count what was read: {error!r}", exc_info=error
+                f"internal error while counting: {error!r}", exc_info=error
             )
         else:
             self._read_problem.update("")
@@ -198,7 +200,8 @@ class SlowLogSource:
         self._aggregator.flush()
         positions = self._follower.positions
         return {
-            "positions": positions and [astuple(one) for one in positions],
+            "positions": positions
+            and [astuple(statement_class) for statement_class in positions],
             "digest": self._aggregator.as_dict(),
             "selection": self._selection.as_dict(),
         }
@@ -208,20 +211,20 @@ class SlowLogSource:
         selected, rest = self._selection.select(
             self._aggregator.classes, self._aggregator.total
         )
-        for one, sums in selected:
-            _add_class(families, one, sums)
+        for statement_class, counters in selected:
+            _add_class(families, statement_class, counters)
         _add_counters(families, rest, ("other", "other", "", ""))
         self._add_histograms(families)
         self._add_self_metrics(families)
         return families
 
     def _add_histograms(self, families: Families) -> None:
-        for (name, tag), sums in self._aggregator.histograms.items():
+        for (name, tag), counters in self._aggregator.histograms.items():
             families.add_histogram(
                 "keylag_slow_log_statement_duration_seconds",
                 BUCKETS,
-                sums.buckets,
-                (sums.count, sums.query_time_us * 1e-6),
+                counters.buckets,
+                (counters.count, counters.query_time_us * 1e-6),
                 name,
                 *tag,
             )
@@ -244,15 +247,23 @@ class SlowLogSource:
             families.add("keylag_slow_log_file_changes_total", count, change)
 
 
-def _add_class(families: Families, one: StatementClass, sums: CounterValues) -> None:
-    _add_counters(families, sums, (one.id, one.table_class, *one.tag))
-    text = one.fingerprint.decode("utf-8", "replace")[:MAX_FINGERPRINT_LABEL]
-    info = (one.id, one.table_class, text)
+def _add_class(
+    families: Families, statement_class: StatementClass, counters: CounterValues
+) -> None:
+    _add_counters(
+        families,
+        counters,
+        (statement_class.id, statement_class.table_class, *statement_class.tag),
+    )
+    text = statement_class.fingerprint.decode("utf-8", "replace")[
+        :MAX_FINGERPRINT_LABEL
+    ]
+    info = (statement_class.id, statement_class.table_class, text)
     families.add_once("keylag_slow_log_class_info", 1, *info)
 
 
 def _add_counters(
-    families: Families, sums: CounterValues, labels: tuple[str, ...]
+    families: Families, counters: CounterValues, labels: tuple[str, ...]
 ) -> None:
-    for name, place, factor in _COUNTER_COLUMNS:
-        families.add(name, sums[place] * factor, *labels)
+    for name, index, factor in _COUNTER_COLUMNS:
+        families.add(name, counters[index] * factor, *labels)

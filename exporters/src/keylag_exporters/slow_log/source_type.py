@@ -24,14 +24,17 @@ def _create(settings: Mapping[str, Any]) -> Source:
 
 SOURCE_TYPE = SourceType(
     name="slow-log",
-    help="Follow the slow log of MySQL or MariaDB and count by fingerprint class.",
+    help="Follow the slow log of MySQL or MariaDB and count statements by class.",
     options=(
         Option("file", "The slow log to follow.", required=True),
-        Option("state", "Where position and counts are kept over a restart."),
+        Option("state", "File that keeps position and counters over a restart."),
         Option(
-            "from-start", "Begin with what is already in the log.", bool, default=False
+            "from-start",
+            "Start at the beginning of the log instead of its end.",
+            bool,
+            default=False,
         ),
-        Option("top", "Classes that get series of their own.", int, 100),
+        Option("top", "Number of classes with series of their own.", int, 100),
     ),
     metrics=METRICS,
     create=_create,

@@ -17,7 +17,7 @@ COMMENT = re.compile(rb"/\*keylag:([^*]*+)\*/")
 MAX_VALUE = 100
 MAX_COMMENT = 1000
 MAX_TAGS = 1000
-"""Distinct comments that are told apart; more would be a series explosion."""
+"""Maximum of distinct comments, which bounds the number of series."""
 
 _PAIR = re.compile(rb"(\w+)='([^']*+)'")
 
@@ -72,7 +72,7 @@ class TagTable:
     def _register(self, comment: bytes) -> bytes:
         """Assign the next number to a new comment; return its replacement."""
         if len(comment) > MAX_COMMENT or b"\n" in comment:
-            return PREFIX + comment  # the mark in a literal, perhaps
+            return PREFIX + comment  # probably the prefix within a literal
         if len(self._tags) > MAX_TAGS:
             return PREFIX + b"0"
         short = PREFIX + b"%d" % len(self._tags)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-# Program and version, ports, column heads. Each part of a pattern is found once and
-# never looked for again, so that a long line takes linear time.
+# Program and version, ports, column headings. No part of a pattern backtracks, so that
+# a long line takes linear time.
 _LINE = re.compile(
     rb"^(?:[Tt][Cc][Pp]\s[Pp]ort:\s++[0-9]|Time\s++Id\s++Command"
     rb"|([/A-Z][^\n]*?(?:mysqld|mariadbd),\sVersion))",

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
     from keylag_exporters.slow_log.events import Fields, Rows
 
-# Upper bounds in seconds: from one index look-up to a lock wait that times out.
+# Upper bounds in seconds: from an index look-up to a lock wait timeout.
 BUCKETS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0)
 
 MAX_SECONDS = 30 * 86400
 MAX_ROWS = 10**15
-"""What no statement can reach. Servers have logged negative numbers as 2**64 less them,
-which is 18446744073709.55 in seconds, and 2**32 milliseconds, which is 50 days."""
+"""Bounds of plausible numbers. Servers have logged negative times modulo 2**64
+microseconds (18446744073709.55 seconds), and 2**32 milliseconds (50 days)."""
 
-# column of an event: where it is, how to read it, the most that is plausible
+# For each column its index in Row, its type and its maximum.
 COLUMN_LIMITS: dict[str, tuple[int, type[float], float]] = {
     "query_time": (1, float, MAX_SECONDS),
     "lock_time": (2, float, MAX_SECONDS),
@@ -33,15 +33,15 @@ COLUMN_LIMITS: dict[str, tuple[int, type[float], float]] = {
 }
 
 _ADMINISTRATOR_COMMAND = b"administrator"
-"""How the commands begin of which pt-query-digest counts no rows."""
+"""Prefix of commands for which pt-query-digest counts no rows."""
 
 ClassKey: TypeAlias = tuple[str, Tag]
 HistogramKey: TypeAlias = tuple[str, Tag]
 CounterValues: TypeAlias = tuple[int, ...]
-"""Those of a class by NUMBERS."""
+"""The counters of a class, in the order of COUNTER_FIELDS."""
 
-# flag of an event: what says so in the headers of MariaDB, Percona and MySQL 8, and
-# what of that has to be taken away again, a number of zero
+# Per flag: texts in headers of MariaDB, Percona and MySQL 8 that set it, and those
+# of them that have a zero and so do not.
 FLAGS = {
     "errors": ((b"Last_errno: ", b"Errno: "), (b"Last_errno: 0", b"Errno: 0")),
     "full_scans": ((b"Full_scan: Yes",), ()),
@@ -81,9 +81,9 @@ class Aggregate:
     @classmethod
     def from_rows(cls, rows: Rows) -> Aggregate:
         """Return the aggregate of a batch of events, computed column by column."""
-        before, query, lock, sent, examined, flags, _ = zip(*rows, strict=True)
+        first_lines, query, lock, sent, examined, flags, _ = zip(*rows, strict=True)
         times = sorted(map(float, query))
-        made = cls(
+        aggregate = cls(
             count=len(times),
             query_time_us=round(sum(times) * 1e6),
             lock_time_us=round(sum(map(float, lock)) * 1e6),
@@ -91,13 +91,15 @@ class Aggregate:
             rows_examined=sum(map(int, examined)),
             buckets=[bisect_right(times, upper) for upper in BUCKETS],
         )
-        made._count_flags(b"\n".join(filter(None, before + flags)))
-        return made
+        aggregate._count_flags(b"\n".join(filter(None, first_lines + flags)))
+        return aggregate
 
     def _count_flags(self, headers: bytes) -> None:
-        for name, (yes, no) in FLAGS.items() if headers else ():
+        for name, (set_by, unset_by) in FLAGS.items() if headers else ():
             setattr(
-                self, name, sum(map(headers.count, yes)) - sum(map(headers.count, no))
+                self,
+                name,
+                sum(map(headers.count, set_by)) - sum(map(headers.count, unset_by)),
             )
 
     def add(self, other: Aggregate) -> None:
@@ -158,9 +160,9 @@ class StatementClass:
             plausible = _keep_plausible(rows, *limit)
             implausible[name] += len(rows) - len(plausible)
             rows = plausible
-        more = Aggregate.from_rows(rows) if rows else Aggregate()
-        self.aggregate.add(more)
-        return more
+        increase = Aggregate.from_rows(rows) if rows else Aggregate()
+        self.aggregate.add(increase)
+        return increase
 
     def as_dict(self) -> dict[str, Any]:
         """Return the saved state, as JSON types."""
@@ -174,10 +176,10 @@ class StatementClass:
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> StatementClass:
         """Return the class of a saved state."""
-        made = cls(saved["fingerprint"].encode("latin-1"), Tag(*saved["tag"]))
-        made.id = saved["id"]
-        made.aggregate = Aggregate(**saved["totals"])
-        return made
+        restored = cls(saved["fingerprint"].encode("latin-1"), Tag(*saved["tag"]))
+        restored.id = saved["id"]
+        restored.aggregate = Aggregate(**saved["totals"])
+        return restored
 
 
 def _clear_command_rows(row: Fields) -> Fields:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-# (table class, its tables), most telling first: a statement that joins several
-# tables belongs to the first class that one of them is in. These are the tables
-# of Keystone 30; older releases have no others.
+# (table class, tables), most specific first: a statement on several tables belongs to
+# the first class with one of them. These are the tables of Keystone 30; older releases
+# have a subset.
 TABLE_CLASSES: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (name, frozenset(tables.split()))
     for name, tables in (
@@ -50,7 +50,7 @@ TABLE_CLASSES: tuple[tuple[str, frozenset[str]], ...] = tuple(
     )
 )
 
-# (class, how its fingerprints begin), for statements that touch no table
+# (class, pattern at the start of its fingerprints), for statements without a table
 _PREFIX_PATTERNS = (
     (
         "transaction",

@@ -19,12 +19,12 @@ _BOUNDARY = re.compile(rb"(?=\sunion(?:\sall)?\s(select\s))")
 _UNION = re.compile(rb"(\sunion(?:\sall)?)\s")
 
 PROBE_BYTES = 32
-"""Compared first: most branches that differ do so at their start."""
+"""Compared first: most different branches differ in their first bytes."""
 
 WORK_PER_BYTE = 64
 MIN_WORK = 1 << 20
-"""What may be compared, in bytes. Only a text made to be slow needs more; of such a
-text the branches found so far are folded."""
+"""Maximum of compared bytes. Only hostile texts need more; of these, the branches found
+so far are folded."""
 
 
 def fold_unions(text: bytes) -> bytes:

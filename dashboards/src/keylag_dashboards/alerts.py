@@ -7,22 +7,22 @@ from keylag_dashboards.model import Alert, Severity
 from keylag_dashboards.telemetry_alerts import TELEMETRY_ALERTS
 
 ERROR_BUDGET: Final = round(1 - OBJECTIVE_SHARE, 6)
-"""The share of calls that may be late: the objective's budget."""
+"""Share of calls that may be slow or fail."""
 STALL_SECONDS: Final = 0.02
-"""A round trip to a cache that takes longer on average is a stall."""
+"""Mean duration of a cache round trip above which the cache stalls."""
 MIN_HIT_RATIO: Final = 0.5
 CACHE_ERROR_WINDOW: Final = "10m"
 """Longer than oslo.cache's `memcache_dead_retry` of 5 minutes.
 
-A dead server adds one error per retry.  Window and wait are equal, so a single error
-never fires the alert, and repeated ones do not reset it.
+A dead server causes one error per retry. Rate window and waiting time are equal, so
+a single error never fires the alert, and repeated errors do not reset it.
 """
 MAX_POOL_WAIT_SHARE: Final = 0.05
-"""Check-outs that may have to wait for a connection."""
+"""Share of check-outs that may wait for a connection."""
 MAX_HASHING_SHARE: Final = 0.5
 """Share of all workers' time that hashing may take."""
 MAX_CHECK_SECONDS: Final = 0.05
-"""What the revocation events may add to each check."""
+"""Time that revocation events may add to each check."""
 
 _NOT_IN_TIME: Final = "keylag:token_calls_not_in_time:ratio_rate"
 
@@ -47,7 +47,8 @@ def _burn_alert(
         _burn_rate_query(times, long, short),
         "Token calls of {{ $labels.job }} are slow or fail.",
         f"{{{{ $value | humanizePercentage }}}} of the token calls took over"
-        f" {OBJECTIVE_SECONDS} s or failed in the last {long}; {ERROR_BUDGET:.0%} may.",
+        f" {OBJECTIVE_SECONDS} s or failed in the last {long}; the"
+        f" objective allows {ERROR_BUDGET:.0%}.",
     )
 
 
@@ -90,8 +91,8 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "ticket",
         "15m",
         f"1 - {_lookup_rate(_MISS)} / {_lookup_rate()} < {MIN_HIT_RATIO}",
-        "The cache of {{ $labels.job }} hardly helps.",
-        "Only {{ $value | humanizePercentage }} of the look-ups find something.",
+        "The cache hit ratio of {{ $labels.job }} collapsed.",
+        "Only {{ $value | humanizePercentage }} of the look-ups are hits.",
     ),
     Alert(
         "KeylagRevocationGrowth",
@@ -118,8 +119,8 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "page",
         "5m",
         """sum by (instance) (rate(keylag_proxysql_pool_timeouts_total[5m])) > 0""",
-        "ProxySQL has no backend connection left.",
-        '{{ $value | printf "%.2f" }} statements a second wait for one in vain.',
+        "Statements in ProxySQL time out waiting for a backend connection.",
+        '{{ $value | printf "%.2f" }} statements time out each second.',
     ),
     Alert(
         "KeylagHashingSaturated",
@@ -130,7 +131,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
             / on (job) count by (job) (
                 count by (job, instance) (keystone_configuration_info))
             > {MAX_HASHING_SHARE}""",
-        "Password hashing keeps the workers of {{ $labels.job }} busy.",
+        "Password hashing saturates the workers of {{ $labels.job }}.",
         "{{ $value | humanizePercentage }} of all workers' time is hashing.",
     ),
     *TELEMETRY_ALERTS,

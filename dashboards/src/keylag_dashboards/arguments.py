@@ -18,7 +18,7 @@ def absolute_url(url: str) -> str:
     except ValueError:
         whole = False
     if not whole:
-        message = f"{url!r} is not absolute: begin with https:// and a host"
+        message = f"{url!r} is not an absolute URL: start with https:// and a host"
         raise ArgumentTypeError(message)
     return url
 

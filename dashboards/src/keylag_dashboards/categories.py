@@ -14,7 +14,7 @@ TITLES: Final[Mapping[str, str]] = {
     "orm": "ORM",
     "other": "other",
 }
-"""How each category is called on a page, in the order of the stack."""
+"""Title of each category, in the order of the stack."""
 
 
 def matchers(category: str) -> str:

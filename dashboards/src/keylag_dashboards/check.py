@@ -23,13 +23,13 @@ from keylag_otel.command_errors import ended
 
 GENERATED: Final = Path(__file__).parents[2] / "generated" / "provisioned"
 WINDOW: Final = "1h"
-"""What stands for Grafana's own intervals."""
+"""Replaces Grafana's interval variables."""
 TIMEOUT_SECONDS: Final = 30
 
 _VARIABLE: Final = re.compile(r"\$(\w+)")
 _LABEL_VALUES: Final = re.compile(r"label_values\((.+), (\w+)\)")
 _HIDES_SERIES: Final = re.compile(r" offset \w+| > 0$")
-"""What hides data that are there: a look at the past, and a comparison at the end."""
+"""Parts of a query that hide existing series: an offset, and a final comparison."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class DashboardQuery:
 
     board: str
     where: str
-    """The panel's title, or `variable` or `annotation` with its name."""
+    """Title of the panel, or `variable NAME`, or `annotation NAME`."""
     legend: str
     expression: str
-    """The query as the dashboard has it, with its variables."""
+    """The query in the dashboard, with Grafana's variables."""
     query: str
     repeated: str = ""
-    """The value that the panel's row is repeated for, if it is."""
+    """Value that the panel's row is repeated for, if any."""
 
 
 def dashboard_queries(board: Mapping[str, Any]) -> Iterator[DashboardQuery]:
@@ -105,7 +105,7 @@ def _fill_variables(query: str, values: Mapping[str, str]) -> str:
 def _query(prometheus: str, query: str) -> list[dict[str, Any]]:
     address = f"{prometheus}/api/v1/query?{urlencode({'query': query})}"
     try:
-        with urlopen(address, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - own
+        with urlopen(address, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - the URL is absolute
             found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
     except HTTPError as error:
         message = f"{query}: {error.read().decode()}"
@@ -115,7 +115,7 @@ def _query(prometheus: str, query: str) -> list[dict[str, Any]]:
         message = f"{prometheus} does not answer: {reason}"
         raise OSError(message) from error
     except (HTTPException, JSONDecodeError, KeyError, TypeError) as error:
-        message = f"{prometheus} does not answer as a Prometheus does"
+        message = f"{prometheus} is not a Prometheus server"
         raise OSError(message) from error
     return found
 
@@ -124,14 +124,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Check one Prometheus; return the exit code."""
     made = make_parser(
         "keylag_dashboards.check",
-        "Ask a Prometheus all that the dashboards would, and print for each query "
-        "where it is shown and how many series it has now.",
+        "Run all queries of the dashboards, and print the location and the number of "
+        "series of each.",
     )
     made.add_argument(
         "prometheus",
         type=absolute_url,
         metavar="URL",
-        help="the Prometheus, such as http://127.0.0.1:9090",
+        help="address of Prometheus, such as http://127.0.0.1:9090",
     )
     chosen = made.parse_args(arguments)
     return ended(lambda: _check(chosen.prometheus.rstrip("/")))

@@ -9,7 +9,7 @@ from keylag_otel.auth_token import instruments as auth_token
 from keylag_otel.instruments import Instrument
 
 UNIT_SUFFIXES: Final = {"s": "_seconds", "By": "_bytes"}
-"""What the Collector's Prometheus exporter adds to a name for its unit."""
+"""Suffixes that the Collector's Prometheus exporter adds for units."""
 HISTOGRAM_SERIES: Final = ("_bucket", "_count", "_sum")
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 Kind = Literal["lines", "stacked", "share", "heatmap", "stat", "table"]
 Severity = Literal["page", "ticket"]
-"""Whether somebody is woken, or it can wait for the morning."""
+"""`page` notifies immediately, `ticket` can wait for the next working day."""
 
 
 @dataclass(frozen=True)
@@ -21,17 +21,17 @@ class Panel:
     unit: str
     kind: Kind
     queries: Mapping[str, str]
-    """Legend, or heading of a table's column, to the name of the query."""
+    """Legend or column heading to query name."""
     width: int = 12
-    """Of the 24 columns of a page."""
+    """In columns; a page has 24."""
     units: Mapping[str, str] | None = None
-    """Units of single columns of a table, by heading."""
+    """Units of table columns, by heading."""
     empty_reason: str = ""
-    """Why it has no data on a healthy stack, if that is so; shown to the reader."""
+    """Why the panel has no data on a healthy stack, if so; part of its description."""
     empty_legends: tuple[str, ...] = ()
-    """The legends that this is about; all, if none is named."""
+    """Legends that `empty_reason` applies to; all if empty."""
     drill_down: tuple[str, ...] = ()
-    """Names of the dashboards that take a question further."""
+    """Names of dashboards with more detail."""
 
     def may_be_empty(self, legend: str) -> bool:
         """Return whether a query may have no data on a healthy stack."""
@@ -66,13 +66,13 @@ class Board:
     title: str
     purpose: str
     queries: Mapping[str, str]
-    """By name, with words in capitals: see `promql`."""
+    """By name, with the placeholders of `promql`."""
     variables: tuple[str, ...]
-    """Names in `variables.VARIABLES`."""
+    """Names of `variables.VARIABLES`."""
     rows: tuple[Row, ...]
     annotations: tuple[Annotation, ...] = ()
     grafana_tags: tuple[str, ...] = ()
-    """The tags of marks that Grafana itself keeps and that are shown, too."""
+    """Tags of annotations stored in Grafana that are shown, too."""
 
     def empty_reasons(self) -> dict[tuple[str, str], str]:
         """Return why queries may have no data, by panel title and legend."""

@@ -22,11 +22,11 @@ from keylag_dashboards.config import COLORS, LABEL_HEADINGS
 from keylag_dashboards.model import Kind, Panel
 
 PanelBuilder = Any
-"""A builder of the SDK; each kind of panel has a class of its own, and no base."""
+"""A builder of the SDK, whose classes have no common base."""
 
 HEIGHT: Final = 8
 WIDE_COLUMNS: Final = 12
-"""Columns of a panel that has room for a table beside it."""
+"""Width from which a panel has a table as its legend."""
 REF_IDS: Final = ascii_uppercase
 HIDDEN: Final = ("Time", "__name__")
 
@@ -51,7 +51,7 @@ QUERY_BUILDERS: Final[Mapping[Kind, Callable[[str, str], prometheus.Dataquery]]]
     "table": _table_query,
     "stat": lambda query, legend: range_query(query, legend).exemplar(exemplar=False),
 }
-"""How a kind asks, where it is not over time."""
+"""Query builders of kinds that do not use `range_query`."""
 
 
 def _legend(panel: Panel) -> common.VizLegendOptions:
@@ -137,7 +137,7 @@ def _columns(panel: Panel) -> Iterator[tuple[str, str]]:
 
 def _column(panel: Panel, heading: str) -> Iterator[models.DynamicConfigValue]:
     yield models.DynamicConfigValue("displayName", heading)
-    # Where one cell is empty, who sends a panel's metrics is not the question.
+    # An empty cell needs no text about the sender of the metrics.
     yield models.DynamicConfigValue("noValue", "-")
     if panel.units and heading in panel.units:
         yield models.DynamicConfigValue("unit", panel.units[heading])

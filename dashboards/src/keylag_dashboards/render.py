@@ -17,10 +17,10 @@ from keylag_dashboards.variables import VARIABLES, Variable
 
 SOURCE: Final = models.DataSourceRef("prometheus", config.DATASOURCE)
 GRAFANA: Final = models.DataSourceRef("grafana", "-- Grafana --")
-"""What Grafana keeps itself."""
+"""Grafana's own data source."""
 ALL_VALUES: Final = models.VariableOption(text="All", value="$__all")
 MAX_ANNOTATIONS: Final = 1000
-"""How many marks of Grafana's own are shown at most."""
+"""Maximum of annotations from Grafana's own data source."""
 
 
 def provisioned(board: Board) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _input() -> dict[str, str]:
     return {
         "name": config.IMPORT_INPUT,
         "label": "Prometheus",
-        "description": "Where keylag-otel's and keylag-exporter's metrics are",
+        "description": "Prometheus with the metrics of keylag-otel and keylag-exporter",
         "type": "datasource",
         "pluginId": "prometheus",
         "pluginName": "Prometheus",
@@ -117,7 +117,7 @@ def _grafana_annotation(tags: tuple[str, ...]) -> Builder[models.AnnotationQuery
     """Return the annotations stored in Grafana that have all of these tags."""
     target = dashboard.AnnotationTarget().type("tags").tags(list(tags))
     target = target.match_any(match_any=False).limit(MAX_ANNOTATIONS)
-    made = dashboard.AnnotationQuery().name("Told to Grafana").datasource(GRAFANA)
+    made = dashboard.AnnotationQuery().name("Stored in Grafana").datasource(GRAFANA)
     return made.enable(enable=True).icon_color("purple").target(target)
 
 

@@ -12,7 +12,7 @@ from keylag_dashboards.promql import expand
 from keylag_dashboards.telemetry_alerts import KEYSTONE_METRICS, LOOKBACK
 
 WINDOWS: Final = ("5m", "30m", "1h", "6h")
-"""Over which the share of calls that were not in time is recorded."""
+"""Windows of the recorded share of calls not in time."""
 
 _COUNT: Final = "http_server_request_duration_seconds_count"
 _BUCKET: Final = "http_server_request_duration_seconds_bucket"

@@ -16,7 +16,7 @@ class Variable:
     query: str
     selected: tuple[str, ...] = ()
     all_value: str = ".+"
-    """What `All` stands for."""
+    """Regular expression of the choice `All`."""
 
 
 _REQUESTS: Final = "http_server_request_duration_seconds_count"
@@ -43,7 +43,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     ),
     "service": Variable(
         "Service",
-        "A service's name (OTEL_SERVICE_NAME), as it says what auth_token did",
+        "Name of a service with auth_token (OTEL_SERVICE_NAME)",
         f"label_values({_SERVED}, job)",
     ),
     "worker": Variable(
@@ -53,12 +53,12 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     ),
     "exporter": Variable(
         "Exporter",
-        "Where keylag-exporter is scraped",
+        "Address of a keylag-exporter",
         "label_values(keylag_exporter_source_up, instance)",
     ),
     "memcached": Variable(
         "memcached",
-        "Where memcached's exporter is scraped",
+        "Address of a memcached exporter",
         "label_values(memcached_up, instance)",
     ),
     "run": Variable(

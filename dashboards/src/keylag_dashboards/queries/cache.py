@@ -10,7 +10,7 @@ LAYERS: Final[Mapping[str, str]] = {
         keystone_cache_layer="request_local\"""",
     "backend": f'keystone_cache_region!="{_IDS}", keystone_cache_layer="backend"',
 }
-"""The three layers that a look-up may pass, with the matchers of each."""
+"""The layers of a look-up, with their matchers."""
 
 
 def _gets(matchers: str) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Final
 
 TIMES: Final = ("2", "4", "12")
-"""How many times as long a service's workers replay their token cache."""
+"""Factors by which replayed caches keep tokens longer."""
 STALL_SECONDS: Final = "0.1"
-"""A look-up in the token cache that takes longer is a stall; a bucket's bound."""
+"""A slower cache operation is a stall; a bound of a histogram bucket."""
 
 _VALIDATIONS: Final = "keystone_auth_token_validations_total"
 _REQUESTS: Final = "keystone_auth_token_request_duration_seconds_count"

@@ -16,7 +16,7 @@ SPLITS: Final[Mapping[str, str]] = {
     "status": "http_response_status_code",
     "worker": "instance",
 }
-"""What the stack is split by, and the label that has it."""
+"""Name and label by which the breakdown is split."""
 
 _COUNT: Final = "http_server_request_duration_seconds_count"
 _SUM: Final = "http_server_request_duration_seconds_sum"

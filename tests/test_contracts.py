@@ -11,7 +11,7 @@ from keylag import phases
 from keylag.experiment import grafana_annotations
 from keylag_dashboards.boards import experiment
 from keylag_exporters import revocations
-from keylag_exporters.slow_log.comment import COMMENT
+from keylag_exporters.slow_log.sql_comment import COMMENT
 from keylag_exporters.slow_log.tables import TABLE_CLASSES
 from keylag_otel import model, revocation, sql_comment, statements
 
@@ -83,7 +83,7 @@ def test_both_sides_name_the_kinds_of_revocation_events_alike() -> None:
         if attribute != "domain_scope_id"
     ]
 
-    assert seen_inside == list(revocations.KINDS)
+    assert seen_inside == list(revocations.EVENT_KINDS)
 
 
 def test_the_exporter_reads_the_comment_that_keystone_writes() -> None:
@@ -103,4 +103,4 @@ def test_the_command_knows_the_same_phases_and_categories() -> None:
 
 
 def test_dashboard_shows_the_annotations_of_an_experiment() -> None:
-    assert experiment.BOARD.marked == grafana_annotations.TAGS
+    assert experiment.BOARD.grafana_tags == grafana_annotations.TAGS

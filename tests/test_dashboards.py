@@ -8,7 +8,7 @@ import pytest
 from keylag.jtl import Sample
 from keylag.stack import Stack
 from keylag_dashboards.boards import BOARDS
-from keylag_dashboards.check import GENERATED, questions, samples
+from keylag_dashboards.check import GENERATED, count_series, dashboard_queries
 from keylag_dashboards.model import Board
 
 pytestmark = pytest.mark.stack
@@ -21,19 +21,19 @@ def test_every_query_finds_data(
     """Panels, variables and annotations, as Grafana asks, after all kinds of calls."""
     file: Path = GENERATED / f"{board.name}.json"
     found = {
-        (one.where, one.legend, one.repeated): samples(
+        (one.where, one.legend, one.repeated): count_series(
             stack.url("prometheus"), one.query
         )
-        for one in questions(json.loads(file.read_text(encoding="utf-8")))
+        for one in dashboard_queries(json.loads(file.read_text(encoding="utf-8")))
     }
 
     empty = {key for key, count in found.items() if count == 0}
-    excuses = board.excuses()
-    assert {key for key in empty if key[:2] not in excuses} == set()
-    assert len(found) > len(excuses)
+    empty_reasons = board.empty_reasons()
+    assert {key for key in empty if key[:2] not in empty_reasons} == set()
+    assert len(found) > len(empty_reasons)
 
 
 def test_a_query_that_cannot_be_parsed_is_an_error(stack: Stack) -> None:
     """What finds nothing because it is wrong is not taken for a quiet system."""
     with pytest.raises(ValueError, match="sum by"):
-        samples(stack.url("prometheus"), "sum by (job (up)")
+        count_series(stack.url("prometheus"), "sum by (job (up)")

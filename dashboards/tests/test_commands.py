@@ -1,4 +1,4 @@
-"""How the commands end: no traceback, and the exit codes of all of Keylag."""
+"""Exit codes and error messages of both commands."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ GENERATOR = "keylag_dashboards"
 CHECK = "keylag_dashboards.check"
 
 
-def told(*words: str, **more: object) -> subprocess.CompletedProcess[str]:
+def run_module(*words: str, **more: object) -> subprocess.CompletedProcess[str]:
     """Run a module as a command."""
     return subprocess.run(
         [sys.executable, "-m", *words],
@@ -26,7 +26,7 @@ def told(*words: str, **more: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def no_prometheus() -> Iterator[str]:
-    """Give the address of a web server that is none."""
+    """Yield the address of a web server that is not Prometheus."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -35,7 +35,7 @@ def no_prometheus() -> Iterator[str]:
             self.wfile.write(b"hello")
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = Thread(target=server.serve_forever)
@@ -49,50 +49,44 @@ def no_prometheus() -> Iterator[str]:
     ("words", "code", "said"),
     [
         ([CHECK], 2, "the following arguments are required: URL"),
-        ([CHECK, "word"], 2, "'word' is not absolute"),
-        ([CHECK, "http://127.0.0.1:70000"], 2, "is not absolute"),
+        ([CHECK, "word"], 2, "'word' is not an absolute URL"),
+        ([CHECK, "http://127.0.0.1:70000"], 2, "is not an absolute URL"),
         (
             [CHECK, "http://127.0.0.1:1"],
             1,
             "Error: http://127.0.0.1:1 does not answer: Connection refused.",
         ),
-        ([GENERATOR, "--runbook-url=word"], 2, "'word' is not absolute"),
+        ([GENERATOR, "--runbook-url=word"], 2, "'word' is not an absolute URL"),
         ([GENERATOR, "--output=/dev/null/x"], 1, "Error: Not a directory: /dev/null"),
     ],
 )
-def test_a_mistake_is_told_without_a_traceback(
+def test_errors_are_reported_without_traceback(
     words: list[str], code: int, said: str
 ) -> None:
-    """And tells a wrong argument from what failed."""
-    done = told(*words)
+    done = run_module(*words)
 
     assert done.returncode == code
     assert said in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_what_is_no_prometheus_is_named(no_prometheus: str) -> None:
-    """The traceback is there for who asks for it."""
-    done = told(CHECK, no_prometheus)
+def test_check_rejects_other_servers(no_prometheus: str) -> None:
+    done = run_module(CHECK, no_prometheus)
 
     assert done.returncode == 1
-    assert done.stderr == (
-        f"Error: {no_prometheus} does not answer as a Prometheus does.\n"
-    )
+    assert done.stderr == (f"Error: {no_prometheus} is not a Prometheus server.\n")
 
 
-def test_the_variable_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the message."""
+def test_keylag_debug_prints_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEYLAG_DEBUG", "1")
-    done = told(CHECK, "http://127.0.0.1:1")
+    done = run_module(CHECK, "http://127.0.0.1:1")
 
     assert "Traceback" in done.stderr
     assert done.stderr.endswith("does not answer: Connection refused.\n")
 
 
 @pytest.mark.parametrize("module", [GENERATOR, CHECK])
-def test_version(module: str) -> None:
-    """It is the package's."""
-    said = told(module, "--version").stdout
+def test_version_is_the_package_version(module: str) -> None:
+    said = run_module(module, "--version").stdout
 
     assert said == f"keylag-dashboards {version('keylag-dashboards')}\n"

@@ -1,4 +1,4 @@
-"""What is committed is what the tables make today."""
+"""The committed files are those that the generator makes."""
 
 import json
 
@@ -12,9 +12,9 @@ from keylag_dashboards.config import DATASOURCE, IMPORT_INPUT
 ALL = {board.name: board for board in BOARDS}
 
 
-def test_the_generated_files_are_current() -> None:
-    """If this fails, run `python -m keylag_dashboards` and commit what it writes."""
-    made = {str(path): text for path, text in generator.files()}
+def test_generated_files_are_up_to_date() -> None:
+    """If this fails, run `python -m keylag_dashboards` and commit the result."""
+    made = {str(path): text for path, text in generator.generated_files()}
     found = {
         str(path.relative_to(generator.FOLDER)): path.read_text(encoding="utf-8")
         for path in generator.FOLDER.rglob("*.*")
@@ -24,8 +24,7 @@ def test_the_generated_files_are_current() -> None:
 
 
 @pytest.mark.parametrize("board", ALL.values(), ids=list(ALL))
-def test_the_import_page_asks_for_the_data_source(board) -> None:
-    """The build for import differs in what Grafana asks the reader, and only there."""
+def test_import_differs_only_in_the_data_source(board) -> None:
     imported = render.for_import(board)
     provisioned = render.provisioned(board)
 
@@ -40,8 +39,8 @@ def test_the_import_page_asks_for_the_data_source(board) -> None:
     assert imported == provisioned
 
 
-def test_addresses_of_dashboards_do_not_change() -> None:
-    """Links and bookmarks hold the uid, so it is the name and nothing made up."""
+def test_uids_are_derived_from_names() -> None:
+    """Links and bookmarks contain the uid, so it has to be stable."""
     uids = [render.provisioned(board)["uid"] for board in BOARDS]
 
     assert uids == [f"keylag-{name}" for name in ALL]
@@ -50,7 +49,6 @@ def test_addresses_of_dashboards_do_not_change() -> None:
 
 @pytest.mark.parametrize("board", ALL.values(), ids=list(ALL))
 def test_links_keep_time_and_variables(board) -> None:
-    """From page to page one stays in the same hour and with the same workers."""
     made = render.provisioned(board)
     (to_all,) = made["links"]
     to_one = [
@@ -66,8 +64,8 @@ def test_links_keep_time_and_variables(board) -> None:
         assert query == "${__url_time_range}&${__all_variables}"
 
 
-def test_no_data_source_is_written_down() -> None:
-    """Panels, variables and annotations ask the one that was chosen, or Grafana."""
+def test_no_data_source_is_hard_coded() -> None:
+    """Panels, variables and annotations use the selected one, or Grafana's own."""
     for board in BOARDS:
         made = render.provisioned(board)
         asking = [

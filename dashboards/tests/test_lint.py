@@ -1,6 +1,6 @@
-"""The rules of Grafana's own dashboard linter, and some of ours.
+"""The rules of Grafana's dashboard linter, and rules of our own.
 
-A rule that is not followed to the letter says so at its test, and in `.lint`.
+Exceptions are documented at each test and in `.lint`.
 """
 
 import re
@@ -11,18 +11,20 @@ import pytest
 
 from keylag_dashboards import render
 from keylag_dashboards.boards import BOARDS
-from keylag_dashboards.metrics import declared
+from keylag_dashboards.metrics import declared_series
 from keylag_dashboards.model import Board, Panel
 from keylag_dashboards.promql import expand, metric_names
-from keylag_dashboards.rules import recorded
+from keylag_dashboards.rules import recording_rules
 from keylag_dashboards.variables import VARIABLES
 
-ALL = pytest.mark.parametrize("board", BOARDS, ids=[board.name for board in BOARDS])
+each_board = pytest.mark.parametrize(
+    "board", BOARDS, ids=[board.name for board in BOARDS]
+)
 UNITS = {"s", "short", "reqps", "ops", "percentunit", "bytes", "Bps"}
-"""Those of Grafana's units that are used here."""
-ANNOTATED = re.compile(r"(?P<metric>[\w:]+)\{(?P<matchers>[^}]*)\}")
+"""Grafana units that the dashboards use."""
+SERIES = re.compile(r"(?P<metric>[\w:]+)\{(?P<matchers>[^}]*)\}")
 RANGE = re.compile(r"(\w+)\([^()]*\{[^{}]*\}\[([^\]]+)\]")
-KNOWN = declared() | {one.name for one in recorded()}
+DECLARED = declared_series() | {one.name for one in recording_rules()}
 
 
 def panels(board: Board) -> list[Panel]:
@@ -31,39 +33,39 @@ def panels(board: Board) -> list[Panel]:
 
 
 def queries(board: Board) -> dict[str, str]:
-    """Return all queries of a board as Prometheus gets them."""
+    """Return all queries of a board, expanded."""
     return {name: expand(query) for name, query in board.queries.items()}
 
 
 def rendered(board: Board) -> Iterator[dict[str, Any]]:
-    """Yield the panels of a board as Grafana gets them."""
+    """Yield the JSON of a board's panels."""
     made = render.provisioned(board)["panels"]
     return (panel for panel in made if panel["type"] != "row")
 
 
-@ALL
+@each_board
 def test_every_metric_is_declared(board) -> None:
-    """A name that nobody sends would be a panel without data for ever."""
+    """A panel on an undeclared metric never has data."""
     unknown = {
-        name: metric_names(query) - KNOWN for name, query in queries(board).items()
+        name: metric_names(query) - DECLARED for name, query in queries(board).items()
     }
 
     assert {name: metrics for name, metrics in unknown.items() if metrics} == {}
     assert all(metric_names(query) for query in queries(board).values())
 
 
-@ALL
-def test_every_query_is_shown(board) -> None:
-    """Tables hold no query that no panel asks, and panels none that is not there."""
+@each_board
+def test_every_query_is_used(board) -> None:
+    """The tables contain exactly the queries that panels and annotations use."""
     asked = {name for panel in panels(board) for name in panel.queries.values()}
     asked |= {annotation.query for annotation in board.annotations}
 
     assert asked == set(board.queries)
 
 
-@ALL
+@each_board
 def test_panels_have_title_description_and_unit(board) -> None:
-    """panel-title-description, panel-units and panel-no-targets, for all types."""
+    """Linter rules panel-title-description, panel-units and panel-no-targets."""
     for panel in rendered(board):
         assert panel["title"]
         assert panel["description"].endswith(".")
@@ -71,34 +73,33 @@ def test_panels_have_title_description_and_unit(board) -> None:
         assert panel["targets"]
 
 
-@ALL
+@each_board
 def test_titles_are_unique(board) -> None:
-    """A panel can be named in a talk."""
     titles = [panel.title for panel in panels(board)]
 
     assert len(titles) == len(set(titles))
 
 
-@ALL
-def test_panels_explain_themselves_without_data(board) -> None:
-    """Who sends a panel's metrics stands where its data would be."""
+@each_board
+def test_no_data_text_names_the_sender(board) -> None:
     for panel in rendered(board):
         assert "`" in panel["fieldConfig"]["defaults"]["noValue"] or (
             "recording rules" in panel["fieldConfig"]["defaults"]["noValue"]
         )
 
 
-@ALL
-def test_what_may_be_empty_says_why(board) -> None:
-    """The reason stands in the panel's description, and names legends that exist."""
+@each_board
+def test_empty_reason_is_part_of_the_description(board) -> None:
     for panel, made in zip(panels(board), rendered(board), strict=True):
-        assert ("Empty when healthy: " in made["description"]) == bool(panel.empty)
-        assert set(panel.empty_only) <= set(panel.queries)
+        assert ("Empty when healthy: " in made["description"]) == bool(
+            panel.empty_reason
+        )
+        assert set(panel.empty_legends) <= set(panel.queries)
 
 
-@ALL
-def test_rates_are_over_grafanas_interval(board) -> None:
-    """target-rate-interval: the window follows the zoom and the scrape interval."""
+@each_board
+def test_rates_use_the_rate_interval(board) -> None:
+    """Linter rule target-rate-interval: the window follows zoom and scrape interval."""
     for query in queries(board).values():
         bare = re.sub(r'"[^"]*"', "", query)
         found = RANGE.findall(bare)
@@ -108,29 +109,29 @@ def test_rates_are_over_grafanas_interval(board) -> None:
             assert window.startswith(wanted), query
 
 
-@ALL
-def test_counters_are_seen_as_rates(board) -> None:
-    """target-counter-agg: a counter by itself only tells when the process began."""
+@each_board
+def test_counters_are_queried_as_rates(board) -> None:
+    """Linter rule target-counter-agg."""
     for query in queries(board).values():
-        for found in ANNOTATED.finditer(query):
+        for found in SERIES.finditer(query):
             if found["metric"].endswith("_total"):
                 before, after = query[: found.start()], query[found.end() :]
                 assert before.rstrip().endswith(("rate(", "increase("))
                 assert after.startswith("[")
 
 
-@ALL
-def test_every_series_is_chosen_by_variables(board) -> None:
-    """target-job and target-instance, with a difference.
+@each_board
+def test_series_are_selected_by_variables(board) -> None:
+    """Linter rules target-job and target-instance, with exceptions.
 
-    What Keystone sends is chosen by $job and $instance, what services send by
-    $service and $worker.  An exporter is another job, so its metrics are chosen by a
-    variable for its own address; what is recorded has lost the instance.
+    Metrics of Keystone are selected by $job and $instance, those of services by
+    $service and $worker. Exporters are another job, so a variable selects their
+    address. Recorded series have no instance.
     """
     keystones = ('job=~"$job"', 'instance=~"$instance"')
     services = ('job=~"$service"', 'instance=~"$worker"')
     for query in queries(board).values():
-        for metric, matchers in ANNOTATED.findall(query):
+        for metric, matchers in SERIES.findall(query):
             wanted = {
                 "keylag": ('instance=~"$exporter"',),
                 "memcached": ('instance=~"$memcached"',),
@@ -142,11 +143,11 @@ def test_every_series_is_chosen_by_variables(board) -> None:
             assert all(matcher in matchers for matcher in wanted), query
 
 
-@ALL
-def test_variables_are_as_the_linter_wants_them(board) -> None:
-    """template-datasource, template-job, template-instance, on-time-change-reload.
+@each_board
+def test_variables_follow_the_linter(board) -> None:
+    """Linter rules template-datasource, -job, -instance, -on-time-change-reload.
 
-    $run differs: outside experiments the label is not there, so all is `.*`.
+    $run is an exception: only experiments have its label, so All is `.*`.
     """
     source, *variables = render.provisioned(board)["templating"]["list"]
 
@@ -163,9 +164,8 @@ def test_variables_are_as_the_linter_wants_them(board) -> None:
         assert one["refresh"] == 2
 
 
-@ALL
-def test_every_variable_is_used_and_every_used_one_is_there(board) -> None:
-    """A choice that changes nothing misleads; one that is missing finds nothing."""
+@each_board
+def test_variables_match_their_uses(board) -> None:
     text = " ".join(queries(board).values())
     asked = " ".join(VARIABLES[name].query for name in board.variables)
     used = set(re.findall(r"\$(\w+)", text + asked)) - {
@@ -177,9 +177,9 @@ def test_every_variable_is_used_and_every_used_one_is_there(board) -> None:
     assert used == set(board.variables)
 
 
-@ALL
-def test_dashboards_are_not_edited_in_place(board) -> None:
-    """uneditable-dashboard: changes belong into the tables, or into a copy."""
+@each_board
+def test_dashboards_are_read_only(board) -> None:
+    """Linter rule uneditable-dashboard: edit the tables or a copy."""
     made = render.provisioned(board)
 
     assert not made["editable"]
@@ -187,9 +187,9 @@ def test_dashboards_are_not_edited_in_place(board) -> None:
     assert made["schemaVersion"] == 36
 
 
-@ALL
+@each_board
 def test_panels_fill_their_rows(board) -> None:
-    """Every line of panels is 24 columns wide, so that no gap looks like a loss."""
+    """Every line of panels is 24 columns wide."""
     for row in board.rows:
         width = 0
         for panel in row.panels:

@@ -1,4 +1,4 @@
-"""Words in capitals, names of metrics, and categories as matchers."""
+"""Placeholders, metric names, and categories as matchers."""
 
 import re
 
@@ -9,8 +9,7 @@ from keylag_dashboards.promql import expand, metric_names
 from keylag_otel.model import CATEGORIES, CATEGORY_OF_CELL, CELLS
 
 
-def test_words_in_capitals_stand_for_matchers_and_ranges() -> None:
-    """What is filled in is a query that Grafana takes."""
+def test_expand_replaces_placeholders() -> None:
     query = expand('rate(x_total{MEMCACHED, a="b"}\n    [RATE])')
 
     assert query == 'rate(x_total{instance=~"$memcached", a="b"} [$__rate_interval])'
@@ -26,13 +25,12 @@ def test_words_in_capitals_stand_for_matchers_and_ranges() -> None:
         ('label_replace(a{x="}"}, "new", "$1", "old", "(.*)")', {"a"}),
     ],
 )
-def test_names_of_metrics(query: str, names: set[str]) -> None:
-    """Functions, labels, strings and numbers are no metrics."""
+def test_metric_names(query: str, names: set[str]) -> None:
+    """Functions, labels, strings and numbers are not metrics."""
     assert metric_names(query) == names
 
 
-def test_categories_divide_the_cells_as_the_model_does() -> None:
-    """Each cell is chosen by the matchers of its own category and by no others."""
+def test_each_cell_matches_only_its_category() -> None:
     pattern = re.compile(r'keystone_operation!~"(.*)", keystone_phase=~"(.*)"')
     for cell, (phase, operation) in CELLS.items():
         choosing = []
@@ -44,5 +42,5 @@ def test_categories_divide_the_cells_as_the_model_does() -> None:
 
 
 def test_every_category_has_a_title() -> None:
-    """The stack has all categories, in the model's order."""
+    """In the order of the model."""
     assert tuple(TITLES) == CATEGORIES

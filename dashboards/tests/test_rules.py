@@ -1,4 +1,4 @@
-"""Rules and alerts, checked and tried by Prometheus' own promtool."""
+"""Rules and alerts, checked and tested by promtool."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ import yaml
 from keylag_dashboards import __main__ as generator
 from keylag_dashboards import rules
 from keylag_dashboards.alerts import ALERTS
-from keylag_dashboards.metrics import declared
+from keylag_dashboards.metrics import declared_series
 from keylag_dashboards.promql import expand, metric_names
 from keylag_dashboards.telemetry_alerts import KEYSTONE_METRICS
 
@@ -25,7 +25,7 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run promtool beside the tests; skip where there is none."""
+    """Run promtool in this folder; skip the test if it is not installed."""
     program = shutil.which("promtool")
     if program is None:
         pytest.skip("not installed: promtool, which comes with Prometheus")
@@ -35,42 +35,39 @@ def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_rules_are_what_prometheus_takes() -> None:
-    """Each rule can be parsed, with its templates."""
+def test_rules_pass_promtool_check() -> None:
     checked = promtool("check", "rules", str(RULES))
 
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 @pytest.mark.parametrize("cases", ["alerts.yml", "worst_case.yml"])
-def test_alerts_fire_when_they_should_and_only_then(cases) -> None:
-    """Series in, alerts out: down to the words, and without any sample."""
+def test_alerts_pass_promtool_tests(cases) -> None:
     tried = promtool("test", "rules", cases)
 
     assert tried.returncode == 0, tried.stdout + tried.stderr
 
 
-def test_every_alert_is_tried() -> None:
-    """Each is fired by some series of alerts.yml."""
+def test_every_alert_fires_in_a_test() -> None:
     tests = yaml.safe_load((HERE / "alerts.yml").read_text(encoding="utf-8"))["tests"]
     tried = [one for test in tests for one in test.get("alert_rule_test", [])]
 
     assert {one["alertname"] for one in tried if one["exp_alerts"]} == NAMES
 
 
-def test_rules_ask_for_declared_metrics() -> None:
-    """A rule on a name that nobody sends would never fire."""
+def test_rules_query_declared_metrics() -> None:
+    """A rule on an undeclared metric never fires."""
     made = [
         rule["expr"] for group in rules.document()["groups"] for rule in group["rules"]
     ]
-    known = declared() | {one.name for one in rules.recorded()} | {"up"}
+    known = declared_series() | {one.name for one in rules.recording_rules()} | {"up"}
 
-    assert set(KEYSTONE_METRICS) <= declared()
+    assert set(KEYSTONE_METRICS) <= declared_series()
     assert {name for query in made for name in metric_names(expand(query))} <= known
 
 
-def test_every_alert_has_its_page_in_the_runbook() -> None:
-    """Each says what to look at and what to change, and no page is left over."""
+def test_every_alert_has_a_runbook_section() -> None:
+    """No section is left over, and each has the paragraphs *Look at* and *Change*."""
     sections = dict(SECTION.findall(RUNBOOK.read_text(encoding="utf-8")))
 
     assert set(sections) == NAMES
@@ -80,7 +77,7 @@ def test_every_alert_has_its_page_in_the_runbook() -> None:
 
 
 def runbook_urls() -> dict[str, str]:
-    """Return where each generated alert links to."""
+    """Return the runbook URL of each generated alert."""
     groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
     return {
         rule["alert"]: rule["annotations"]["runbook_url"]
@@ -90,8 +87,8 @@ def runbook_urls() -> dict[str, str]:
     }
 
 
-def test_every_runbook_url_is_absolute_and_ends_at_a_heading() -> None:
-    """A notification has no folder that a relative link could begin in."""
+def test_runbook_urls_are_absolute_and_match_headings() -> None:
+    """Notifications have no base address for relative links."""
     headings = HEADING.findall(RUNBOOK.read_text(encoding="utf-8"))
     anchors = {heading.lower().replace(" ", "-") for heading in headings}
     urls = {name: urlsplit(url) for name, url in runbook_urls().items()}
@@ -105,8 +102,8 @@ def test_every_runbook_url_is_absolute_and_ends_at_a_heading() -> None:
         assert url.path.endswith("/docs/runbook.md")
 
 
-def test_the_runbook_can_be_published_elsewhere(tmp_path) -> None:
-    """The option sets the address of every alert, and nothing in the checkout."""
+def test_runbook_url_option_sets_all_urls(tmp_path) -> None:
+    """The committed rules stay unchanged."""
     url = "https://wiki.example.org/keylag"
     generator.main(["--runbook-url", url, "--output", str(tmp_path)])
 
@@ -116,11 +113,10 @@ def test_the_runbook_can_be_published_elsewhere(tmp_path) -> None:
     assert RULES.read_text(encoding="utf-8").count(url) == 0
 
 
-def test_a_relative_runbook_url_is_refused(tmp_path, capsys) -> None:
-    """The message says what an address has to begin with."""
+def test_relative_runbook_url_is_rejected(tmp_path, capsys) -> None:
     chosen = ["--runbook-url", "docs/runbook.md", "--output", str(tmp_path)]
     with pytest.raises(SystemExit):
         generator.main(chosen)
 
-    assert "begin with https:// and a host" in capsys.readouterr().err
+    assert "start with https:// and a host" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,8 @@
-"""Measure what following costs: 10,000 statements a second, scraped every 5 seconds.
+"""Measures the cost of following a slow log.
 
-Writes events of measured token calls to a log at a steady rate, beside a running
-`keylag-exporter slow-log`, and reads that process's own processor time.
+Writes events of measured token calls to a log at a steady rate, while `keylag-exporter
+slow-log` follows it and is scraped every 5 seconds, and reads the CPU time of that
+process.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SCRAPE_SECONDS = 5
 
 
 def events() -> list[bytes]:
-    """Return the events of the measured logs."""
+    """Return the events of the recorded logs."""
     text = b"".join(log.read_bytes() for log in LOGS)
     return [b"# User@Host" + one for one in text.split(b"# User@Host")[1:]]
 
@@ -37,14 +38,14 @@ def scrape(port: int) -> dict[str, float]:
 
 
 def calls(found: dict[str, float]) -> float:
-    """Return the statements counted."""
+    """Return the number of counted statements."""
     return sum(
         v for k, v in found.items() if k.startswith("keylag_slow_log_calls_total{")
     )
 
 
 def start(log: Path, state: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """Start the exporter; return it and its port, once it answers."""
+    """Start the exporter; return it and its port once it responds."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -58,11 +59,11 @@ def start(log: Path, state: Path) -> tuple[subprocess.Popen[bytes], int]:
             time.sleep(0.1)
         else:
             return process, port
-    sys.exit("the exporter does not answer")
+    sys.exit("the exporter does not respond")
 
 
 def write(log: Path, port: int, rate: int, seconds: int) -> int:
-    """Write at a rate, scrape now and then; return how many events were written."""
+    """Write at a rate and scrape in between; return the number of events."""
     texts, written = events(), 0
     began = scraped = time.monotonic()
     with log.open("ab", buffering=0) as file:
@@ -78,7 +79,7 @@ def write(log: Path, port: int, rate: int, seconds: int) -> int:
 
 
 def main() -> None:
-    """Run, print, write the result."""
+    """Run the benchmark, print and write the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=int, default=10_000)
     parser.add_argument("--seconds", type=int, default=30)

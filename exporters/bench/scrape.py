@@ -1,8 +1,8 @@
-"""Measure the processor time of one scrape, by source and of all sources together.
+"""Measures the CPU time of a scrape, for each source and all sources together.
 
-Starts MariaDB and memcached, and a `keylag-exporter all` for each row of the table.
-Scrapes every exporter once a second, as Prometheus does, while the slow log grows.
-ProxySQL's tables are served by another MariaDB and uWSGI's statistics by this program.
+Starts MariaDB and memcached, and one `keylag-exporter all` per row of the result.
+Scrapes each exporter once a second, as Prometheus does, while the slow log grows. A
+second MariaDB serves ProxySQL's tables, and this program uWSGI's statistics.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Self
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-# ruff: noqa: E402 -- the tests know how to start the servers
+# ruff: noqa: E402 -- the tests' helpers start the servers
 import test_proxysql
 import test_revocations
 from exporter_helpers import DATA, LOGS, MariaDB, Memcached, free_port
@@ -50,7 +50,7 @@ EVENTS = 10_000
 
 
 class Statistics(socketserver.ThreadingTCPServer):
-    """Sends uWSGI's statistics to whoever connects."""
+    """Sends uWSGI's statistics to each client."""
 
     daemon_threads = True
 
@@ -61,7 +61,7 @@ class Statistics(socketserver.ThreadingTCPServer):
 
 @contextmanager
 def servers(folder: Path) -> Iterator[dict[str, object]]:
-    """Start what the sources read; yield the values of their settings."""
+    """Start the servers; yield the values of the sources' settings."""
     with ExitStack() as stack:
         mariadb, proxysql = MariaDB(folder / "mariadb"), MariaDB(folder / "proxysql")
         memcached = Memcached()
@@ -91,7 +91,7 @@ def servers(folder: Path) -> Iterator[dict[str, object]]:
 def terminated(
     command: list[str], **environment: str
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program until the block ends."""
+    """Run a program until the end of the `with` block."""
     process = subprocess.Popen(
         command, stderr=subprocess.DEVNULL, env=os.environ | environment
     )
@@ -117,14 +117,14 @@ class Exporter:
         self.running = terminated(command, PYTHONPATH=str(checkout / "exporters/src"))
 
     def __enter__(self) -> Self:
-        """Start it and wait until it answers."""
+        """Start it and wait until it responds."""
         self.pid = self.running.__enter__().pid
         for _ in range(100):
             with suppress(OSError):
                 self.scrape()
                 return self
             time.sleep(0.1)
-        sys.exit("the exporter does not answer")
+        sys.exit("the exporter does not respond")
 
     def __exit__(self, *error: object) -> None:
         self.running.__exit__(*error)
@@ -138,7 +138,7 @@ class Exporter:
         return gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body
 
     def cpu_seconds(self) -> float:
-        """Return the user and system time of the process so far."""
+        """Return the user and system time of the process."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) * SECONDS_PER_TICK
 
@@ -167,13 +167,13 @@ def measure(
 
 
 def one_event() -> bytes:
-    """Return the first event of a measured log."""
+    """Return the first event of a recorded log."""
     _, mark, text = LOGS[0].read_bytes().partition(b"# User@Host")
     return mark + text.partition(mark)[0]
 
 
 def samples(name: str, body: bytes) -> int:
-    """Return how many samples were scraped; end where a source failed."""
+    """Return the number of samples; exit if a source failed."""
     failed = re.search(rb"^keylag_exporter_source_success.* 0\.0$", body, re.MULTILINE)
     if failed:
         sys.exit(f"{name}: {failed[0].decode()}")
@@ -181,7 +181,7 @@ def samples(name: str, body: bytes) -> int:
 
 
 def table(result: dict[str, dict[str, float]]) -> str:
-    """Return the figures as text."""
+    """Return the figures as a text table."""
     lines = [f"{'source':<12} {'CPU ms per scrape':>18} {'samples':>8}"]
     lines += [
         f"{name:<12} {one['cpu_milliseconds_per_scrape']:>18.1f} {one['samples']:>8}"
@@ -191,12 +191,15 @@ def table(result: dict[str, dict[str, float]]) -> str:
 
 
 def main() -> None:
-    """Run, print, write the result."""
+    """Run the benchmark, print and write the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scrapes", type=int, default=60)
     parser.add_argument("--statements", type=int, default=50, help="per second")
     parser.add_argument(
-        "--checkout", type=Path, default=HERE.parents[1], help="whose exporters to run"
+        "--checkout",
+        type=Path,
+        default=HERE.parents[1],
+        help="checkout to measure",
     )
     parser.add_argument("--output", choices=["table", "json"], default="table")
     parser.add_argument("--out", type=Path, default=Path("out/bench/scrape.json"))

@@ -1,9 +1,9 @@
-"""Compare slow-log --once with pt-query-digest: one core, one log, same results.
+"""Compares slow-log --once with pt-query-digest: same log, one core, same counts.
 
-Makes a log of token calls from the measured ones (ids, times and thread numbers are
-varied, so that no two calls are alike), runs both programs on it in turn, pinned to
-one core, and writes ratios, times and peak memory as JSON. The ratio is of processor
-time, user and system: other work on the machine matters least to it.
+Generates a log from measured token calls with different ids, times and thread numbers,
+runs both programs on it in turn, pinned to one core, and writes ratios, times and peak
+memory as JSON. The ratio is of CPU time, user and system, since other load on the
+machine affects it least.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 LOGS = sorted((HERE.parent / "tests" / "data").glob("*.log"))
 COMMENT = b"/*keylag:route='%b /v3/auth/tokens',operation='%b'*/ "
-# Runs per round: a short run feels a busy machine more than a long one does.
+# Runs per round: other load affects a short run more than a long one.
 TIMES = {"ours": 3, "pt-query-digest": 1}
 OPERATIONS = (b"authenticate", b"validate", b"roles", b"catalog", b"check_revocation")
 _ID = re.compile(rb"(?<=')[0-9a-f]{32}(?=')")
@@ -34,7 +34,7 @@ _MOMENT = re.compile(rb"(?<=timestamp=)\d+")
 
 
 def make(path: Path, megabytes: int, *, tagged: bool) -> None:
-    """Write a log of at least so many megabytes (10**6 bytes)."""
+    """Write a log of at least `megabytes` * 10**6 bytes."""
     draw = random.Random(20261121)  # noqa: S311 -- a repeatable log, no secret
     originals = [log.read_bytes() for log in LOGS]
     with path.open("wb") as file:
@@ -43,7 +43,7 @@ def make(path: Path, megabytes: int, *, tagged: bool) -> None:
 
 
 def _vary(log: bytes, draw: random.Random, *, tagged: bool) -> bytes:
-    """Return a log with other ids, times and moments."""
+    """Return a log with different ids, times and timestamps."""
     ids: dict[bytes, bytes] = {}
     start = draw.randrange(1_795_000_000, 1_796_000_000)
 
@@ -85,7 +85,7 @@ def run(command: list[str], core: int) -> dict[str, float | bytes]:
 
 
 def ours(output: bytes) -> dict[str, tuple[int, str]]:
-    """Return {id: (count, summed seconds)} of our output."""
+    """Return {id: (count, seconds as text)} of our output."""
     return {
         one["id"]: (one["count"], f"{one['query_time_seconds_sum']:.6f}")
         for one in json.loads(output)["classes"]
@@ -93,7 +93,7 @@ def ours(output: bytes) -> dict[str, tuple[int, str]]:
 
 
 def theirs(output: bytes) -> dict[str, tuple[int, str]]:
-    """Return the same of the reference tool's output."""
+    """Return the same of pt-query-digest's output."""
     return {
         "0x" + one["checksum"]: (
             one["query_count"],
@@ -106,7 +106,7 @@ def theirs(output: bytes) -> dict[str, tuple[int, str]]:
 
 
 def compare(log: Path, rounds: int, core: int) -> dict[str, object]:
-    """Run both programs in turn; return medians, the ratio and whether they agree."""
+    """Run both programs in turn; return medians, ratios and whether counts agree."""
     commands = {
         "ours": [sys.executable, "-m", "keylag_exporters", "slow-log",
                  "--once", str(log), "--output=json"],
@@ -149,7 +149,7 @@ def medians(
 
 
 def summary(name: str, one: dict[str, object]) -> str:
-    """Return a line of what was found on one log."""
+    """Return one line about one log."""
     peak = one["peak_bytes"]["ours"] / 1e6
     return (
         f"{name:<12} {one['bytes'] / 1e6:5.0f} MB  {one['ratio']:5.1f} times the speed"
@@ -159,7 +159,7 @@ def summary(name: str, one: dict[str, object]) -> str:
 
 
 def environment() -> dict[str, object]:
-    """Return what the figures depend on."""
+    """Return the environment that the figures depend on."""
     version = subprocess.run(
         ["pt-query-digest", "--version"], capture_output=True, check=True, text=True
     )
@@ -173,7 +173,7 @@ def environment() -> dict[str, object]:
 
 
 def main() -> None:
-    """Make the logs, compare, write the result, print it."""
+    """Generate the logs, compare, write and print the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=2)
@@ -197,7 +197,7 @@ def main() -> None:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result, indent=1) + "\n")
     if not all(one.get("identical", True) for one in result.values()):
-        sys.exit("the counts are not those of pt-query-digest")
+        sys.exit("the counts differ from those of pt-query-digest")
 
 
 if __name__ == "__main__":

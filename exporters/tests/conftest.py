@@ -1,13 +1,13 @@
-"""Real servers for the tests, each in a folder of its own, on free ports."""
+"""Fixtures: real servers on free ports, a written log, and the command itself."""
 
 import contextlib
 
 import pytest
-from exporter_helpers import DATA, Exporter, MariaDB, Memcached, program
-from followed_log import Clock, Writer
+from exporter_helpers import DATA, Exporter, MariaDB, Memcached, find_program
+from log_writer import FakeClock, LogWriter
 from prometheus_client.parser import text_string_to_metric_families
 
-from keylag_exporters.settings import complete
+from keylag_exporters.settings import resolve_settings
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +17,7 @@ def data():
 
 @pytest.fixture(scope="session")
 def pt_query_digest():
-    return program("pt-query-digest")
+    return find_program("pt-query-digest")
 
 
 @pytest.fixture
@@ -28,12 +28,12 @@ def log(tmp_path):
 @pytest.fixture
 def writer(log):
     log.touch()
-    return Writer(log)
+    return LogWriter(log)
 
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return FakeClock()
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +46,7 @@ def mariadb_server(tmp_path_factory):
 
 @pytest.fixture
 def mariadb(mariadb_server):
-    """The server, running however the test before left it."""
+    """The server; started again if the previous test stopped it."""
     if mariadb_server.process.poll() is not None:
         mariadb_server.start()
     yield mariadb_server
@@ -68,7 +68,7 @@ def memcached_port(memcached):
 
 @pytest.fixture
 def samples():
-    """Return a function: exposed text to {(sample name, sorted labels): value}."""
+    """A function that parses exposed text to {(sample name, sorted labels): value}."""
 
     def read(exposed):
         text = exposed if isinstance(exposed, bytes) else exposed.expose()
@@ -83,16 +83,16 @@ def samples():
 
 @pytest.fixture
 def settings():
-    """Return a function: a kind's complete settings for a test."""
-    return complete
+    """A function that returns the complete settings of a source type."""
+    return resolve_settings
 
 
 @pytest.fixture
 def run():
     started = []
 
-    def start(*words, **more):
-        started.append(Exporter(*words, **more))
+    def start(*arguments, **options):
+        started.append(Exporter(*arguments, **options))
         return started[-1]
 
     yield start

@@ -1,4 +1,4 @@
-"""What several tests of the exporters share: servers, events, measured logs."""
+"""Helpers of several tests: servers, log events and recorded logs."""
 
 import contextlib
 import os
@@ -15,8 +15,8 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from keylag_exporters.slow_log.digest import Digest
-from keylag_exporters.slow_log.stream import Stream
+from keylag_exporters.slow_log.aggregator import StatementAggregator
+from keylag_exporters.slow_log.event_splitter import EventSplitter
 
 DATA = Path(__file__).parent / "data"
 LOGS = [DATA / "issue.log", DATA / "validate.log"]
@@ -28,12 +28,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def program(*names):
-    """Return the path of an installed program, or skip saying which is missing."""
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
+def find_program(*names):
+    """Return the path of an installed program, or skip the test and name it."""
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
         pytest.skip(f"not installed: {names[0]}")
-    return found
+    return path
 
 
 HEAD = b"# User@Host: k[k] @ localhost [127.0.0.1]\n"
@@ -48,18 +48,18 @@ MARIADB_START = (
 MYSQL_START = MARIADB_START.replace(b"mariadbd", b"mysqld")
 
 
-def digest_of(data, size=1 << 20, max_classes=20_000):
-    digest = Digest(max_classes)
-    stream = Stream(digest)
+def aggregate_log(data, size=1 << 20, max_classes=20_000):
+    aggregator = StatementAggregator(max_classes)
+    splitter = EventSplitter(aggregator)
     for at in range(0, len(data), size):
-        stream.write(data[at : at + size])
-    stream.finish()
-    digest.flush()
-    return digest
+        splitter.write(data[at : at + size])
+    splitter.finish()
+    aggregator.flush()
+    return aggregator
 
 
 class Server:
-    """A private server, to be stopped, frozen and started again by tests."""
+    """A private server that tests can stop, freeze and restart."""
 
     process = None
 
@@ -77,13 +77,13 @@ class Server:
 
 
 class Memcached(Server):
-    """A memcached on a port of its own."""
+    """A memcached on its own port."""
 
     def __init__(self):
         self.port = free_port()
 
     def start(self):
-        command = [program("memcached"), "-l", "127.0.0.1", "-p", str(self.port)]
+        command = [find_program("memcached"), "-l", "127.0.0.1", "-p", str(self.port)]
         self.process = subprocess.Popen([*command, "-u", "nobody"])
         for _ in range(100):
             with contextlib.suppress(OSError):
@@ -94,7 +94,7 @@ class Memcached(Server):
 
 
 class MariaDB(Server):
-    """A MariaDB with a folder of its own, which logs every statement."""
+    """A MariaDB with its own data folder, which logs all statements."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -102,7 +102,7 @@ class MariaDB(Server):
         self.slow_log = folder / "slow.log"
         subprocess.run(
             [
-                program("mariadb-install-db"),
+                find_program("mariadb-install-db"),
                 f"--datadir={folder}/data",
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
@@ -114,7 +114,7 @@ class MariaDB(Server):
     def start(self):
         self.process = subprocess.Popen(
             [
-                program("mariadbd", "mysqld"),
+                find_program("mariadbd", "mysqld"),
                 "--no-defaults",
                 "--user=root",
                 f"--datadir={self.folder}/data",
@@ -139,13 +139,13 @@ class MariaDB(Server):
             time.sleep(0.1)
         pytest.fail((self.folder / "err").read_text()[-2000:])
 
-    def connect(self, **more):
+    def connect(self, **options):
         return pymysql.connect(
-            unix_socket=f"{self.folder}/s", user="root", autocommit=True, **more
+            unix_socket=f"{self.folder}/s", user="root", autocommit=True, **options
         )
 
-    def execute(self, *statements, **more):
-        with self.connect(**more) as connection, connection.cursor() as cursor:
+    def execute(self, *statements, **options):
+        with self.connect(**options) as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
             return cursor.fetchall()
@@ -155,27 +155,27 @@ COMMAND = [sys.executable, "-m", "keylag_exporters"]
 
 
 class Exporter:
-    """A running command, and what it says on /metrics."""
+    """A running exporter command and its /metrics."""
 
-    def __init__(self, *words, env=None, scheme="http", cwd=None):
+    def __init__(self, *arguments, env=None, scheme="http", cwd=None):
         port = free_port()
         self.url = f"{scheme}://127.0.0.1:{port}/metrics"
         self.process = subprocess.Popen(
-            [*COMMAND, *words, f"--listen=127.0.0.1:{port}"],
+            [*COMMAND, *arguments, f"--listen=127.0.0.1:{port}"],
             env={**os.environ, **(env or {})},
             cwd=cwd,
             stderr=subprocess.PIPE,
         )
 
     def read(self, headers=None, context=None):
-        """Return the text of /metrics, as soon as it is served."""
+        """Return the text of /metrics; wait until the server listens."""
         request = urllib.request.Request(self.url, headers=headers or {})
         for _ in range(100):
             try:
                 with urllib.request.urlopen(
                     request, timeout=20, context=context
-                ) as got:
-                    return got.read().decode()
+                ) as response:
+                    return response.read().decode()
             except (urllib.error.HTTPError, TimeoutError):
                 raise
             except OSError:
@@ -190,7 +190,7 @@ class Exporter:
         return None
 
     def stop(self, number=signal.SIGTERM):
-        """Return the seconds that stopping took."""
+        """Send a signal; return the seconds until the process ended."""
         began = time.monotonic()
         self.process.send_signal(number)
         self.process.wait(timeout=10)

@@ -1,4 +1,4 @@
-"""One scrape of several sources: intervals, time-outs, failures."""
+"""Scrapes of several sources: intervals, timeouts and failures."""
 
 import logging
 import threading
@@ -8,21 +8,21 @@ from types import SimpleNamespace
 import pytest
 
 from keylag_exporters import collector
-from keylag_exporters.collector import Running, SourceCollector
+from keylag_exporters.collector import ScheduledSource, SourceCollector
 from keylag_exporters.families import Families
-from keylag_exporters.model import Declared, UnreachableError
+from keylag_exporters.model import Metric, UnreachableError
 
 
-class Made:
-    """A source that does what it is told, and counts how often."""
+class FakeSource:
+    """Runs an action in each read, and counts the reads."""
 
     def __init__(self, action=lambda: None):
         self.action = action
-        self.readings = 0
+        self.reads = 0
 
     def collect(self):
-        self.readings += 1
-        families = Families([Declared("made", "gauge", "Made.")])
+        self.reads += 1
+        families = Families([Metric("made", "gauge", "Made.")])
         families.add("made", self.action() or 1)
         return families
 
@@ -39,7 +39,7 @@ def raising(error):
 
 @pytest.fixture
 def go_on():
-    """An event that a source waits for; it is set when the test is over."""
+    """An event that a source waits for; set when the test ends."""
     event = threading.Event()
     yield event
     event.set()
@@ -54,12 +54,15 @@ def go_on():
     ],
     ids=["", "unreachable", "error"],
 )
-def test_each_source_tells_how_it_fared_and_silences_no_other(
+def test_outcome_of_each_source_is_exported_separately(
     request, error, expected, samples
 ):
     reason = request.node.callspec.id
     action = raising(error) if error else lambda: None
-    sources = [Running("a", Made(action), 60), Running("b", Made(), 60)]
+    sources = [
+        ScheduledSource("a", FakeSource(action), 60),
+        ScheduledSource("b", FakeSource(), 60),
+    ]
     found = samples(SourceCollector(sources).expose())
     failures = {
         dict(labels)["reason"]: value
@@ -79,12 +82,15 @@ def test_each_source_tells_how_it_fared_and_silences_no_other(
 @pytest.mark.parametrize(
     ("source_timeout", "scrape_timeout"), [(0.01, 3600), (3600, 0.01)]
 )
-def test_a_source_that_hangs_silences_no_other(
+def test_hanging_source_does_not_block_other_sources(
     source_timeout, scrape_timeout, samples, go_on
 ):
-    """It is not asked again while it hangs, nor does the next scrape wait for it."""
-    hanging = Made(go_on.wait)
-    sources = [Running("a", hanging, source_timeout), Running("b", Made(), 3600)]
+    """No second read starts while the first hangs, and no later scrape waits for it."""
+    hanging = FakeSource(go_on.wait)
+    sources = [
+        ScheduledSource("a", hanging, source_timeout),
+        ScheduledSource("b", FakeSource(), 3600),
+    ]
     scraper = SourceCollector(sources)
     scraper.expose(scrape_timeout)
     found = samples(scraper.expose(scrape_timeout))
@@ -94,35 +100,35 @@ def test_a_source_that_hangs_silences_no_other(
     assert found["keylag_exporter_source_failures_total", timeouts] == 2
     assert found["keylag_exporter_source_success", (("source", "b"),)] == 1
     assert found["made", ()] == 1
-    assert hanging.readings == 1
+    assert hanging.reads == 1
 
 
 @pytest.mark.parametrize(("timeout", "success"), [(3600, 1), (0, 0)])
-def test_a_reading_under_way_is_bridged_by_the_one_before(
+def test_previous_read_is_exposed_while_the_current_one_runs(
     timeout, success, samples, go_on
 ):
-    """Until its own time-out: then the source is failing."""
-    source = Made(lambda: 7 if source.readings == 1 else go_on.wait())
-    running = Running("a", source, 3600)
+    """After the source's own timeout the source fails instead."""
+    source = FakeSource(lambda: 7 if source.reads == 1 else go_on.wait())
+    running = ScheduledSource("a", source, 3600)
     scraper = SourceCollector([running])
     scraper.expose()
     running.timeout = timeout
     found = samples(scraper.expose(0))
 
-    assert source.readings == 2
+    assert source.reads == 2
     assert found["keylag_exporter_source_success", (("source", "a"),)] == success
     assert found.get(("made", ())) == (7 if success else None)
 
 
-def test_a_late_reading_is_delivered_by_the_next_scrape(samples, go_on):
-    source = Made(lambda: go_on.wait() and 7)
-    running = Running("a", source, 3600, interval=3600)
+def test_late_read_is_exposed_by_the_next_scrape(samples, go_on):
+    source = FakeSource(lambda: go_on.wait() and 7)
+    running = ScheduledSource("a", source, 3600, interval=3600)
     scraper = SourceCollector([running])
     assert ("made", ()) not in samples(scraper.expose(0))
     go_on.set()
 
     assert samples(scraper.expose())["made", ()] == 7
-    assert source.readings == 1
+    assert source.reads == 1
 
 
 @pytest.mark.parametrize(
@@ -130,101 +136,101 @@ def test_a_late_reading_is_delivered_by_the_next_scrape(samples, go_on):
     [lambda: None, raising(UnreachableError("gone")), raising(ValueError("bug"))],
     ids=["well", "unreachable", "error"],
 )
-@pytest.mark.parametrize(("interval", "readings"), [(3600, 1), (0, 5)])
-def test_a_source_is_read_once_per_interval_however_it_fares(
-    action, interval, readings, samples
+@pytest.mark.parametrize(("interval", "reads"), [(3600, 1), (0, 5)])
+def test_source_is_read_once_per_interval_even_after_failures(
+    action, interval, reads, samples
 ):
-    """A failing statement must not run with every scrape either."""
-    source = Made(action)
-    scraper = SourceCollector([Running("a", source, 60, interval)])
+    """A failing statement is not repeated by each scrape."""
+    source = FakeSource(action)
+    scraper = SourceCollector([ScheduledSource("a", source, 60, interval)])
     texts = [samples(scraper.expose()) for _ in range(5)]
     when = "keylag_exporter_source_read_timestamp_seconds", (("source", "a"),)
 
-    assert source.readings == readings
-    assert len({text[when] for text in texts}) == readings
+    assert source.reads == reads
+    assert len({text[when] for text in texts}) == reads
     assert len({text.get(("made", ())) for text in texts}) == 1
 
 
 @pytest.mark.parametrize(
-    ("error", "readings"), [(UnreachableError("gone"), 5), (ValueError("bug"), 1)]
+    ("error", "reads"), [(UnreachableError("gone"), 5), (ValueError("bug"), 1)]
 )
-def test_only_an_unreachable_source_is_tried_before_its_interval_is_over(
-    error, readings, monkeypatch
+def test_only_unreachable_sources_are_retried_before_the_interval_ends(
+    error, reads, monkeypatch
 ):
     monkeypatch.setattr(collector, "RETRY_SECONDS", 0)
-    source = Made(raising(error))
-    scraper = SourceCollector([Running("a", source, 60, interval=3600)])
+    source = FakeSource(raising(error))
+    scraper = SourceCollector([ScheduledSource("a", source, 60, interval=3600)])
     for _ in range(5):
         scraper.expose()
 
-    assert source.readings == readings
+    assert source.reads == reads
 
 
-def test_a_scrape_that_comes_a_little_early_reads_all_the_same(monkeypatch):
-    """Else a source would be read in every other scrape of the same interval."""
+def test_slightly_early_scrape_starts_a_new_read(monkeypatch):
+    """Otherwise only every second scrape of the same interval would read the source."""
     now = [1000.0]
     clock = SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0])
     monkeypatch.setattr(collector, "time", clock)
-    source = Made()
-    scraper = SourceCollector([Running("a", source, 60, interval=5)])
+    source = FakeSource()
+    scraper = SourceCollector([ScheduledSource("a", source, 60, interval=5)])
     for _ in range(10):
         scraper.expose()
         now[0] += 4.99
 
-    assert source.readings == 10
+    assert source.reads == 10
 
 
-def test_what_an_unreachable_source_can_tell_is_exposed(samples):
-    """As `memcached_up`, which is 0 then."""
-    families = Families([Declared("made_up", "gauge", "Made.")])
+def test_families_of_an_unreachable_source_are_exposed(samples):
+    """An example is `memcached_up` 0."""
+    families = Families([Metric("made_up", "gauge", "Made.")])
     families.add("made_up", 0)
-    source = Made(raising(UnreachableError("gone", families)))
-    found = samples(SourceCollector([Running("a", source, 60)]).expose())
+    source = FakeSource(raising(UnreachableError("gone", families)))
+    found = samples(SourceCollector([ScheduledSource("a", source, 60)]).expose())
 
     assert found["made_up", ()] == 0
     assert found["keylag_exporter_source_up", (("source", "a"),)] == 0
 
 
-def test_a_failure_is_logged_when_it_begins_and_when_it_ends(caplog):
+def test_failure_is_logged_once_and_its_end_once(caplog):
     caplog.set_level(logging.INFO)
     errors = [None, ValueError("bug"), ValueError("bug"), None, None]
-    source = Made(lambda: (error := errors.pop(0)) and raising(error)())
-    scraper = SourceCollector([Running("a", source, 60)])
+    source = FakeSource(lambda: (error := errors.pop(0)) and raising(error)())
+    scraper = SourceCollector([ScheduledSource("a", source, 60)])
     for _ in range(5):
         scraper.expose()
     first, last = (record.getMessage() for record in caplog.records)
 
     assert first.startswith("a: error: Traceback")
     assert "ValueError: bug" in first
-    assert last == "a: works again"
+    assert last == "a: recovered"
 
 
-class Door:
-    """A lock that tells of each who comes to it."""
+class CountingLock:
+    """A lock that counts the threads that wait for it."""
 
     def __init__(self):
         self.lock = threading.Lock()
-        self.came = threading.Semaphore(0)
+        self.arrived = threading.Semaphore(0)
 
     def __enter__(self):
-        self.came.release()
+        self.arrived.release()
         self.lock.acquire()
 
     def __exit__(self, *_):
         self.lock.release()
 
 
-def test_all_who_wait_get_one_answer(go_on):
-    """A Prometheus that asks faster than it is answered makes no heap of scrapes."""
-    source = Made(lambda: go_on.wait(60))
-    scraper = SourceCollector([Running("a", source, 60)])
-    scraper._lock = door = Door()
+def test_concurrent_scrapes_share_one_read(go_on):
+    """Scrapes do not pile up if Prometheus scrapes faster than sources answer."""
+    source = FakeSource(lambda: go_on.wait(60))
+    scraper = SourceCollector([ScheduledSource("a", source, 60)])
+    scraper._lock = door = CountingLock()
 
     with ThreadPoolExecutor(4) as pool:
         answers = [pool.submit(scraper.expose) for _ in range(4)]
         for _ in answers:
-            assert door.came.acquire(timeout=60)
+            assert door.arrived.acquire(timeout=60)
         go_on.set()
 
     assert all(answer.result() for answer in answers)
-    assert source.readings == 2
+    assert source.reads == 2

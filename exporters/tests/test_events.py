@@ -1,18 +1,18 @@
-"""Events count as in pt-query-digest, but for impossible numbers."""
+"""Events are parsed as by pt-query-digest, except for implausible numbers."""
 
 import json
 import random
 import subprocess
 
 import pytest
-from exporter_helpers import EVENT, HEAD, SET, TIMES, digest_of
+from exporter_helpers import EVENT, HEAD, SET, TIMES, aggregate_log
 
-from keylag_exporters.slow_log import once
-from keylag_exporters.slow_log.classes import MAX_ROWS, MAX_SECONDS
-from keylag_exporters.slow_log.digest import Digest
-from keylag_exporters.slow_log.server_start import without_server_start
+from keylag_exporters.slow_log import read_once
+from keylag_exporters.slow_log.aggregator import StatementAggregator
+from keylag_exporters.slow_log.startup_banner import strip_startup_banner
+from keylag_exporters.slow_log.statement_classes import MAX_ROWS, MAX_SECONDS
 
-ABOUT = HEAD + TIMES + b"\n"
+HEADER = HEAD + TIMES + b"\n"
 MARIADB = (
     HEAD
     + b"# Thread_id: 5  Schema: k  QC_hit: No\n"
@@ -34,9 +34,11 @@ COMMANDS = [b"Quit", b"Init DB", b"Ping", b"Close stmt", b"Binlog Dump"]
 
 
 def event(draw):
-    """Return one event of a random form that pt-query-digest understands."""
+    """Return a random event that pt-query-digest parses."""
     time = draw.choice([b"", b"", b"# Time: 261121  5:54:07\n"])
-    about = draw.choice([ABOUT, MARIADB, ABOUT + b"# Full_scan: Yes  Full_join: No\n"])
+    about = draw.choice(
+        [HEADER, MARIADB, HEADER + b"# Full_scan: Yes  Full_join: No\n"]
+    )
     use = draw.choice([b"", b"", b"use k;\n"])
     set_ = draw.choice([SET, SET, b"SET last_insert_id=3,timestamp=1795240444;\n"])
     command = b"# administrator command: " + draw.choice(COMMANDS)
@@ -46,8 +48,8 @@ def event(draw):
     return time + about + use + set_ + text + b";\n"
 
 
-def reference(program, path):
-    """Return {id: (count, sums of the columns)} of the reference tool."""
+def reference_counters(program, path):
+    """Return {id: (count, sums of the columns)} of pt-query-digest."""
     run = subprocess.run(
         [program, "--no-version-check", "--limit=100%", "--output=json", str(path)],
         capture_output=True,
@@ -63,7 +65,7 @@ def reference(program, path):
     }
 
 
-def sums_of(digest):
+def counters_by_id(aggregator):
     return {
         one["id"]: (
             one["count"],
@@ -72,28 +74,28 @@ def sums_of(digest):
             one["rows_sent"],
             one["rows_examined"],
         )
-        for one in once.by_id(digest)
+        for one in read_once.merge_by_id(aggregator)
     }
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_form_of_an_event_counts_as_in_the_reference(
-    seed, pt_query_digest, tmp_path
-):
+def test_random_event_forms_match_pt_query_digest(seed, pt_query_digest, tmp_path):
     draw = random.Random(seed)
     path = tmp_path / "slow.log"
     path.write_bytes(b"".join(event(draw) for _ in range(1500)))
 
-    assert sums_of(digest_of(path.read_bytes())) == reference(pt_query_digest, path)
+    assert counters_by_id(aggregate_log(path.read_bytes())) == reference_counters(
+        pt_query_digest, path
+    )
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 @pytest.mark.parametrize("place", ["first", "between", "last"])
-def test_each_statement_counts_as_in_the_reference(
+def test_each_statement_form_matches_pt_query_digest(
     statement, place, pt_query_digest, tmp_path
 ):
     path = tmp_path / "slow.log"
-    one = ABOUT + b"use k;\n" + SET + statement + b";\n"
+    one = HEADER + b"use k;\n" + SET + statement + b";\n"
     other = EVENT.replace(b"SELECT 1", b"SELECT x FROM y")
     parts = {
         "first": (one, other),
@@ -103,29 +105,42 @@ def test_each_statement_counts_as_in_the_reference(
     path.write_bytes(b"".join(parts[place]))
     data = path.read_bytes()
 
-    assert sums_of(digest_of(data)) == reference(pt_query_digest, path)
-    assert sums_of(digest_of(data, size=1)) == sums_of(digest_of(data))
+    assert counters_by_id(aggregate_log(data)) == reference_counters(
+        pt_query_digest, path
+    )
+    assert counters_by_id(aggregate_log(data, size=1)) == counters_by_id(
+        aggregate_log(data)
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_it_does_not_matter_where_any_event_is_cut(seed):
+def test_counters_are_independent_of_chunk_boundaries(seed):
     draw = random.Random(seed)
     data = b"".join(event(draw) for _ in range(20))
-    whole, cut = digest_of(data), digest_of(data, draw.randrange(1, 90))
+    whole, cut = aggregate_log(data), aggregate_log(data, draw.randrange(1, 90))
 
-    assert (sums_of(cut), cut.skipped) == (sums_of(whole), whole.skipped)
+    assert (counters_by_id(cut), cut.skipped_events) == (
+        counters_by_id(whole),
+        whole.skipped_events,
+    )
 
 
-def test_a_log_may_end_with_an_empty_line(pt_query_digest, tmp_path):
+def test_log_ending_with_an_empty_line_matches_pt_query_digest(
+    pt_query_digest, tmp_path
+):
     path = tmp_path / "slow.log"
     path.write_bytes(EVENT * 2 + b"\n")
 
-    assert sums_of(digest_of(path.read_bytes())) == reference(pt_query_digest, path)
+    assert counters_by_id(aggregate_log(path.read_bytes())) == reference_counters(
+        pt_query_digest, path
+    )
 
 
 def counts(data):
-    digest = digest_of(data)
-    return {one["fingerprint"]: one["count"] for one in once.by_id(digest)}
+    aggregator = aggregate_log(data)
+    return {
+        one["fingerprint"]: one["count"] for one in read_once.merge_by_id(aggregator)
+    }
 
 
 @pytest.mark.parametrize(
@@ -137,8 +152,8 @@ def counts(data):
         (b"SET insert_id=5", "set insert_id=?"),
     ],
 )
-def test_a_statement_that_looks_like_a_header_is_an_event(statement, fingerprint):
-    """The reference takes the next event's header for its text, and loses that."""
+def test_use_and_set_statements_are_events(statement, fingerprint):
+    """pt-query-digest takes the next event's header for the statement instead."""
     one = EVENT.replace(b"SELECT 1", statement)
 
     assert counts(EVENT + one + EVENT * 2) == {"select ?": 3, fingerprint: 1}
@@ -146,18 +161,18 @@ def test_a_statement_that_looks_like_a_header_is_an_event(statement, fingerprint
     assert counts(EVENT + one * 3 + EVENT) == {"select ?": 2, fingerprint: 3}
 
 
-def test_an_event_without_a_statement_has_an_empty_fingerprint():
-    """And is not taken for a USE, although the header has one."""
-    assert counts(ABOUT + b"use k;\n" + SET + EVENT) == {"": 1, "select ?": 1}
+def test_event_without_statement_has_an_empty_fingerprint():
+    """The `use` line of its header is not taken for the statement."""
+    assert counts(HEADER + b"use k;\n" + SET + EVENT) == {"": 1, "select ?": 1}
 
 
-def test_a_header_at_the_end_of_a_log_is_no_event_yet(pt_query_digest, tmp_path):
+def test_header_at_the_end_of_a_log_is_skipped(pt_query_digest, tmp_path):
     path = tmp_path / "slow.log"
-    path.write_bytes(EVENT * 2 + ABOUT + SET)
-    digest = digest_of(path.read_bytes())
+    path.write_bytes(EVENT * 2 + HEADER + SET)
+    aggregator = aggregate_log(path.read_bytes())
 
-    assert sums_of(digest) == reference(pt_query_digest, path)
-    assert digest.skipped == 1
+    assert counters_by_id(aggregator) == reference_counters(pt_query_digest, path)
+    assert aggregator.skipped_events == 1
 
 
 @pytest.mark.parametrize(
@@ -174,21 +189,27 @@ def test_a_header_at_the_end_of_a_log_is_no_event_yet(pt_query_digest, tmp_path)
     ],
 )
 @pytest.mark.parametrize("statement", [b"SELECT 1", b'SELECT "a"'])
-def test_an_event_with_an_implausible_number_is_counted_apart(column, value, statement):
+def test_event_with_an_implausible_number_is_excluded_and_counted(
+    column, value, statement
+):
     usual = {"query_time": b"0.5", "lock_time": b"0.25",
              "rows_sent": b"2", "rows_examined": b"3"}  # fmt: skip
     name = column.capitalize().encode() + b": "
     odd = EVENT.replace(name + usual[column], name + value)
     odd = odd.replace(b"SELECT 1", statement)
-    digest = digest_of(EVENT * 3 + odd + EVENT * 2 + odd)
+    aggregator = aggregate_log(EVENT * 3 + odd + EVENT * 2 + odd)
 
     assert odd != EVENT
-    assert digest.implausible == dict.fromkeys(usual, 0) | {column: 2}
-    total = digest.total
+    assert aggregator.implausible_events == dict.fromkeys(usual, 0) | {column: 2}
+    total = aggregator.total
     assert (total.count, total.query_time_us, total.lock_time_us) == (
         5, 2_500_000, 1_250_000,
     )  # fmt: skip
-    assert (total.rows_sent, total.rows_examined, digest.skipped) == (10, 15, 0)
+    assert (total.rows_sent, total.rows_examined, aggregator.skipped_events) == (
+        10,
+        15,
+        0,
+    )
     assert max(total.buckets) == 5
 
 
@@ -199,7 +220,7 @@ def test_the_largest_plausible_numbers_are_counted():
         .replace(b"sent: 2", b"sent: %d" % MAX_ROWS)
         .replace(b"examined: 3", b"examined: %d" % MAX_ROWS)
     )
-    total = digest_of(data).total
+    total = aggregate_log(data).total
 
     assert (total.count, total.query_time_us) == (1, MAX_SECONDS * 10**6)
     assert (total.lock_time_us, total.rows_sent) == (MAX_SECONDS * 10**6, MAX_ROWS)
@@ -208,20 +229,20 @@ def test_the_largest_plausible_numbers_are_counted():
 
 def test_implausible_events_survive_a_restart():
     data = EVENT.replace(b"0.5", b"18446744073709.550781")
-    saved = json.loads(json.dumps(digest_of(data).as_dict()))
-    digest = Digest()
-    digest.restore(saved)
-    assert digest.implausible["query_time"] == 1
+    saved = json.loads(json.dumps(aggregate_log(data).as_dict()))
+    aggregator = StatementAggregator()
+    aggregator.restore(saved)
+    assert aggregator.implausible_events["query_time"] == 1
     del saved["implausible"]  # as an older version saved it
 
-    digest = Digest()
-    digest.restore(saved)
+    aggregator = StatementAggregator()
+    aggregator.restore(saved)
 
-    assert digest.implausible["query_time"] == 0
+    assert aggregator.implausible_events["query_time"] == 0
 
 
 @pytest.mark.parametrize(
-    "block",
+    "text",
     [
         b"/*" + HEAD + TIMES + b"\n" + (b"\n" + HEAD + TIMES) * 20_000 + b"*/",
         b"#" + b"a" * 2_000_000,
@@ -233,14 +254,14 @@ def test_implausible_events_survive_a_restart():
     ids=["headers", "hash", "start", "port", "use", "times"],
 )
 @pytest.mark.timeout(60)
-def test_a_hostile_statement_is_read_in_linear_time(block):
-    """Each took minutes, or hours, where a pattern was tried from every place."""
-    data = EVENT + EVENT.replace(b"SELECT 1", block) + EVENT
+def test_hostile_log_is_parsed_in_linear_time(text):
+    """A pattern that backtracks takes minutes or hours for each of these."""
+    data = EVENT + EVENT.replace(b"SELECT 1", text) + EVENT
 
     assert counts(data)["select ?"] >= 2
 
 
-def test_lines_of_a_server_start_are_taken_out():
+def test_startup_banner_is_stripped():
     start = (
         b"/usr/sbin/mysqld, Version: 8.0.30 (Debian). started with:\n"
         b"Tcp port: 3306  Unix socket: /run/mysqld.sock\n"
@@ -248,8 +269,8 @@ def test_lines_of_a_server_start_are_taken_out():
     )
     rest = b"Amysqld, Version: 1\nTime flies\nTcp port: none\n"
 
-    assert without_server_start(b"a\n" + start + rest + start + b"b") == (
+    assert strip_startup_banner(b"a\n" + start + rest + start + b"b") == (
         b"a\n" + rest + b"b"
     )
-    assert without_server_start(rest) is rest
-    assert without_server_start(b"Tcp port: 1") == b"Tcp port: 1"
+    assert strip_startup_banner(rest) is rest
+    assert strip_startup_banner(b"Tcp port: 1") == b"Tcp port: 1"

@@ -1,4 +1,4 @@
-"""The exposition is what Prometheus's own client library writes."""
+"""The exposition equals that of prometheus_client."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,14 +10,14 @@ from prometheus_client.core import (
 )
 
 from keylag_exporters.families import Families
-from keylag_exporters.model import Declared
+from keylag_exporters.model import Metric
 
 HELP = 'A back\\slash, a "quote" and a\nline.'
 DECLARED = [
-    Declared("c_total", "counter", HELP, ("zone", "a")),
-    Declared("g", "gauge", HELP),
-    Declared("h_seconds", "histogram", HELP, ("route", "k")),
-    Declared("empty", "gauge", HELP),
+    Metric("c_total", "counter", HELP, ("zone", "a")),
+    Metric("g", "gauge", HELP),
+    Metric("h_seconds", "histogram", HELP, ("route", "k")),
+    Metric("empty", "gauge", HELP),
 ]
 UPPERS = (0.001, 0.5, 10.0)
 labels = st.tuples(st.text(), st.text())
@@ -25,7 +25,7 @@ numbers = st.floats() | st.integers(0, 2**53) | st.booleans()
 
 
 class Theirs:
-    """A collector of the families of prometheus_client."""
+    """A collector of the same families, built with prometheus_client."""
 
     def __init__(self, counters, gauges, histograms):
         counter, gauge, histogram, _ = DECLARED
@@ -52,7 +52,7 @@ class Theirs:
     st.lists(numbers),
     st.lists(st.tuples(labels, st.floats())),
 )
-def test_any_labels_and_values_are_written_alike(counters, gauges, histograms):
+def test_exposition_equals_that_of_prometheus_client(counters, gauges, histograms):
     ours = Families(DECLARED)
     for values, value in counters:
         ours.add("c_total", value, *values)

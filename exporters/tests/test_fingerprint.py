@@ -1,4 +1,4 @@
-"""Fingerprints and ids are those of pt-query-digest, on everything."""
+"""Fingerprints and ids equal those of pt-query-digest."""
 
 import json
 import random
@@ -6,11 +6,11 @@ import subprocess
 
 import pytest
 
-from keylag_exporters.slow_log.classes import StatementClass
-from keylag_exporters.slow_log.comment import NO_TAG
 from keylag_exporters.slow_log.fingerprint import class_id, fingerprint
+from keylag_exporters.slow_log.sql_comment import NO_TAG
+from keylag_exporters.slow_log.statement_classes import StatementClass
 
-# From the reference tool's manual, and what it does with the rarer forms.
+# From the manual of pt-query-digest, and its output for rarer forms.
 KNOWN = [
     (b"SELECT * FROM `t`  WHERE a = 'x'", b"select * from `t` where a = ?"),
     (b"select a in (1,2, 3)", b"select a in(?+)"),
@@ -43,17 +43,17 @@ BYTES = [part.encode("latin-1") for part in PARTS] + [
     b"\v",
     b"\0",
 ]
-ABOUT = (b"#", b"use ", b"SET ", b"administrator")
+HEADER_PREFIXES = (b"#", b"use ", b"SET ", b"administrator")
 
 
 def statements(seed, count):
-    """Return random statements, nasty ones most of them."""
+    """Return random statements, most of them hard to parse."""
     draw = random.Random(seed)
     made = []
     while len(made) < count:
         glue = draw.choice([b"", b" "])
         text = glue.join(draw.choice(BYTES) for _ in range(draw.randint(1, 9)))
-        if text.strip() and not text.startswith(ABOUT):
+        if text.strip() and not text.startswith(HEADER_PREFIXES):
             made.append(text)
     return made
 
@@ -67,8 +67,8 @@ def log_of(texts):
     return b"".join(head % (i + 1) + text + b";\n" for i, text in enumerate(texts))
 
 
-def oracle(program, path):
-    """Return {id: (count, summed time to the microsecond)} of the reference tool."""
+def reference_counts(program, path):
+    """Return {id: (count, time in seconds as text)} of pt-query-digest."""
     run = subprocess.run(
         [program, "--no-version-check", "--limit=100%", "--output=json", str(path)],
         capture_output=True,
@@ -85,23 +85,25 @@ def oracle(program, path):
 
 
 @pytest.mark.parametrize(("statement", "expected"), KNOWN)
-def test_a_statement_has_the_known_fingerprint(statement, expected):
+def test_fingerprint_of_known_statements(statement, expected):
     assert fingerprint(statement) == expected
 
 
-def test_5000_characters_of_a_fingerprint_are_kept():
+def test_fingerprint_is_truncated_to_5000_characters():
     one = StatementClass(b"select " + b"a" * 6000, NO_TAG)
 
     assert one.fingerprint == b"select " + b"a" * 4993
     assert one.id == class_id(b"select " + b"a" * 6000)
 
 
-def test_an_id_is_the_md5_in_capitals():
+def test_class_id_is_the_uppercase_md5():
     assert class_id(b"rollback") == "0xFFF66E9B3D962FA319C8068B5C1997CD"
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_nasty_statements_get_the_ids_of_the_reference(seed, pt_query_digest, tmp_path):
+def test_ids_of_random_statements_match_pt_query_digest(
+    seed, pt_query_digest, tmp_path
+):
     texts = statements(seed, 1500)
     path = tmp_path / "nasty.log"
     path.write_bytes(log_of(texts))
@@ -110,7 +112,10 @@ def test_nasty_statements_get_the_ids_of_the_reference(seed, pt_query_digest, tm
         name = class_id(fingerprint(text))
         ours[name] = ours.get(name, 0) + 1
 
-    theirs = {name: count for name, (count, _) in oracle(pt_query_digest, path).items()}
+    theirs = {
+        name: count
+        for name, (count, _) in reference_counts(pt_query_digest, path).items()
+    }
 
     assert ours == theirs
 
@@ -121,5 +126,5 @@ def test_nasty_statements_get_the_ids_of_the_reference(seed, pt_query_digest, tm
     ids=["comments", "dashes", "escapes", "parentheses"],
 )
 @pytest.mark.timeout(10)
-def test_a_hostile_statement_takes_linear_time(statement):
+def test_hostile_statement_takes_linear_time(statement):
     fingerprint(b"select " + statement)

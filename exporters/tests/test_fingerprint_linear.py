@@ -1,4 +1,4 @@
-"""A fingerprint takes time in proportion to the statement, whatever it is made of."""
+"""The time to compute a fingerprint is linear in the statement's length."""
 
 import itertools
 import re
@@ -15,23 +15,23 @@ from keylag_exporters.slow_log.unions import fold_unions
 
 KB = 10_000
 GROWTH = 32
-MOST = 6 * GROWTH
-"""Quadratic time would be 32 times GROWTH."""
+MAX_RATIO = 6 * GROWTH
+"""Quadratic time has a ratio of GROWTH * GROWTH."""
 
 WORDS = ["".join(word).encode() for word in itertools.product("abcdefghij", repeat=5)]
 
-# The rule as pt-query-digest writes it down, which takes quadratic time and more.
-FOLD = re.compile(rb"\b(select\s.*?)(?:(\sunion(?:\sall)?)\s\1)+")
+# The regular expression of pt-query-digest, which takes at least quadratic time.
+REFERENCE_RULE = re.compile(rb"\b(select\s.*?)(?:(\sunion(?:\sall)?)\s\1)+")
 
 
 def branches(size, text=b"select x from t_%b"):
-    """Return a UNION whose branches all differ, and only at their end."""
+    """Return a UNION whose branches differ only at their end."""
     count = size // (len(text) + 10)
     return b" union ".join(text % WORDS[n % len(WORDS)] for n in range(count))
 
 
 def square_free(size):
-    """Return a UNION of three kinds of branches where no group follows itself."""
+    """Return a UNION of three kinds of branches in which no group repeats directly."""
     text, rules = "a", {"a": "abc", "b": "ac", "c": "b"}
     while 14 * len(text) < size:
         text = "".join(rules[letter] for letter in text)
@@ -39,7 +39,7 @@ def square_free(size):
 
 
 def nested(size):
-    """Return a UNION of two branches with very many SELECTs, different at last."""
+    """Return a UNION of two branches with many SELECTs that differ at the end."""
     selects = b"select " * (size // 14)
     return selects + b"y union " + selects + b"z"
 
@@ -76,7 +76,7 @@ SHAPES = {
 
 
 def seconds(statement, times):
-    """Return the least CPU time of several tries."""
+    """Return the least CPU time of several runs."""
     found = []
     for _ in range(times):
         began = time.process_time()
@@ -90,7 +90,7 @@ def seconds(statement, times):
 def test_time_grows_as_the_statement_does(shape):
     small = max(seconds(shape(KB), 3), 100e-6)
 
-    assert seconds(shape(KB * GROWTH), 1) < MOST * small
+    assert seconds(shape(KB * GROWTH), 1) < MAX_RATIO * small
 
 
 @pytest.mark.slow
@@ -98,12 +98,12 @@ def test_time_grows_as_the_statement_does(shape):
 @pytest.mark.parametrize(
     "name", ["union, distinct", "union, square-free", "values, open"]
 )
-def test_ten_megabytes_take_seconds(name):
-    """A quadratic rule would take hours."""
+def test_fingerprint_of_ten_megabytes_takes_less_than_a_minute(name):
+    """A quadratic algorithm takes hours."""
     assert seconds(SHAPES[name](1000 * KB), 1) < 60
 
 
-def test_the_table_class_of_much_space_is_found_at_once():
+def test_table_class_of_long_whitespace_is_fast():
     text = b"select a from" + b"\v" * 4900 + b"(user"
 
     began = time.process_time()
@@ -122,16 +122,16 @@ PIECES = [
 
 @given(st.lists(st.sampled_from(PIECES), max_size=24).map(b"".join))
 @settings(max_examples=1500, deadline=None)
-def test_unions_are_folded_as_the_reference_folds_them(text):
-    assert fold_unions(text) == FOLD.sub(rb"\1 /*repeat\2*/", text)
+def test_random_unions_fold_like_the_reference_rule(text):
+    assert fold_unions(text) == REFERENCE_RULE.sub(rb"\1 /*repeat\2*/", text)
 
 
 @given(st.lists(st.sampled_from([b"select a", b"select b"]), min_size=2, max_size=30))
 @settings(max_examples=500, deadline=None)
-def test_groups_of_branches_are_folded_as_the_reference_folds_them(group):
+def test_groups_of_branches_fold_like_the_reference_rule(group):
     text = b" union ".join(group * 2)
 
-    assert fold_unions(text) == FOLD.sub(rb"\1 /*repeat\2*/", text)
+    assert fold_unions(text) == REFERENCE_RULE.sub(rb"\1 /*repeat\2*/", text)
 
 
 @pytest.mark.parametrize(
@@ -150,11 +150,11 @@ def test_groups_of_branches_are_folded_as_the_reference_folds_them(group):
         (b"", b""),
     ],
 )  # fmt: skip
-def test_a_repeated_branch_becomes_one_and_a_note(text, folded):
+def test_repeated_branch_folds_to_one_and_a_repeat_comment(text, folded):
     assert fold_unions(text) == folded
 
 
-def test_a_group_of_300_branches_is_folded():
+def test_group_of_300_branches_folds():
     group = b" union ".join(b"select x from t_" + word for word in WORDS[:300])
 
     assert (
@@ -162,8 +162,8 @@ def test_a_group_of_300_branches_is_folded():
     )
 
 
-def test_a_text_that_is_made_to_be_slow_is_left_where_the_work_ends(monkeypatch):
-    monkeypatch.setattr(unions, "FREE_WORK", 0)
+def test_folding_stops_when_the_work_limit_is_reached(monkeypatch):
+    monkeypatch.setattr(unions, "MIN_WORK", 0)
     monkeypatch.setattr(unions, "WORK_PER_BYTE", 1)
     first = b"select z union select z union "
     slow = square_free(20_000)

@@ -1,23 +1,23 @@
-"""A log is followed through rename, truncation, re-creation and restarts."""
+"""Following a log through rename, truncation, re-creation and restarts."""
 
 import random
 import shutil
 
 import pytest
 from exporter_helpers import EVENT, MARIADB_START
-from followed_log import MOST, Writer, counted
+from log_writer import ALL_BYTES, LogWriter, count_events
 
 from keylag_exporters.model import UnreachableError
-from keylag_exporters.slow_log.classes import NUMBERS
-from keylag_exporters.slow_log.digest import Digest
+from keylag_exporters.slow_log.aggregator import StatementAggregator
 from keylag_exporters.slow_log.follow import GRACE_SECONDS, Follower
-from keylag_exporters.slow_log.selection import Selection
-from keylag_exporters.slow_log.source import SlowLog
+from keylag_exporters.slow_log.selection import ClassSelection
+from keylag_exporters.slow_log.source import SlowLogSource
+from keylag_exporters.slow_log.statement_classes import COUNTER_FIELDS
 
 
 @pytest.fixture
 def follower(log, writer, clock):
-    made = Follower(log, Digest(), clock)
+    made = Follower(log, StatementAggregator(), clock)
     made.open(at_end=False)
     return made
 
@@ -25,83 +25,81 @@ def follower(log, writer, clock):
 def test_new_events_are_counted_once(follower, writer):
     for _ in range(5):
         writer.write(7)
-        assert counted(follower) == writer.count
+        assert count_events(follower) == writer.count
 
 
-def test_a_partial_event_waits_for_its_end(follower, writer, log):
+def test_partial_event_is_counted_once_complete(follower, writer, log):
     text = writer.events(2)
     with log.open("ab", buffering=0) as file:
         for at in range(0, len(text), 11):
             file.write(text[at : at + 11])
-            follower.poll(MOST)
+            follower.poll(ALL_BYTES)
 
-    assert counted(follower) == 2
-    assert follower._digest.skipped == 0
+    assert count_events(follower) == 2
+    assert follower._aggregator.skipped_events == 0
 
 
-def test_a_renamed_log_is_read_to_its_end(follower, writer, log, clock):
+def test_renamed_log_is_read_to_its_end(follower, writer, log, clock):
     writer.write(5)
-    counted(follower)
+    count_events(follower)
     old = log.rename(log.with_name("slow.log.1"))
     writer.write(3, old)
-    counted(follower)
+    count_events(follower)
     writer.write(2)
-    counted(follower)
-    writer.write(4, old)  # the server has not let go of it
+    count_events(follower)
+    writer.write(4, old)  # the server keeps writing to it
 
-    assert counted(follower) == 14
+    assert count_events(follower) == 14
     clock.now += GRACE_SECONDS + 1
-    assert counted(follower) == 14
+    assert count_events(follower) == 14
     assert len(follower.positions) == 1
 
 
-def test_copy_and_truncate_loses_nothing(follower, writer, log):
+def test_copytruncate_loses_no_event(follower, writer, log):
     writer.write(5)
-    counted(follower)
-    writer.write(3)  # not read before the copy is made
+    count_events(follower)
+    writer.write(3)  # unread when the copy is made
     shutil.copy(log, log.with_name("slow.log.1"))
     log.write_bytes(b"")
     writer.write(2)
 
-    assert counted(follower) == 10
-    assert follower.changes["truncated"] == 1
+    assert count_events(follower) == 10
+    assert follower.file_changes["truncated"] == 1
 
 
-def test_a_truncated_log_that_grew_again_is_noticed(follower, writer, log):
+def test_truncation_is_detected_after_the_log_grew_again(follower, writer, log):
     writer.write(3)
-    counted(follower)
+    count_events(follower)
     log.write_bytes(b"")
     writer.write(20)
 
-    assert counted(follower) == 23
+    assert count_events(follower) == 23
 
 
-def test_a_log_that_was_removed_and_made_again_is_read_from_its_top(
-    follower, writer, log
-):
+def test_recreated_log_is_read_from_its_start(follower, writer, log):
     writer.write(3)
-    counted(follower)
+    count_events(follower)
     log.unlink()
-    counted(follower)
+    count_events(follower)
     log.write_bytes(MARIADB_START)
     writer.write(2)
 
-    assert counted(follower) == 5
+    assert count_events(follower) == 5
 
 
-def test_a_log_that_comes_late_is_found(tmp_path):
+def test_log_created_after_start_is_read(tmp_path):
     log = tmp_path / "late.log"
-    follower = Follower(log, Digest())
+    follower = Follower(log, StatementAggregator())
     follower.open(at_end=True)
     with pytest.raises(UnreachableError):
-        follower.poll(MOST)
-    Writer(log).write(2)
+        follower.poll(ALL_BYTES)
+    LogWriter(log).write(2)
 
-    assert counted(follower) == 2
+    assert count_events(follower) == 2
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_whatever_happens_every_event_is_counted_once(seed, follower, writer, log):
+def test_random_rotations_count_every_event_once(seed, follower, writer, log):
     draw = random.Random(seed)
     for step in range(40):
         match draw.randrange(5):
@@ -109,34 +107,32 @@ def test_whatever_happens_every_event_is_counted_once(seed, follower, writer, lo
                 log.rename(log.with_name(f"slow.log.{step}"))
                 log.touch()
             case 1:
-                counted(follower)
+                count_events(follower)
                 shutil.copy(log, log.with_name(f"slow.log.{step}"))
                 log.write_bytes(b"")
-                counted(follower)
+                count_events(follower)
             case _:
                 writer.write(draw.randrange(1, 30))
 
-        assert counted(follower) == writer.count
-    assert follower._digest.skipped == 0
+        assert count_events(follower) == writer.count
+    assert follower._aggregator.skipped_events == 0
 
 
 def source(log, tmp_path):
-    return SlowLog(
+    return SlowLogSource(
         {"file": log, "state": tmp_path / "state", "from_start": True, "top": 10}
     )
 
 
 def calls(made, samples):
-    """Return the calls counted; the last event waits for a quiet moment."""
+    """Return the counted calls; the last event is counted after a quiet poll."""
     for _ in range(3):
         found = samples(made.collect())
     return sum(v for (name, _), v in found.items() if name.endswith("_log_calls_total"))
 
 
 @pytest.mark.parametrize("while_down", ["nothing", "rename", "twice", "copytruncate"])
-def test_a_restart_counts_nothing_twice_and_loses_nothing(
-    while_down, log, writer, tmp_path, samples
-):
+def test_restart_counts_every_event_once(while_down, log, writer, tmp_path, samples):
     writer.write(9)
     with log.open("ab") as file:
         half = writer.events(1)
@@ -164,23 +160,21 @@ def test_a_restart_counts_nothing_twice_and_loses_nothing(
     second.close()
 
 
-def test_a_log_that_cannot_be_read_is_told_and_tried_again(tmp_path, samples):
+def test_unreadable_log_raises_and_is_retried(tmp_path, samples):
     log = tmp_path / "slow.log"
     log.mkdir()
     made = source(log, tmp_path)
     with pytest.raises(UnreachableError, match="cannot read"):
         made.collect()
     log.rmdir()
-    Writer(log).write(2)
+    LogWriter(log).write(2)
 
     assert calls(made, samples) == 2
     made.close()
 
 
 @pytest.mark.parametrize("state", [b"{broken", b'{"format": 1}', b"[]"])
-def test_a_broken_state_file_is_no_reason_to_stop(
-    state, log, writer, tmp_path, samples
-):
+def test_broken_state_file_is_ignored(state, log, writer, tmp_path, samples):
     (tmp_path / "state").write_bytes(state)
     writer.write(2)
     made = source(log, tmp_path)
@@ -189,60 +183,62 @@ def test_a_broken_state_file_is_no_reason_to_stop(
     made.close()
 
 
-def test_the_state_of_a_version_with_other_buckets_is_left():
+def test_restore_rejects_other_buckets_and_changes_nothing():
     saved = digest_with({"one": 2}).as_dict()
     saved["buckets"] = [0.5, 1.0]
-    digest = Digest()
+    aggregator = StatementAggregator()
 
-    with pytest.raises(ValueError, match="other buckets"):
-        digest.restore(saved)
+    with pytest.raises(ValueError, match="different buckets"):
+        aggregator.restore(saved)
 
-    assert digest.classes == {}
+    assert aggregator.classes == {}
 
 
 def digest_with(times):
-    digest = Digest()
+    aggregator = StatementAggregator()
     for name, count in times.items():
         event = EVENT.replace(b"SELECT 1", b"SELECT a FROM " + name.encode())
-        digest.feed((event * count)[1:].removesuffix(b";\n") + b";\n#")
-    digest.flush()
-    return digest
+        aggregator.feed((event * count)[1:].removesuffix(b";\n") + b";\n#")
+    aggregator.flush()
+    return aggregator
 
 
 def counts(sums):
-    return dict(zip(NUMBERS, sums, strict=True))
+    return dict(zip(COUNTER_FIELDS, sums, strict=True))
 
 
-def test_no_exported_counter_ever_steps_back():
+def test_exported_counters_never_decrease():
     draw = random.Random(1)
-    digest, selection = Digest(), Selection(3)
+    aggregator, selection = StatementAggregator(), ClassSelection(3)
     before = {}
     for _ in range(200):
         name = draw.choice("abcdefghij").encode()
         event = EVENT.replace(b"SELECT 1", b"SELECT z FROM " + name)
-        digest.feed((event * draw.randrange(1, 40))[1:].removesuffix(b";\n") + b";\n#")
-        digest.flush()
-        chosen, rest = selection.choose(digest.classes, digest.total)
-        now = {one.id: counts(sums)["count"] for one, sums in chosen}
+        aggregator.feed(
+            (event * draw.randrange(1, 40))[1:].removesuffix(b";\n") + b";\n#"
+        )
+        aggregator.flush()
+        selected, rest = selection.select(aggregator.classes, aggregator.total)
+        now = {one.id: counts(sums)["count"] for one, sums in selected}
         now["other"] = counts(rest)["count"]
 
-        assert len(chosen) <= 3
-        assert sum(now.values()) <= digest.total.count
+        assert len(selected) <= 3
+        assert sum(now.values()) <= aggregator.total.count
         assert all(now[key] >= before[key] for key in now if key in before)
         before = now
 
 
-def test_few_classes_are_all_exported_and_the_rest_is_nothing():
-    digest = digest_with({"a": 2, "b": 1})
-    chosen, rest = Selection(10).choose(digest.classes, digest.total)
+def test_all_classes_are_selected_while_they_fit():
+    aggregator = digest_with({"a": 2, "b": 1})
+    selected, rest = ClassSelection(10).select(aggregator.classes, aggregator.total)
 
-    assert sorted(counts(sums)["count"] for _, sums in chosen) == [1, 2]
+    assert sorted(counts(sums)["count"] for _, sums in selected) == [1, 2]
     assert not any(rest)
 
 
 @pytest.mark.stack
-def test_a_real_server_is_followed_through_a_real_rotation(mariadb, tmp_path, samples):
-    made = SlowLog(
+def test_mariadb_log_is_followed_through_a_rotation(mariadb, tmp_path, samples):
+    made = SlowLogSource(
         {"file": mariadb.slow_log, "state": None, "from_start": False, "top": 10}
     )
     tag = "/*keylag:route='GET /v3/auth/tokens',operation='validate'*/"

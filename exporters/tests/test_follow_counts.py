@@ -1,77 +1,77 @@
-"""What the follower counts of its own work: bytes, changes and losses, exactly."""
+"""The follower's own counters: bytes, renames, truncations and losses."""
 
 import shutil
 
 import pytest
-from followed_log import MOST, Clock, counted
+from log_writer import ALL_BYTES, FakeClock, count_events
 
-from keylag_exporters.slow_log.digest import Digest
+from keylag_exporters.slow_log.aggregator import StatementAggregator
 from keylag_exporters.slow_log.follow import Follower
 from keylag_exporters.slow_log.position import Position
 
 
 @pytest.fixture
 def follower(log, writer):
-    made = Follower(log, Digest(), Clock())
+    made = Follower(log, StatementAggregator(), FakeClock())
     made.open(at_end=False)
-    made.poll(MOST)
+    made.poll(ALL_BYTES)
     return made
 
 
-def test_each_rename_is_counted_and_every_byte_of_all_files(follower, writer, log):
+def test_renames_and_bytes_of_all_files_are_counted(follower, writer, log):
     written = 0
     for number in range(3):
         writer.write(2)
-        follower.poll(MOST)
+        follower.poll(ALL_BYTES)
         written += log.stat().st_size
         log.rename(log.with_name(f"slow.log.{number}"))
         writer.write(3)
-        follower.poll(MOST)
+        follower.poll(ALL_BYTES)
 
-    assert follower.changes == {"renamed": 3, "truncated": 0}
+    assert follower.file_changes == {"renamed": 3, "truncated": 0}
     assert follower.read_bytes == written + log.stat().st_size
-    assert counted(follower) == writer.count
+    assert count_events(follower) == writer.count
 
 
-def test_each_truncation_is_counted_and_read_from_its_first_byte(follower, writer, log):
+def test_truncations_are_counted_and_read_from_the_first_byte(follower, writer, log):
     written = 0
     for _ in range(3):
         writer.write(2)
-        follower.poll(MOST)
+        follower.poll(ALL_BYTES)
         written += log.stat().st_size
         log.write_bytes(b"")
-        follower.poll(MOST)
+        follower.poll(ALL_BYTES)
 
-    assert follower.changes == {"renamed": 0, "truncated": 3}
+    assert follower.file_changes == {"renamed": 0, "truncated": 3}
     assert follower.read_bytes == written
-    assert counted(follower) == writer.count
-    assert follower.lost == 3
+    assert count_events(follower) == writer.count
+    assert follower.lost_files == 3
 
 
-def test_an_event_that_was_half_read_is_whole_in_the_copy(follower, writer, log):
+def test_half_read_event_is_completed_from_the_copy(follower, writer, log):
     events = writer.events(2)
     half = len(events) - 20
     log.write_bytes(events[:half])
-    follower.poll(MOST)
+    follower.poll(ALL_BYTES)
     with log.open("ab") as file:
         file.write(events[half:])
     shutil.copy(log, log.with_name("slow.log.1"))
     log.write_bytes(b"")
     writer.write(1)
 
-    assert counted(follower) == writer.count
-    assert follower.lost == follower._digest.skipped == 0
+    assert count_events(follower) == writer.count
+    assert follower.lost_files == follower._aggregator.skipped_events == 0
     assert follower.read_bytes == len(events) + log.stat().st_size
 
 
 def resumed(log, *positions):
-    follower = Follower(log, Digest(), Clock())
+    follower = Follower(log, StatementAggregator(), FakeClock())
     follower.resume(list(positions))
-    follower.poll(MOST)
+    follower.poll(ALL_BYTES)
     return follower
 
 
-def test_a_file_newer_than_the_saved_one_is_read_from_its_first_byte(log, writer):
+def test_file_newer_than_the_saved_position_is_read_from_its_start(log, writer):
     writer.write(2)
     position = Position.at(log.open("rb"), log.stat().st_size)
     log.rename(log.with_name("slow.log.1"))
@@ -80,10 +80,10 @@ def test_a_file_newer_than_the_saved_one_is_read_from_its_first_byte(log, writer
     follower = resumed(log, position)
 
     assert follower.read_bytes == log.stat().st_size
-    assert (counted(follower), follower.lost) == (3, 0)
+    assert (count_events(follower), follower.lost_files) == (3, 0)
 
 
-def test_where_no_file_has_the_place_only_the_log_is_read(log, writer):
+def test_unknown_position_resumes_at_the_start_of_the_log(log, writer):
     writer.write(2, log.with_name("slow.log.2"))
     writer.write(2, log.with_name("slow.log.1"))
     writer.write(3)
@@ -91,10 +91,14 @@ def test_where_no_file_has_the_place_only_the_log_is_read(log, writer):
     follower = resumed(log, Position(5, "of another file", 1))
 
     assert follower.read_bytes == log.stat().st_size
-    assert (counted(follower), follower.lost, follower.place) == (3, 1, "start")
+    assert (count_events(follower), follower.lost_files, follower.start_place) == (
+        3,
+        1,
+        "start",
+    )
 
 
-def test_of_two_places_in_one_file_the_later_counts(log, writer):
+def test_later_of_two_positions_in_one_file_wins(log, writer):
     writer.write(2)
     middle = log.stat().st_size
     writer.write(2)
@@ -104,4 +108,4 @@ def test_of_two_places_in_one_file_the_later_counts(log, writer):
     writer.write(1)
 
     for positions in ((first, last), (last, first)):
-        assert counted(resumed(log, *positions)) == 1
+        assert count_events(resumed(log, *positions)) == 1

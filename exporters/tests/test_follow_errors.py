@@ -1,4 +1,4 @@
-"""No error ends the following of a log, and no event that can be read is lost."""
+"""The follower survives errors and loses no readable event."""
 
 # ruff: noqa: PLR0913, PLR0917 -- a fixture is an argument
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from exporter_helpers import EVENT
-from followed_log import MOST, Writer, counted
+from log_writer import ALL_BYTES, LogWriter, count_events
 
 from keylag_exporters.model import UnreachableError
-from keylag_exporters.slow_log import position, stream
-from keylag_exporters.slow_log.digest import Digest
-from keylag_exporters.slow_log.follow import GRACE_SECONDS, Follower, Tail
+from keylag_exporters.slow_log import event_splitter, position
+from keylag_exporters.slow_log.aggregator import StatementAggregator
+from keylag_exporters.slow_log.follow import GRACE_SECONDS, Follower, TailedFile
 from keylag_exporters.slow_log.position import Position
 
 SIZE = len(EVENT.replace(b"SELECT 1", b"SELECT 'event 0'"))
@@ -27,156 +27,162 @@ def old(log):
 
 
 @pytest.fixture
-def make(log, writer, clock):
-    return lambda: Follower(log, Digest(), clock)
+def make_follower(log, writer, clock):
+    return lambda: Follower(log, StatementAggregator(), clock)
 
 
 @pytest.fixture
-def follower(make):
-    made = make()
+def follower(make_follower):
+    made = make_follower()
     made.open(at_end=False)
-    made.poll(MOST)
+    made.poll(ALL_BYTES)
     return made
 
 
 @pytest.fixture
-def forbidden(monkeypatch):
-    """Files that may not be opened: a set to change. Root may open everything."""
+def unreadable_files(monkeypatch):
+    """A set of paths that cannot be opened; root ignores file permissions."""
     paths = set()
-    opened = position._without_waiting
+    opened = position._open_nonblocking
 
     def refuse(name, flags):
         if name in map(str, paths):
             raise PermissionError(13, "Permission denied", name)
         return opened(name, flags)
 
-    monkeypatch.setattr(position, "_without_waiting", refuse)
+    monkeypatch.setattr(position, "_open_nonblocking", refuse)
     return paths
 
 
-def fails(follower, words="cannot read"):
+def assert_poll_fails(follower, words="cannot read"):
     with pytest.raises(UnreachableError, match=words):
-        follower.poll(MOST)
+        follower.poll(ALL_BYTES)
 
 
-def test_a_new_log_that_cannot_be_opened_at_once_is_tried_again(
-    follower, writer, log, old, clock, forbidden
+def test_unreadable_new_log_is_retried(
+    follower, writer, log, old, clock, unreadable_files
 ):
     writer.write(5)
-    assert counted(follower) == 5
+    assert count_events(follower) == 5
     log.rename(old)
     log.touch()
-    forbidden.add(log)
+    unreadable_files.add(log)
     for _ in range(4):
-        fails(follower, f"cannot read {log}: Permission denied")
+        assert_poll_fails(follower, f"cannot read {log}: Permission denied")
         clock.now += GRACE_SECONDS
-    writer.write(3, old)  # the server has not let go of it
-    fails(follower)
-    assert (follower.read_bytes, follower.errors) == (8 * SIZE, 5)
+    writer.write(3, old)  # the server keeps writing to it
+    assert_poll_fails(follower)
+    assert (follower.read_bytes, follower.read_errors) == (8 * SIZE, 5)
     writer.write(2)
-    assert follower.behind == 2 * SIZE
-    assert follower.changes["renamed"] == 0
-    forbidden.clear()
+    assert follower.unread_bytes == 2 * SIZE
+    assert follower.file_changes["renamed"] == 0
+    unreadable_files.clear()
 
-    assert counted(follower) == 10
-    assert follower.changes == {"renamed": 1, "truncated": 0}
-    assert (follower.behind, follower.lost, follower._digest.skipped) == (0, 0, 0)
+    assert count_events(follower) == 10
+    assert follower.file_changes == {"renamed": 1, "truncated": 0}
+    assert (
+        follower.unread_bytes,
+        follower.lost_files,
+        follower._aggregator.skipped_events,
+    ) == (0, 0, 0)
     clock.now += GRACE_SECONDS
-    assert counted(follower) == 10
+    assert count_events(follower) == 10
     assert [one.offset for one in follower.positions] == [2 * SIZE]
 
 
 @pytest.mark.parametrize("make_obstacle", [os.mkdir, os.mkfifo], ids=["folder", "fifo"])
 @pytest.mark.timeout(20)
-def test_what_is_no_file_is_waited_out(make_obstacle, follower, writer, log, old):
+def test_directory_or_fifo_in_place_of_the_log_is_retried(
+    make_obstacle, follower, writer, log, old
+):
     writer.write(2)
     log.rename(old)
     make_obstacle(log)
-    fails(follower, "directory|not a regular file")
+    assert_poll_fails(follower, "directory|not a regular file")
     log.rmdir() if log.is_dir() else log.unlink()
     writer.write(1)
 
-    assert counted(follower) == 3
+    assert count_events(follower) == 3
 
 
-def test_a_device_is_no_log(follower, log):
+def test_device_is_rejected(follower, log):
     log.unlink()
     log.symlink_to("/dev/null")
 
-    fails(follower, "not a regular file")
+    assert_poll_fails(follower, "not a regular file")
 
 
-def test_a_log_may_become_a_link_to_another_file(follower, writer, log, tmp_path):
+def test_log_replaced_by_a_symlink_is_followed(follower, writer, log, tmp_path):
     writer.write(2)
     other = tmp_path / "elsewhere"
     writer.write(3, other)
     log.unlink()
     log.symlink_to(other)
-    assert counted(follower) == 5
+    assert count_events(follower) == 5
     writer.write(1)
     log.unlink()
     log.symlink_to(tmp_path / "nowhere")
     writer.write(1, other)
 
-    assert counted(follower) == 7
+    assert count_events(follower) == 7
 
 
-def test_a_compressed_log_was_read_before(follower, writer, log, old):
+def test_rotated_log_is_read_before_compression(follower, writer, log, old):
     writer.write(2)
-    counted(follower)
+    count_events(follower)
     log.rename(old)
     writer.write(3, old)
     old.with_name("slow.log.1.gz").write_bytes(gzip.compress(old.read_bytes()))
     old.unlink()
     writer.write(1)
 
-    assert counted(follower) == 6
-    assert follower.lost == 0
+    assert count_events(follower) == 6
+    assert follower.lost_files == 0
 
 
-def test_a_removed_log_may_come_again_with_the_same_inode(follower, writer, log):
+def test_recreated_log_with_the_same_inode_is_read(follower, writer, log):
     for _ in range(5):
         writer.write(3)
-        assert counted(follower) == writer.count
+        assert count_events(follower) == writer.count
         log.unlink()
         log.touch()
 
 
-def test_a_log_that_shrinks_is_read_from_its_start(follower, writer, log):
+def test_shrunk_log_is_read_from_its_start(follower, writer, log):
     writer.write(6)
-    assert counted(follower) == 6
+    assert count_events(follower) == 6
     os.truncate(log, 2 * SIZE)
 
-    assert counted(follower) == 8
-    assert follower.changes["truncated"] == 1
+    assert count_events(follower) == 8
+    assert follower.file_changes["truncated"] == 1
 
 
-def test_zeros_where_a_log_was_cut_hide_no_event(follower, writer, log):
-    """A server that does not append leaves a hole in a log that is cut."""
+def test_hole_after_truncation_hides_no_event(follower, writer, log):
+    """A server without O_APPEND leaves a hole in a truncated log."""
     writer.write(5)
-    assert counted(follower) == 5
+    assert count_events(follower) == 5
     size = log.stat().st_size
     os.truncate(log, 0)
     with log.open("r+b") as file:
         file.seek(size)
         file.write(writer.events(3))
 
-    assert counted(follower) == 8
-    assert follower._digest.skipped == 0
+    assert count_events(follower) == 8
+    assert follower._aggregator.skipped_events == 0
 
 
-def test_an_endless_line_is_dropped_and_counted(follower, writer, log, monkeypatch):
-    monkeypatch.setattr(stream, "MAX_EVENT_BYTES", 200_000)
+def test_overlong_event_is_discarded_and_counted(follower, writer, log, monkeypatch):
+    monkeypatch.setattr(event_splitter, "MAX_EVENT_BYTES", 200_000)
     with log.open("ab") as file:
         file.write(EVENT[:-10] + b"x" * 1_000_000)
-    follower.poll(MOST)
-    assert follower._now.stream.held < 200_000
+    follower.poll(ALL_BYTES)
+    assert follower._current.splitter.buffered_bytes < 200_000
     with log.open("ab") as file:
         file.write(b";\n")
     writer.write(3)
 
-    assert counted(follower) == 3
-    assert follower._digest.skipped == 1
+    assert count_events(follower) == 3
+    assert follower._aggregator.skipped_events == 1
 
 
 def copy_and_cut(log, old):
@@ -184,64 +190,62 @@ def copy_and_cut(log, old):
     log.write_bytes(b"")
 
 
-def test_a_copy_that_cannot_be_opened_at_once_is_tried_again(
-    follower, writer, log, old, clock, forbidden
+def test_unreadable_copy_is_retried(
+    follower, writer, log, old, clock, unreadable_files
 ):
     writer.write(5)
-    counted(follower)
+    count_events(follower)
     writer.write(3)
     copy_and_cut(log, old)
-    forbidden.add(old)
+    unreadable_files.add(old)
     writer.write(2)
-    assert counted(follower) == 7
-    assert (follower.errors, follower.lost) == (2, 0)
+    assert count_events(follower) == 7
+    assert (follower.read_errors, follower.lost_files) == (2, 0)
     clock.now += GRACE_SECONDS - 1
-    assert counted(follower) == 7
+    assert count_events(follower) == 7
     assert [one.offset for one in follower.positions] == [5 * SIZE, 2 * SIZE]
-    forbidden.clear()
+    unreadable_files.clear()
 
-    assert counted(follower) == 10
-    assert (follower.lost, follower._digest.skipped) == (0, 0)
-    assert follower.changes["truncated"] == 1
+    assert count_events(follower) == 10
+    assert (follower.lost_files, follower._aggregator.skipped_events) == (0, 0)
+    assert follower.file_changes["truncated"] == 1
 
 
-def test_a_copy_that_stays_unreadable_is_given_up_and_counted(
-    follower, writer, log, old, clock, forbidden, caplog
+def test_copy_is_given_up_after_the_grace_period(
+    follower, writer, log, old, clock, unreadable_files, caplog
 ):
     writer.write(5)
-    follower.poll(MOST)  # the last event is held
+    follower.poll(ALL_BYTES)  # the last event is buffered
     copy_and_cut(log, old)
-    forbidden.add(old)
-    assert counted(follower) == 4
+    unreadable_files.add(old)
+    assert count_events(follower) == 4
     clock.now += GRACE_SECONDS
 
-    assert counted(follower) == 5
-    assert follower.lost == 1
-    assert caplog.messages == [
-        f"{log}: what was written after the last look at it is gone"
-    ]
-    assert counted(follower) == 5
+    assert count_events(follower) == 5
+    assert follower.lost_files == 1
+    assert caplog.messages == [f"{log}: bytes written after the last poll are lost"]
+    assert count_events(follower) == 5
 
 
-def test_a_log_that_was_cut_without_a_copy_is_counted_as_lost(follower, writer, log):
+def test_truncation_without_a_copy_counts_as_a_lost_file(follower, writer, log):
     writer.write(2)
-    counted(follower)
+    count_events(follower)
     log.write_bytes(b"")
 
-    assert counted(follower) == 2
-    assert (follower.lost, follower.errors) == (1, 0)
+    assert count_events(follower) == 2
+    assert (follower.lost_files, follower.read_errors) == (1, 0)
 
 
-def test_a_file_that_breaks_is_opened_again_where_it_was(
+def test_file_is_reopened_at_its_position_after_a_read_error(
     follower, writer, log, monkeypatch
 ):
     writer.write(4)
-    counted(follower)
+    count_events(follower)
     with log.open("ab") as file:
         half = writer.events(1)
         file.write(half[:30])
-    counted(follower)
-    broken, read = [True], Tail.read
+    count_events(follower)
+    broken, read = [True], TailedFile.read
 
     def stale(tail, *args):
         if broken:
@@ -249,304 +253,310 @@ def test_a_file_that_breaks_is_opened_again_where_it_was(
             raise OSError(116, "Stale file handle")
         return read(tail, *args)
 
-    monkeypatch.setattr(Tail, "read", stale)
-    fails(follower, f"cannot read {log}: Stale file handle")
-    assert follower._now is None
+    monkeypatch.setattr(TailedFile, "read", stale)
+    assert_poll_fails(follower, f"cannot read {log}: Stale file handle")
+    assert follower._current is None
     with log.open("ab") as file:
         file.write(half[30:])
     writer.write(1)
 
-    assert counted(follower) == 6
-    assert (follower.errors, follower.lost, follower._digest.skipped) == (1, 0, 0)
+    assert count_events(follower) == 6
+    assert (
+        follower.read_errors,
+        follower.lost_files,
+        follower._aggregator.skipped_events,
+    ) == (1, 0, 0)
 
 
-def test_a_renamed_file_that_breaks_is_given_up_after_a_while(
+def test_renamed_file_with_read_errors_is_given_up_after_the_grace_period(
     follower, writer, log, old, clock, monkeypatch
 ):
     writer.write(4)
-    counted(follower)
+    count_events(follower)
     log.rename(old)
     log.touch()
-    counted(follower)
-    first, read = follower._old[0], Tail.read
+    count_events(follower)
+    first, read = follower._rotated[0], TailedFile.read
 
     def stale(tail, *args):
         if tail is first:
             raise OSError(5, "Input/output error")
         return read(tail, *args)
 
-    monkeypatch.setattr(Tail, "read", stale)
+    monkeypatch.setattr(TailedFile, "read", stale)
     writer.write(2)
-    assert counted(follower) == 6
-    assert (follower.errors, follower.lost) == (3, 0)
+    assert count_events(follower) == 6
+    assert (follower.read_errors, follower.lost_files) == (3, 0)
     clock.now += GRACE_SECONDS
     writer.write(1)
 
-    assert counted(follower) == 7
-    assert (follower.errors, follower.lost, follower._old) == (4, 1, [])
+    assert count_events(follower) == 7
+    assert (follower.read_errors, follower.lost_files, follower._rotated) == (4, 1, [])
 
 
-def test_a_start_at_the_end_is_where_the_end_was_at_the_start(
-    make, writer, log, forbidden
+def test_start_at_end_uses_the_size_at_start_time(
+    make_follower, writer, log, unreadable_files
 ):
     writer.write(3)
-    forbidden.add(log)
-    made = make()
+    unreadable_files.add(log)
+    made = make_follower()
     made.open(at_end=True)
     writer.write(2)
-    fails(made)
-    forbidden.clear()
+    assert_poll_fails(made)
+    unreadable_files.clear()
 
-    assert counted(made) == 2
-    assert made.place == "end"
+    assert count_events(made) == 2
+    assert made.start_place == "end"
 
 
-def test_a_log_that_is_not_there_at_the_start_is_read_from_its_start(log, clock):
-    made = Follower(log, Digest(), clock)
+def test_missing_log_is_read_from_its_start_once_created(log, clock):
+    made = Follower(log, StatementAggregator(), clock)
     made.open(at_end=True)
-    fails(made, "No such file")
-    Writer(log).write(2)
+    assert_poll_fails(made, "No such file")
+    LogWriter(log).write(2)
 
-    assert (counted(made), made.place) == (2, "start")
+    assert (count_events(made), made.start_place) == (2, "start")
 
 
 @pytest.fixture
-def stopped(follower, writer):
-    """The positions of a follower that has counted five events."""
+def saved_positions(follower, writer):
+    """The positions of a closed follower that has counted five events."""
     writer.write(5)
-    assert counted(follower) == 5
+    assert count_events(follower) == 5
     positions = follower.positions
     follower.close()
     return positions
 
 
-def test_a_restart_waits_for_a_log_that_cannot_be_opened(
-    stopped, make, writer, log, clock, forbidden
+def test_restart_retries_an_unreadable_log(
+    saved_positions, make_follower, writer, log, clock, unreadable_files
 ):
     writer.write(2)
-    forbidden.add(log)
-    made = make()
-    made.resume(stopped)
+    unreadable_files.add(log)
+    made = make_follower()
+    made.resume(saved_positions)
     for _ in range(3):
-        fails(made, f"cannot read {log}: Permission denied")
-        assert made.positions == stopped
+        assert_poll_fails(made, f"cannot read {log}: Permission denied")
+        assert made.positions == saved_positions
         clock.now += GRACE_SECONDS
-    forbidden.clear()
+    unreadable_files.clear()
 
-    assert counted(made) == 2
-    assert (made.place, made.errors, made.lost) == ("saved", 3, 0)
+    assert count_events(made) == 2
+    assert (made.start_place, made.read_errors, made.lost_files) == ("saved", 3, 0)
 
 
-def test_a_restart_waits_for_a_folder_that_is_not_there(stopped, make, log, writer):
+def test_restart_retries_a_missing_folder(saved_positions, make_follower, log, writer):
     folder = log.parent.rename(log.parent.with_name("unmounted"))
-    made = make()
-    made.resume(stopped)
-    fails(made, "No such file")
+    made = make_follower()
+    made.resume(saved_positions)
+    assert_poll_fails(made, "No such file")
     folder.rename(log.parent)
     writer.write(1)
 
-    assert counted(made) == 1
+    assert count_events(made) == 1
 
 
-def test_a_restart_waits_for_a_log_that_is_not_there(stopped, make, log, writer):
+def test_restart_retries_a_missing_log(saved_positions, make_follower, log, writer):
     away = log.rename(log.with_name("hidden"))
-    made = make()
-    made.resume(stopped)
-    fails(made, f"cannot read {log}: No such file")
+    made = make_follower()
+    made.resume(saved_positions)
+    assert_poll_fails(made, f"cannot read {log}: No such file")
     away.rename(log)
     writer.write(1)
 
-    assert counted(made) == 1
-    assert made.lost == 0
+    assert count_events(made) == 1
+    assert made.lost_files == 0
 
 
-def test_a_restart_waits_for_a_rotated_file_that_cannot_be_opened(
-    stopped, make, writer, log, old, clock, forbidden
+def test_restart_retries_an_unreadable_rotated_file(
+    saved_positions, make_follower, writer, log, old, clock, unreadable_files
 ):
     writer.write(2)
     older = log.rename(old).rename(log.with_name("slow.log.2"))
     writer.write(3, old)
     writer.write(1)
-    forbidden.update((old, older))
-    made = make()
-    made.resume(stopped)
-    fails(made, "slow.log.[12]: Permission denied")
-    forbidden.remove(older)
+    unreadable_files.update((old, older))
+    made = make_follower()
+    made.resume(saved_positions)
+    assert_poll_fails(made, "slow.log.[12]: Permission denied")
+    unreadable_files.remove(older)
     clock.now += GRACE_SECONDS - 1
-    fails(made, "slow.log.1: Permission denied")
-    assert (made._old, made._now) == ([], None)
-    forbidden.clear()
+    assert_poll_fails(made, "slow.log.1: Permission denied")
+    assert (made._rotated, made._current) == ([], None)
+    unreadable_files.clear()
 
-    assert counted(made) == 6
-    assert (made.place, made.lost) == ("saved", 0)
+    assert count_events(made) == 6
+    assert (made.start_place, made.lost_files) == ("saved", 0)
 
 
-def test_a_restart_goes_on_without_a_rotated_file_that_stays_unreadable(
-    stopped, make, writer, log, old, clock, forbidden, caplog
+def test_restart_gives_up_a_rotated_file_after_the_grace_period(
+    saved_positions, make_follower, writer, log, old, clock, unreadable_files, caplog
 ):
     writer.write(2)
     older = log.rename(old).rename(log.with_name("slow.log.2"))
     writer.write(3, old)
     writer.write(1)
-    forbidden.add(old)
-    made = make()
-    made.resume(stopped)
-    fails(made)
+    unreadable_files.add(old)
+    made = make_follower()
+    made.resume(saved_positions)
+    assert_poll_fails(made)
     clock.now += GRACE_SECONDS
 
     assert older.exists()
-    assert counted(made) == 3
-    assert made.lost == 1
-    assert caplog.messages == [f"{log}: {old} cannot be opened: Permission denied"]
+    assert count_events(made) == 3
+    assert made.lost_files == 1
+    assert caplog.messages == [f"{log}: giving up {old}: Permission denied"]
 
 
-def test_a_place_that_is_gone_is_told_and_the_log_read_from_its_start(
-    stopped, make, writer, log, caplog
+def test_lost_position_is_logged_and_the_log_read_from_its_start(
+    saved_positions, make_follower, writer, log, caplog
 ):
     log.unlink()
     writer.write(3)
-    made = make()
-    made.resume(stopped)
+    made = make_follower()
+    made.resume(saved_positions)
 
-    assert counted(made) == 3
-    assert (made.place, made.lost) == ("start", 1)
+    assert count_events(made) == 3
+    assert (made.start_place, made.lost_files) == ("start", 1)
     assert caplog.messages == [
-        f"{log}: no file has the saved position: beginning at the start"
+        f"{log}: no file matches the saved position, starting at the log's beginning"
     ]
 
 
-def test_a_log_that_was_empty_is_known_by_its_inode(follower, make, writer, log, old):
+def test_position_in_an_empty_log_is_matched_by_inode(
+    follower, make_follower, writer, log, old
+):
     positions = follower.positions
     assert [(one.offset, one.inode) for one in positions] == [(0, log.stat().st_ino)]
     follower.close()
     writer.write(2)
     log.rename(old)
     writer.write(1)
-    made = make()
+    made = make_follower()
     made.resume(positions)
 
-    assert counted(made) == 3
-    assert made.lost == 0
+    assert count_events(made) == 3
+    assert made.lost_files == 0
 
 
-def test_a_resumed_renamed_file_is_still_read_for_a_while(
-    stopped, make, writer, log, old, clock
+def test_resumed_renamed_file_is_read_during_the_grace_period(
+    saved_positions, make_follower, writer, log, old, clock
 ):
     log.rename(old)
     log.touch()
-    made = make()
-    made.resume(stopped)
-    assert counted(made) == 0
+    made = make_follower()
+    made.resume(saved_positions)
+    assert count_events(made) == 0
     clock.now += GRACE_SECONDS - 1
     writer.write(1, old)
-    assert counted(made) == 1
+    assert count_events(made) == 1
     clock.now += GRACE_SECONDS
-    counted(made)
+    count_events(made)
 
-    assert made._old == []
+    assert made._rotated == []
 
 
 def test_renames_are_logged(follower, writer, log, old, caplog):
     caplog.set_level(logging.INFO)
     writer.write(1)
-    counted(follower)
+    count_events(follower)
     log.rename(old)
     writer.write(1)
-    counted(follower)
+    count_events(follower)
     copy_and_cut(log, old)
-    counted(follower)
+    count_events(follower)
 
     assert caplog.messages == [
         f"{log} was renamed, following the new file",
-        f"{log} was truncated, starting at its top",
+        f"{log} was truncated, restarting at its beginning",
     ]
 
 
-def test_a_poll_reads_about_as_much_as_it_may(follower, writer, log):
+def test_poll_respects_its_byte_limit(follower, writer, log):
     writer.write(3000)
     size = log.stat().st_size
 
     assert follower.poll(1 << 17) == 1 << 17
-    assert follower.behind == size - (1 << 17)
+    assert follower.unread_bytes == size - (1 << 17)
     assert follower.poll(1) == 1 << 16
     assert follower.read_bytes == 3 << 16
-    assert follower.poll(MOST) == size - (3 << 16)
-    assert (follower.poll(MOST), follower.behind) == (0, 0)
+    assert follower.poll(ALL_BYTES) == size - (3 << 16)
+    assert (follower.poll(ALL_BYTES), follower.unread_bytes) == (0, 0)
 
 
-def test_a_position_fits_its_bytes_and_nothing_else(tmp_path):
+def test_position_matches_by_checksum_or_inode(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"x" * 2000)
     with file.open("rb") as opened:
         place = Position.at(opened, 1500)
-        assert place.fits(opened)
-        assert Position(1500, place.probe).fits(opened)
-        assert not Position(1499, "0").fits(opened)
-        assert not Position(2001, place.probe).fits(opened)
-        assert Position(1500, "", place.inode).fits(opened)
-        assert not Position(1500, "", place.inode + 1).fits(opened)
-        assert not Position(0, place.probe, place.inode + 1).fits(opened)
-        assert Position(0, place.probe).fits(opened)
+        assert place.matches(opened)
+        assert Position(1500, place.checksum).matches(opened)
+        assert not Position(1499, "0").matches(opened)
+        assert not Position(2001, place.checksum).matches(opened)
+        assert Position(1500, "", place.inode).matches(opened)
+        assert not Position(1500, "", place.inode + 1).matches(opened)
+        assert not Position(0, place.checksum, place.inode + 1).matches(opened)
+        assert Position(0, place.checksum).matches(opened)
 
 
 @pytest.fixture
 def descriptors():
-    """Return a function: the number of files that this process has open."""
+    """A function that returns the number of open files of this process."""
     return lambda: len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_no_file_stays_open_that_is_not_read(
+def test_files_that_are_no_longer_read_are_closed(
     follower, writer, log, old, clock, descriptors
 ):
     writer.write(1)
-    counted(follower)
+    count_events(follower)
     before = descriptors()
     for _ in range(3):
         log.rename(old)
         writer.write(1)
-        counted(follower)
+        count_events(follower)
         clock.now += GRACE_SECONDS
-        counted(follower)
+        count_events(follower)
     assert descriptors() == before
     follower.close()
 
     assert descriptors() == before - 1
-    assert follower._tails == []
+    assert follower._open_files == []
 
 
-def test_a_restart_that_fails_leaves_no_file_open(
-    stopped, make, writer, log, old, forbidden, descriptors
+def test_failed_resume_leaves_no_file_open(
+    saved_positions, make_follower, writer, log, old, unreadable_files, descriptors
 ):
     log.rename(old)
     writer.write(1)
-    forbidden.add(log)
-    made = make()
-    made.resume([Position(2 * SIZE, "", old.stat().st_ino), *stopped])
+    unreadable_files.add(log)
+    made = make_follower()
+    made.resume([Position(2 * SIZE, "", old.stat().st_ino), *saved_positions])
     before = descriptors()
     for _ in range(3):
-        fails(made, f"cannot read {log}: Permission denied")
+        assert_poll_fails(made, f"cannot read {log}: Permission denied")
 
     assert descriptors() == before
 
 
-def test_a_broken_file_is_closed(follower, writer, monkeypatch, descriptors):
+def test_file_is_closed_after_a_read_error(follower, writer, monkeypatch, descriptors):
     writer.write(1)
-    counted(follower)
+    count_events(follower)
     before = descriptors()
 
     def stale(*_):
         raise OSError(116, "Stale file handle")
 
-    monkeypatch.setattr(Tail, "read", stale)
-    fails(follower, "Stale file handle")
+    monkeypatch.setattr(TailedFile, "read", stale)
+    assert_poll_fails(follower, "Stale file handle")
 
     assert descriptors() == before - 1
 
 
-def test_what_is_no_file_is_closed(follower, log, descriptors):
+def test_rejected_device_is_closed(follower, log, descriptors):
     log.unlink()
     log.symlink_to("/dev/null")
     before = descriptors()
-    fails(follower)
+    assert_poll_fails(follower)
 
     assert descriptors() == before

@@ -1,9 +1,9 @@
-"""The growth of a real revocation table, as purges, Galera and restarts leave it."""
+"""InsertCounter with a real table: purges, Galera ids and clock changes."""
 
 import pytest
 from test_revocations import KEYS, create, fill, insert
 
-from keylag_exporters.insert_counter import EVENTS_BY_SECOND, InsertCounter
+from keylag_exporters.insert_counter import EVENTS_BY_SECOND_QUERY, InsertCounter
 
 CHAIN = {"audit_chain_id": "c"}
 TABLE = "keystone.revocation_event"
@@ -19,8 +19,8 @@ def table(mariadb):
 
 
 @pytest.fixture
-def counted(table):
-    """Return a function: the counter's total after a reading, by a clock's step."""
+def count_inserts(table):
+    """A function that reads the table and returns the total; `step` moves the clock."""
     counter = InsertCounter()
 
     def read(step=0):
@@ -34,105 +34,105 @@ def counted(table):
 
 
 @pytest.mark.stack
-def test_events_from_before_the_first_reading_do_not_count(table, counted):
+def test_events_before_the_first_read_are_not_counted(table, count_inserts):
     insert(table, [(1, CHAIN)] * 3)
 
-    assert counted() == 0
+    assert count_inserts() == 0
     insert(table, [(0, CHAIN)] * 2)
-    assert counted() == 2
-    assert counted() == 2
+    assert count_inserts() == 2
+    assert count_inserts() == 2
 
 
 @pytest.mark.stack
-def test_ids_in_steps_of_three_count_as_one_event_each(table, counted):
-    """A three-node Galera sets these two variables on each node."""
+def test_galera_auto_increment_steps_do_not_inflate_the_count(table, count_inserts):
+    """A Galera cluster of three nodes sets these variables on each node."""
     table.execute(
         "SET GLOBAL auto_increment_increment = 3, GLOBAL auto_increment_offset = 2"
     )
-    counted()
+    count_inserts()
     insert(table, [(0, CHAIN)] * 10)
 
-    assert counted() == 10
+    assert count_inserts() == 10
     assert table.execute(f"SELECT MAX(id) FROM {TABLE}") == ((29,),)
 
 
 @pytest.mark.stack
 @pytest.mark.parametrize("emptied", [f"TRUNCATE {TABLE}", f"DELETE FROM {TABLE}"])
-def test_an_emptied_table_neither_steps_back_nor_jumps(table, counted, emptied):
-    counted()
+def test_count_is_unaffected_by_truncate_and_delete(table, count_inserts, emptied):
+    count_inserts()
     insert(table, [(10, CHAIN)] * 10)
-    assert counted() == 10
+    assert count_inserts() == 10
     table.execute(emptied)
-    assert counted() == 10
+    assert count_inserts() == 10
     insert(table, [(0, CHAIN)] * 4)
 
-    assert counted() == 14
+    assert count_inserts() == 14
 
 
 @pytest.mark.stack
-def test_a_purge_between_two_readings_hides_no_insert(table, counted):
-    """Keystone purges what expired with every event that it inserts."""
+def test_purge_between_two_reads_hides_no_insert(table, count_inserts):
+    """Keystone purges expired events with each insert."""
     insert(table, [(7000, CHAIN)] * 10)
-    counted()
+    count_inserts()
     insert(table, [(0, CHAIN)] * 3)
     table.execute(
         f"DELETE FROM {TABLE} WHERE revoked_at < UTC_TIMESTAMP() - INTERVAL 1 HOUR"
     )
 
-    assert counted() == 3
+    assert count_inserts() == 3
 
 
 @pytest.mark.stack
-def test_an_event_that_is_committed_late_counts(table, counted):
-    """Its id is smaller than one that has been counted, and its second is over."""
+def test_late_commit_is_counted(table, count_inserts):
+    """Its id is smaller than a counted one, and its second is already counted."""
     with table.connect() as slow, slow.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute(
             f"INSERT INTO {TABLE} (issued_before, revoked_at)"
             " VALUES (UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 60 SECOND)"
         )
-        counted()
+        count_inserts()
         insert(table, [(0, CHAIN)])
-        assert counted() == 1
+        assert count_inserts() == 1
         cursor.execute("COMMIT")
 
-    assert counted() == 2
+    assert count_inserts() == 2
 
 
 @pytest.mark.stack
-def test_a_host_whose_clock_is_ahead_is_counted_once(table, counted):
-    counted()
+def test_events_from_a_clock_that_is_ahead_are_counted_once(table, count_inserts):
+    count_inserts()
     insert(table, [(-3600, CHAIN)])
 
-    assert counted() == 1
-    assert counted() == 1
+    assert count_inserts() == 1
+    assert count_inserts() == 1
 
 
 @pytest.mark.stack
-def test_events_of_an_hour_without_a_reading_count(table, counted):
-    """The database could not be reached meanwhile."""
-    counted(step=-3600)
+def test_events_during_an_hour_without_reads_are_counted(table, count_inserts):
+    """The database was unreachable in between."""
+    count_inserts(step=-3600)
     insert(table, [(ago, CHAIN) for ago in (3000, 1200, 60)])
 
-    assert counted() == 3
+    assert count_inserts() == 3
 
 
 @pytest.mark.stack
 @pytest.mark.parametrize("step", [-3600, 3600])
-def test_a_step_of_the_databases_clock_adds_nothing(table, counted, step):
+def test_step_of_the_database_clock_adds_nothing(table, count_inserts, step):
     insert(table, [(ago, CHAIN) for ago in range(0, 7200, 600)])
-    counted()
+    count_inserts()
 
-    assert counted(step) == 0
-    assert counted() == 0
+    assert count_inserts(step) == 0
+    assert count_inserts() == 0
     insert(table, [(0, CHAIN)])
-    assert counted() == 1
+    assert count_inserts() == 1
 
 
 @pytest.mark.stack
-def test_a_reading_scans_recent_events_of_the_index_alone(table):
+def test_read_scans_only_recent_index_entries(table):
     fill(table, 100_000)
-    statement = EVENTS_BY_SECOND.format(limit=1_000_000).replace(
+    statement = EVENTS_BY_SECOND_QUERY.format(limit=1_000_000).replace(
         "%s", "UTC_TIMESTAMP() - INTERVAL 360 SECOND"
     )
     counters = "SHOW SESSION STATUS LIKE 'Handler_read%'"

@@ -1,14 +1,14 @@
-"""A real memcached, and one that is not there."""
+"""A real memcached, and a missing one."""
 
 import socket
 
 import pytest
 from pymemcache.client.base import Client
 
-from keylag_exporters.memcached import KIND
+from keylag_exporters.memcached import SOURCE_TYPE
 from keylag_exporters.model import UnreachableError
 
-# Names that dashboards for the official exporter use.
+# Names in dashboards of the official exporter.
 OFFICIAL = [
     "memcached_commands_total",
     "memcached_connections_total",
@@ -39,11 +39,13 @@ OFFICIAL = [
 
 @pytest.fixture
 def source(memcached_port, settings):
-    return KIND.open(settings(KIND, {"address": f"127.0.0.1:{memcached_port}"}))
+    return SOURCE_TYPE.create(
+        settings(SOURCE_TYPE, {"address": f"127.0.0.1:{memcached_port}"})
+    )
 
 
 @pytest.mark.stack
-def test_a_server_is_told_under_the_official_names(source, samples, memcached_port):
+def test_statistics_have_the_official_metric_names(source, samples, memcached_port):
     client = Client(("127.0.0.1", memcached_port), default_noreply=False)
     client.set("a", "1")
     client.get("a")
@@ -67,11 +69,11 @@ def test_a_server_is_told_under_the_official_names(source, samples, memcached_po
 
 
 @pytest.mark.stack
-def test_no_server_is_a_zero(settings, samples):
+def test_missing_server_exports_memcached_up_0(settings, samples):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{unused.getsockname()[1]}"
-        source = KIND.open(settings(KIND, {"address": address}))
+        source = SOURCE_TYPE.create(settings(SOURCE_TYPE, {"address": address}))
 
         with pytest.raises(UnreachableError, match=address) as caught:
             source.collect()

@@ -1,4 +1,4 @@
-"""Servers that freeze, die, come back or refuse, and how often they are asked."""
+"""Servers that freeze, stop, restart or refuse the account."""
 
 import time
 
@@ -7,7 +7,7 @@ import test_proxysql
 import test_revocations
 from exporter_helpers import LOGS
 
-HURRY = {"X-Prometheus-Scrape-Timeout-Seconds": "2"}
+SHORT_SCRAPE_TIMEOUT = {"X-Prometheus-Scrape-Timeout-Seconds": "2"}
 
 
 @pytest.fixture(params=["revocations", "proxysql", "memcached"])
@@ -17,7 +17,7 @@ def source(request):
 
 @pytest.fixture
 def server(request, source, data):
-    """What the source reads: a real server."""
+    """The server that the source reads."""
     if source == "memcached":
         yield request.getfixturevalue("memcached")
         return
@@ -27,12 +27,12 @@ def server(request, source, data):
     else:
         test_revocations.create(mariadb)
     yield mariadb
-    mariadb.stop()  # and with it goes what is set globally
+    mariadb.stop()  # which also resets global variables
 
 
 @pytest.fixture
 def exporter(source, server, run, tmp_path):
-    """Return a function: `all` with the source, read in each scrape, and a slow log."""
+    """A function that starts `all` with the source and a slow log."""
 
     def start(interval=0, credential="p", timeout=3600):
         (tmp_path / "slow.log").write_bytes(LOGS[0].read_bytes())
@@ -53,8 +53,8 @@ def exporter(source, server, run, tmp_path):
     return start
 
 
-def fared(exporter, source, **more):
-    """Return whether the source and the slow log delivered."""
+def sources_succeeded(exporter, source, **more):
+    """Return whether the source and the slow log succeeded."""
     text = exporter.read(**more)
     return tuple(
         f'keylag_exporter_source_success{{source="{name}"}} 1.0\n' in text
@@ -62,78 +62,84 @@ def fared(exporter, source, **more):
     )
 
 
-def works_again(exporter, source):
+def wait_until_recovered(exporter, source):
     deadline = time.monotonic() + 60
-    while fared(exporter, source, headers=HURRY) != (True, True):
+    while sources_succeeded(exporter, source, headers=SHORT_SCRAPE_TIMEOUT) != (
+        True,
+        True,
+    ):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     return True
 
 
 @pytest.mark.stack
-def test_a_frozen_server_does_not_keep_prometheus_waiting(source, server, exporter):
-    """Its source may take an hour, so only the header ends the scrape."""
+def test_scrape_timeout_is_respected_while_a_server_is_frozen(source, server, exporter):
+    """The source's timeout is an hour, so only the scrape timeout applies."""
     running = exporter()
-    assert fared(running, source) == (True, True)
+    assert sources_succeeded(running, source) == (True, True)
     server.freeze()
 
-    assert fared(running, source, headers=HURRY) == (True, True)
+    assert sources_succeeded(running, source, headers=SHORT_SCRAPE_TIMEOUT) == (
+        True,
+        True,
+    )
     server.thaw()
-    assert works_again(running, source)
+    assert wait_until_recovered(running, source)
 
 
 @pytest.mark.stack
-def test_a_frozen_server_is_told_after_the_time_out(source, server, exporter):
+def test_frozen_server_fails_its_source_after_the_timeout(source, server, exporter):
     running = exporter(timeout=3)
-    assert fared(running, source) == (True, True)
+    assert sources_succeeded(running, source) == (True, True)
     server.freeze()
 
-    assert fared(running, source) == (False, True)
+    assert sources_succeeded(running, source) == (False, True)
     server.thaw()
-    assert works_again(running, source)
+    assert wait_until_recovered(running, source)
 
 
 @pytest.mark.stack
-def test_a_dead_server_is_told_and_found_again(source, server, exporter):
+def test_source_recovers_after_its_server_restarts(source, server, exporter):
     running = exporter()
-    assert fared(running, source) == (True, True)
+    assert sources_succeeded(running, source) == (True, True)
     server.stop()
 
-    assert fared(running, source) == (False, True)
+    assert sources_succeeded(running, source) == (False, True)
     server.start()
     if source == "proxysql":
-        server.execute(test_proxysql.IN_THE_RIGHT_SCHEMA)
-    assert works_again(running, source)
+        server.execute(test_proxysql.USE_STATS_SCHEMA)
+    assert wait_until_recovered(running, source)
 
 
 @pytest.mark.stack
 @pytest.mark.parametrize("source", ["revocations", "proxysql"], indirect=True)
-def test_a_refused_account_is_told_and_let_in_later(source, server, exporter):
+def test_source_recovers_after_its_account_is_accepted(source, server, exporter):
     user = {"revocations": "keylag", "proxysql": "reader"}[source]
     running = exporter(credential="new")
     up = f'keylag_exporter_source_up{{source="{source}"}}'
 
-    assert fared(running, source) == (False, True)
+    assert sources_succeeded(running, source) == (False, True)
     assert running.value(up) == 0
     server.execute(f"ALTER USER {user}@'127.0.0.1' IDENTIFIED BY 'new'")
-    assert works_again(running, source)
+    assert wait_until_recovered(running, source)
 
 
 @pytest.mark.stack
 @pytest.mark.parametrize("source", ["revocations", "proxysql"], indirect=True)
-def test_scrapes_within_an_interval_ask_the_database_nothing(source, server, exporter):
+def test_scrapes_within_the_interval_send_no_statement(source, server, exporter):
     running = exporter(interval=3600)
-    assert fared(running, source) == (True, True)
+    assert sources_succeeded(running, source) == (True, True)
     with server.connect() as connection, connection.cursor() as cursor:
 
-        def asked():
+        def status():
             cursor.execute(
                 "SHOW GLOBAL STATUS WHERE Variable_name IN ('Connections', 'Questions')"
             )
             return [int(value) for _, value in cursor.fetchall()]
 
-        connections, questions = asked()
+        connections, questions = status()
         for _ in range(5):
-            fared(running, source)
+            sources_succeeded(running, source)
 
-        assert asked() == [connections, questions + 1]
+        assert status() == [connections, questions + 1]

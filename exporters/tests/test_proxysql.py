@@ -1,7 +1,7 @@
-"""ProxySQL 2.7.1's own tables, served over the MySQL protocol.
+"""Tables recorded from ProxySQL 2.7.1, served over the MySQL protocol.
 
-The admin port's tables are loaded into a MariaDB, with every column as text, as the
-admin port sends them. A real ProxySQL is used where there is one.
+MariaDB serves them with all columns as text, as the admin port does. One test uses a
+real ProxySQL if it is installed.
 """
 
 import re
@@ -13,7 +13,7 @@ import pytest
 from exporter_helpers import free_port
 
 from keylag_exporters.model import UnreachableError
-from keylag_exporters.proxysql import KIND
+from keylag_exporters.proxysql import SOURCE_TYPE
 
 TABLES = (
     "query_digest",
@@ -22,8 +22,8 @@ TABLES = (
     "commands_counters",
     "query_rules",
 )
-# The account of stats_credentials is in the right schema from the start.
-IN_THE_RIGHT_SCHEMA = "SET GLOBAL init_connect = 'USE stats'"
+# The account of stats_credentials has this default schema.
+USE_STATS_SCHEMA = "SET GLOBAL init_connect = 'USE stats'"
 
 
 def tables(text):
@@ -52,7 +52,7 @@ def load(mariadb, data):
     mariadb.execute("DROP USER IF EXISTS reader@'127.0.0.1'")
     mariadb.execute("CREATE USER reader@'127.0.0.1' IDENTIFIED BY 'p'")
     mariadb.execute("GRANT SELECT ON stats.* TO reader@'127.0.0.1'")
-    mariadb.execute(IN_THE_RIGHT_SCHEMA)
+    mariadb.execute(USE_STATS_SCHEMA)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def served(mariadb, data):
 @pytest.fixture
 def source(served, settings, monkeypatch):
     monkeypatch.setenv("KEYLAG_PROXYSQL_PASSWORD", "p")
-    return KIND.open(settings(KIND, served))
+    return SOURCE_TYPE.create(settings(SOURCE_TYPE, served))
 
 
 def digest(found, name, digest_, group):
@@ -76,7 +76,7 @@ def digest(found, name, digest_, group):
 
 
 @pytest.mark.stack
-def test_answers_of_the_cache_are_told_from_those_of_a_backend(source, samples):
+def test_cache_answers_are_separate_from_backend_answers(source, samples):
     found = samples(source.collect())
     region = "0x30E8FDA9C30A6873"
 
@@ -90,7 +90,7 @@ def test_answers_of_the_cache_are_told_from_those_of_a_backend(source, samples):
 
 
 @pytest.mark.stack
-def test_sums_rules_cache_and_pool_are_those_of_the_sample(source, samples):
+def test_totals_rules_cache_and_pool_match_the_recorded_tables(source, samples):
     found = samples(source.collect())
     by_name = {name: value for (name, labels), value in found.items() if not labels}
     rule = {labels: v for (n, labels), v in found.items() if "rule_hits" in n}
@@ -99,7 +99,7 @@ def test_sums_rules_cache_and_pool_are_those_of_the_sample(source, samples):
     assert rule[("rule_id", "100"),] == 738
     assert by_name["keylag_proxysql_query_cache_lookups_total"] == 738
     assert by_name["keylag_proxysql_query_cache_hits_total"] == 724
-    # The digest table misses hits within write transactions.
+    # The digest table lacks hits within write transactions.
     assert 0 < cached <= 724
     pool = (("hostgroup", "10"), ("server", "127.0.0.1:13306"), ("status", "ONLINE"))
     assert found["keylag_proxysql_pool_used_connections", pool] == 2
@@ -109,7 +109,7 @@ def test_sums_rules_cache_and_pool_are_those_of_the_sample(source, samples):
 
 
 @pytest.mark.stack
-def test_a_command_has_a_cumulative_histogram_in_seconds(source, samples):
+def test_command_durations_are_a_cumulative_histogram_in_seconds(source, samples):
     found = samples(source.collect())
 
     def bucket(upper):
@@ -126,7 +126,7 @@ def test_a_command_has_a_cumulative_histogram_in_seconds(source, samples):
 
 
 @pytest.mark.stack
-def test_only_plain_tables_of_the_stats_schema_are_read(served, source, mariadb):
+def test_reset_tables_are_never_read(served, source, mariadb):
     mariadb.slow_log.write_bytes(b"")
     source.collect()
     time.sleep(0.2)
@@ -139,9 +139,9 @@ def test_only_plain_tables_of_the_stats_schema_are_read(served, source, mariadb)
 
 
 @pytest.mark.stack
-def test_a_wrong_password_is_unreachable(served, settings, monkeypatch):
+def test_wrong_password_raises_unreachable_error(served, settings, monkeypatch):
     monkeypatch.setenv("KEYLAG_PROXYSQL_PASSWORD", "wrong")
-    source = KIND.open(settings(KIND, served))
+    source = SOURCE_TYPE.create(settings(SOURCE_TYPE, served))
 
     with pytest.raises(UnreachableError):
         source.collect()
@@ -158,7 +158,7 @@ def once_reachable(source):
 
 
 @pytest.mark.stack
-def test_a_real_proxysql_is_read(tmp_path, settings, samples, monkeypatch, mariadb):
+def test_proxysql_program_is_read(tmp_path, settings, samples, monkeypatch, mariadb):
     if not shutil.which("proxysql"):
         pytest.skip(
             "not installed: proxysql (its tables are served from samples instead)"
@@ -176,7 +176,7 @@ def test_a_real_proxysql_is_read(tmp_path, settings, samples, monkeypatch, maria
         stderr=subprocess.DEVNULL,
     )
     monkeypatch.setenv("KEYLAG_PROXYSQL_PASSWORD", "stats")
-    source = KIND.open(settings(KIND, {"port": admin}))
+    source = SOURCE_TYPE.create(settings(SOURCE_TYPE, {"port": admin}))
     try:
         found = samples(once_reachable(source))
 

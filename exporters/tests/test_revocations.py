@@ -1,4 +1,4 @@
-"""A real table with the schema of Keystone 30, small and of a million rows."""
+"""A real revocation table with the schema of Keystone 30."""
 
 import ssl
 import time
@@ -8,7 +8,12 @@ from types import SimpleNamespace
 import pymysql
 import pytest
 
-from keylag_exporters.revocations import INDEXES, KIND, KIND_OF_EVENT, KINDS
+from keylag_exporters.revocations import (
+    EVENT_KIND_SQL,
+    EVENT_KINDS,
+    INDEXES,
+    SOURCE_TYPE,
+)
 from keylag_otel.revocation import kind_of
 
 COLUMNS = """id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, domain_id VARCHAR(64),
@@ -17,7 +22,7 @@ consumer_id VARCHAR(64), access_token_id VARCHAR(64), issued_before DATETIME NOT
 expires_at DATETIME, revoked_at DATETIME NOT NULL, audit_id VARCHAR(32),
 audit_chain_id VARCHAR(32)"""
 KEYS = [columns for columns, _ in INDEXES]
-# seconds ago, then what the event names
+# age in seconds, then the columns that are set
 EVENTS = [
     (10, {"audit_id": "a"}),
     (10, {"audit_chain_id": "c"}),
@@ -43,7 +48,7 @@ def create(mariadb, keys=KEYS):
         "CREATE DATABASE keystone",
         f"CREATE TABLE keystone.revocation_event ({COLUMNS}{indexes})",
         "DROP USER IF EXISTS keylag@'127.0.0.1'",
-        # what docs/how-to/revocations-exporter.md tells to do
+        # as in docs/how-to/revocations-exporter.md
         "CREATE USER keylag@'127.0.0.1' IDENTIFIED BY 'p' WITH MAX_USER_CONNECTIONS 2",
         "GRANT SELECT ON keystone.revocation_event TO keylag@'127.0.0.1'",
     )
@@ -62,7 +67,7 @@ def insert(mariadb, events):
 
 
 def fill(mariadb, count):
-    """Insert many events, spread over three hours and three kinds."""
+    """Insert events of three kinds, spread over three hours."""
     mariadb.execute(
         "INSERT INTO keystone.revocation_event"
         " (issued_before, revoked_at, user_id, audit_id, audit_chain_id)"
@@ -80,7 +85,9 @@ def opened(mariadb, settings, monkeypatch):
     monkeypatch.setenv("KEYLAG_REVOCATIONS_PASSWORD", "p")
 
     def open_(**more):
-        return KIND.open(settings(KIND, {"port": mariadb.port, "timeout": 30, **more}))
+        return SOURCE_TYPE.create(
+            settings(SOURCE_TYPE, {"port": mariadb.port, "timeout": 30, **more})
+        )
 
     return open_
 
@@ -90,7 +97,7 @@ def value(found, name, **labels):
 
 
 @pytest.mark.stack
-def test_events_are_told_by_kind_and_age(mariadb, opened, samples):
+def test_events_are_counted_by_kind_and_age(mariadb, opened, samples):
     create(mariadb)
     insert(mariadb, EVENTS)
     found = samples(opened().collect())
@@ -105,9 +112,9 @@ def test_events_are_told_by_kind_and_age(mariadb, opened, samples):
 
 
 @pytest.mark.stack
-def test_sql_and_keystone_name_the_same_kind(mariadb):
-    """Every combination of set columns has the kind that keylag-otel counts."""
-    columns = [column for _, column in KINDS]
+def test_sql_and_keylag_otel_assign_the_same_event_kind(mariadb):
+    """Compared for all combinations of set columns."""
+    columns = [column for _, column in EVENT_KINDS]
     events = list(product((None, "x"), repeat=len(columns)))
     rows = " UNION ALL ".join(
         "SELECT "
@@ -117,7 +124,7 @@ def test_sql_and_keystone_name_the_same_kind(mariadb):
         )
         for event in events
     )
-    found = mariadb.execute(f"SELECT {KIND_OF_EVENT} FROM ({rows}) AS events")
+    found = mariadb.execute(f"SELECT {EVENT_KIND_SQL} FROM ({rows}) AS events")
     expected = [
         kind_of(SimpleNamespace(**dict(zip(columns, event, strict=True))))
         for event in events
@@ -128,12 +135,12 @@ def test_sql_and_keystone_name_the_same_kind(mariadb):
 
 
 @pytest.mark.stack
-def test_a_prediction_counts_what_no_check_can_exclude(mariadb, opened, samples):
+def test_prediction_counts_events_that_no_check_excludes(mariadb, opened, samples):
     create(mariadb)
     insert(mariadb, EVENTS)
     found = samples(opened(event_seconds=0.001).collect())
 
-    # chain, domain, role, access token and consumer events concern every token
+    # events by chain, domain, role, access token and consumer apply to every token
     assert value(found, "events_per_check", token_age="whole") == 7
     assert value(found, "events_per_check", token_age="half") == 6
     assert value(found, "predicted_check_seconds", token_age="whole") == pytest.approx(
@@ -142,7 +149,7 @@ def test_a_prediction_counts_what_no_check_can_exclude(mariadb, opened, samples)
 
 
 @pytest.mark.stack
-def test_missing_indexes_are_named(mariadb, opened, samples):
+def test_missing_indexes_are_exported(mariadb, opened, samples):
     create(mariadb, KEYS[:5])
     found = samples(opened().collect())
     present = {
@@ -153,7 +160,7 @@ def test_missing_indexes_are_named(mariadb, opened, samples):
 
 
 @pytest.mark.stack
-def test_an_empty_table_has_no_oldest_event(mariadb, opened, samples):
+def test_empty_table_exports_no_oldest_event_age(mariadb, opened, samples):
     create(mariadb)
     found = samples(opened().collect())
 
@@ -164,7 +171,7 @@ def test_an_empty_table_has_no_oldest_event(mariadb, opened, samples):
 @pytest.mark.stack
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_million_rows_stay_cheap(mariadb, opened, samples):
+def test_read_of_a_million_rows_takes_less_than_ten_seconds(mariadb, opened, samples):
     create(mariadb, keys=[])
     fill(mariadb, 1_000_000)
     mariadb.execute(
@@ -178,17 +185,15 @@ def test_a_million_rows_stay_cheap(mariadb, opened, samples):
     seconds = time.monotonic() - began
 
     live = sum(v for (n, _), v in found.items() if n.endswith("_live_events"))
-    # the clock goes on between the two counts, over some hundred events a second
+    # some hundred events expire in each second between the two counts
     total = live + value(found, "expired_events")
     assert total == pytest.approx(1_000_000, rel=0.01)
     assert seconds < 10
 
 
 @pytest.mark.stack
-def test_certificates_are_loaded_for_the_first_reading_alone(
-    mariadb, opened, monkeypatch
-):
-    """Loading them takes longer than all statements of a reading."""
+def test_ca_certificates_are_loaded_once(mariadb, opened, monkeypatch):
+    """Loading them takes longer than all statements of a read."""
     create(mariadb)
     loaded = []
     make = ssl.create_default_context
@@ -203,7 +208,7 @@ def test_certificates_are_loaded_for_the_first_reading_alone(
 
 
 @pytest.mark.stack
-def test_a_statement_that_takes_too_long_is_ended(mariadb, opened):
+def test_long_statement_is_killed_by_the_server(mariadb, opened):
     create(mariadb)
     mariadb.execute(
         "INSERT INTO keystone.revocation_event (issued_before, revoked_at)"

@@ -1,4 +1,4 @@
-"""The source catches up in chunks, answers meanwhile, and says what it cannot read."""
+"""The slow-log source: long logs, its state file, and unreadable logs."""
 
 import json
 import logging
@@ -6,24 +6,24 @@ import threading
 
 import pytest
 from exporter_helpers import EVENT
-from followed_log import Writer
+from log_writer import LogWriter
 
 from keylag_exporters.model import UnreachableError
 from keylag_exporters.settings import SettingsError
 from keylag_exporters.slow_log import source
-from keylag_exporters.slow_log.source import CHUNK_BYTES, POLL_SECONDS, SlowLog
+from keylag_exporters.slow_log.source import POLL_BYTES, POLL_SECONDS, SlowLogSource
 
 CHUNKS = 5
 
 
-class Idle(SlowLog):
-    """A source whose thread does nothing: a test calls what the thread would."""
+class ThreadlessSource(SlowLogSource):
+    """A source without a thread: the test calls what the thread would call."""
 
     def _run(self):
         """Do nothing."""
 
     def run(self, turns):
-        """Run the thread's loop some times; return how long it would have waited."""
+        """Run the thread's loop some times; return its waiting times in seconds."""
         waits = []
 
         class Stop:
@@ -35,7 +35,7 @@ class Idle(SlowLog):
                 return len(waits) > turns
 
         self._stop = Stop()
-        SlowLog._run(self)
+        SlowLogSource._run(self)
         return waits
 
 
@@ -45,7 +45,7 @@ def settings(log, tmp_path):
 
 
 def value(families, name):
-    """Return the sum of a metric's samples in a text."""
+    """Return the sum of a metric's samples."""
     lines = families.expose().decode().splitlines()
     return sum(float(one.split()[-1]) for one in lines if one.startswith(name))
 
@@ -61,34 +61,34 @@ def calls(families):
 
 
 @pytest.fixture
-def long(writer):
-    """A log of some chunks and a bit."""
+def long_log(writer):
+    """A log of CHUNKS polls and some events more; returns its size."""
     one = len(EVENT)
-    writer.path.write_bytes(EVENT * (CHUNKS * CHUNK_BYTES // one + 10))
+    writer.path.write_bytes(EVENT * (CHUNKS * POLL_BYTES // one + 10))
     return writer.path.stat().st_size
 
 
-def test_a_scrape_reads_one_chunk_of_a_long_log_and_tells_how_much_is_left(
-    long, settings
+def test_scrape_reads_one_poll_of_a_long_log_and_exports_the_backlog(
+    long_log, settings
 ):
-    made = Idle(settings)
+    made = ThreadlessSource(settings)
     for chunk in range(1, CHUNKS + 1):
         found = made.collect()
 
-        assert value(found, "keylag_slow_log_read_bytes_total") == chunk * CHUNK_BYTES
-        behind = long - chunk * CHUNK_BYTES
+        assert value(found, "keylag_slow_log_read_bytes_total") == chunk * POLL_BYTES
+        behind = long_log - chunk * POLL_BYTES
         assert value(found, "keylag_slow_log_behind_bytes") == behind
-        assert calls(found) == (chunk * CHUNK_BYTES - 1) // len(EVENT)
+        assert calls(found) == (chunk * POLL_BYTES - 1) // len(EVENT)
     made.close()
 
 
-def test_the_position_is_saved_while_catching_up(long, settings, monkeypatch):
+def test_the_position_is_saved_while_catching_up(long_log, settings, monkeypatch):
     monkeypatch.setattr(source, "SAVE_SECONDS", 0)
-    made = Idle(settings)
+    made = ThreadlessSource(settings)
     saved = []
     monkeypatch.setattr(
         source.position,
-        "save",
+        "save_state",
         lambda _, state: saved.append(
             (state["positions"][0][0], state["digest"]["total"]["count"])
         ),
@@ -97,16 +97,16 @@ def test_the_position_is_saved_while_catching_up(long, settings, monkeypatch):
     waits = made.run(CHUNKS + 3)
 
     assert waits == [POLL_SECONDS, *[0] * CHUNKS, *[POLL_SECONDS] * 3]
-    whole = [chunk * CHUNK_BYTES // len(EVENT) for chunk in range(1, CHUNKS + 1)]
+    whole = [chunk * POLL_BYTES // len(EVENT) for chunk in range(1, CHUNKS + 1)]
     assert [offset // len(EVENT) for offset, _ in saved[:CHUNKS]] == [
-        (chunk * CHUNK_BYTES - 1) // len(EVENT) for chunk in range(1, CHUNKS + 1)
+        (chunk * POLL_BYTES - 1) // len(EVENT) for chunk in range(1, CHUNKS + 1)
     ]
     assert [count for _, count in saved[:CHUNKS]] == whole
     assert len(saved) == CHUNKS + 1
 
 
-def test_nothing_new_is_not_saved_again(writer, settings, tmp_path):
-    made = Idle(settings)
+def test_unchanged_position_is_not_saved_again(writer, settings, tmp_path):
+    made = ThreadlessSource(settings)
     writer.write(2)
     made.collect()
     made._save()
@@ -121,29 +121,29 @@ def test_nothing_new_is_not_saved_again(writer, settings, tmp_path):
     made.close()
 
 
-def test_a_killed_catch_up_goes_on_where_it_was_saved(long, settings):
-    first = Idle(settings)
+def test_catch_up_resumes_at_the_saved_position_after_a_kill(long_log, settings):
+    first = ThreadlessSource(settings)
     first.collect()
     first.collect()
-    first._save()  # and is killed
-    second = Idle(settings)
+    first._save()  # then the process is killed
+    second = ThreadlessSource(settings)
     for _ in range(CHUNKS + 2):
         found = second.collect()
 
-    assert calls(found) == long // len(EVENT)
+    assert calls(found) == long_log // len(EVENT)
     assert value(found, "keylag_slow_log_skipped_events_total") == 0
     assert lines(found, "keylag_slow_log_start_info") == [
         'keylag_slow_log_start_info{place="saved"} 1.0'
     ]
 
 
-def test_a_scrape_has_its_turn_while_the_thread_reads(writer, settings):
-    made = Idle(settings)
+def test_lock_is_fair_between_scrape_and_thread(writer, settings):
+    made = ThreadlessSource(settings)
     turns, stop = [], threading.Event()
 
     def read():
         while not stop.is_set():
-            with made._turn():
+            with made._locked():
                 turns.append(1)
                 for _ in range(1000):
                     pass
@@ -153,7 +153,7 @@ def test_a_scrape_has_its_turn_while_the_thread_reads(writer, settings):
     waited = []
     for _ in range(200):
         before = len(turns)
-        with made._queue:  # from here on the scrape is the next
+        with made._lock_queue:  # the scrape is next in the queue
             between = len(turns)
             with made._lock:
                 waited.append(len(turns) - between)
@@ -165,9 +165,9 @@ def test_a_scrape_has_its_turn_while_the_thread_reads(writer, settings):
 
 
 @pytest.mark.parametrize("place", ["start", "end"])
-def test_it_says_where_reading_began(place, writer, settings):
+def test_start_info_exports_the_start_place(place, writer, settings):
     writer.write(3)
-    made = Idle({**settings, "from_start": place == "start"})
+    made = ThreadlessSource({**settings, "from_start": place == "start"})
     made.collect()
     writer.write(1)
     made.collect()
@@ -180,12 +180,10 @@ def test_it_says_where_reading_began(place, writer, settings):
     made.close()
 
 
-def test_a_state_that_cannot_be_used_is_set_aside_and_told(
-    writer, settings, tmp_path, caplog
-):
+def test_unusable_state_is_renamed_and_logged(writer, settings, tmp_path, caplog):
     (tmp_path / "state").write_text('{"format": 1, "digest": {}}')
     writer.write(2)
-    made = Idle({**settings, "from_start": False})
+    made = ThreadlessSource({**settings, "from_start": False})
     writer.write(1)
     made.collect()
     found = made.collect()
@@ -197,20 +195,20 @@ def test_a_state_that_cannot_be_used_is_set_aside_and_told(
     assert (tmp_path / "state.unusable").read_text() == '{"format": 1, "digest": {}}'
     (message,) = caplog.messages
     assert message.startswith(
-        f"the saved state cannot be used and is now {tmp_path}/state.unusable; "
-        "reading begins as without one: KeyError"
+        f"the saved state is unusable and was renamed to {tmp_path}/state.unusable; "
+        "starting without it: KeyError"
     )
     made.close()
 
 
-def test_without_a_log_at_the_last_run_all_of_it_is_new(log, settings):
+def test_log_missing_at_the_last_run_is_read_from_its_start(log, settings):
     settings["from_start"] = False
-    first = Idle(settings)
+    first = ThreadlessSource(settings)
     with pytest.raises(UnreachableError):
         first.collect()
     first.close()
-    Writer(log).write(2)
-    second = Idle(settings)
+    LogWriter(log).write(2)
+    second = ThreadlessSource(settings)
     second.collect()
 
     assert calls(second.collect()) == 2
@@ -218,22 +216,22 @@ def test_without_a_log_at_the_last_run_all_of_it_is_new(log, settings):
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["goes on", "restarted"])
-def test_a_log_that_may_not_be_looked_at_yet_begins_at_its_end(
+def test_inaccessible_log_starts_at_its_end_once_accessible(
     restarted, settings, tmp_path
 ):
     folder = tmp_path / "mounted later"
     folder.touch()
     log = folder / "slow.log"
     settings = {**settings, "file": log, "from_start": False}
-    made = Idle(settings)
+    made = ThreadlessSource(settings)
     with pytest.raises(UnreachableError, match="Not a directory"):
         made.collect()
     if restarted:
         made.close()
-        made = Idle(settings)
+        made = ThreadlessSource(settings)
     folder.unlink()
     folder.mkdir()
-    writer = Writer(log)
+    writer = LogWriter(log)
     writer.write(3)
     made.collect()
     writer.write(2)
@@ -243,11 +241,9 @@ def test_a_log_that_may_not_be_looked_at_yet_begins_at_its_end(
     made.close()
 
 
-def test_what_was_counted_is_told_while_the_log_cannot_be_read(
-    writer, log, settings, caplog
-):
+def test_counts_are_exported_while_the_log_is_unreadable(writer, log, settings, caplog):
     caplog.set_level(logging.INFO)
-    made = Idle(settings)
+    made = ThreadlessSource(settings)
     writer.write(3)
     made.collect()
     made.collect()
@@ -267,24 +263,24 @@ def test_what_was_counted_is_told_while_the_log_cannot_be_read(
     assert calls(made.collect()) == 4
     problem = f"cannot read {log}: Is a directory"
     assert [one for one in caplog.messages if "renamed" not in one] == [
-        f"{problem}; trying again",
-        "the log can be read again",
+        f"{problem}; retrying",
+        "the log is readable again",
     ]
     made.close()
 
 
-def test_an_error_in_our_own_code_does_not_end_the_reading(
+def test_reading_continues_after_an_internal_error(
     writer, settings, monkeypatch, caplog
 ):
-    made = Idle(settings)
-    feed = made._digest.feed
+    made = ThreadlessSource(settings)
+    feed = made._aggregator.feed
 
-    def fail(block):
-        monkeypatch.setattr(made._digest, "feed", feed)
+    def fail(chunk):
+        monkeypatch.setattr(made._aggregator, "feed", feed)
         message = "no such thing"
         raise RuntimeError(message)
 
-    monkeypatch.setattr(made._digest, "feed", fail)
+    monkeypatch.setattr(made._aggregator, "feed", fail)
     writer.write(5)
     with pytest.raises(UnreachableError, match="no such thing"):
         made.collect()
@@ -292,7 +288,7 @@ def test_an_error_in_our_own_code_does_not_end_the_reading(
     made.collect()
     found = made.collect()
 
-    assert calls(found) == 6  # the last of the first five was held
+    assert calls(found) == 6  # the last of the first five was buffered
     assert value(found, "keylag_slow_log_read_errors_total") == 1
     assert caplog.records[0].exc_info is not None
     made.close()
@@ -300,23 +296,21 @@ def test_an_error_in_our_own_code_does_not_end_the_reading(
 
 @pytest.fixture
 def in_a_folder(settings, tmp_path):
-    """Settings whose state is in a folder of its own."""
+    """Settings with the state file in a folder of its own."""
     return {**settings, "state": tmp_path / "a" / "folder" / "state"}
 
 
 def put_in_the_way(folder):
-    """Put a file where a folder was: root may write everywhere else."""
+    """Replace a folder by a file; root ignores permissions."""
     for file in folder.iterdir():
         file.unlink()
     folder.rmdir()
     folder.touch()
 
 
-def test_a_state_that_cannot_be_saved_is_told_once_and_tried_again(
-    writer, in_a_folder, caplog
-):
+def test_failed_save_is_logged_once_and_retried(writer, in_a_folder, caplog):
     caplog.set_level(logging.INFO)
-    made = Idle(in_a_folder)
+    made = ThreadlessSource(in_a_folder)
     folder = in_a_folder["state"].parent
     put_in_the_way(folder)
     writer.write(1)
@@ -328,28 +322,28 @@ def test_a_state_that_cannot_be_saved_is_told_once_and_tried_again(
 
     told, over = caplog.messages
     assert told.startswith("cannot save the position: ")
-    assert over == "the position can be saved again"
+    assert over == "saving the position works again"
     assert json.loads(in_a_folder["state"].read_text())["positions"]
     made.close()
 
 
-def test_a_missing_folder_of_the_state_is_made_at_the_start(writer, in_a_folder):
-    made = Idle(in_a_folder)
+def test_missing_state_folder_is_created(writer, in_a_folder):
+    made = ThreadlessSource(in_a_folder)
 
     assert json.loads(in_a_folder["state"].read_text())["positions"]
     made.close()
 
 
 @pytest.mark.parametrize("where", ["in a file", "in a folder's place"])
-def test_where_no_state_can_be_kept_it_refuses_to_start(
-    where, writer, settings, tmp_path
-):
+def test_start_fails_if_the_state_cannot_be_saved(where, writer, settings, tmp_path):
     obstacle = tmp_path / "obstacle"
     obstacle.touch() if where == "in a file" else obstacle.mkdir()
     state = obstacle / "state" if where == "in a file" else obstacle
     before = sorted(tmp_path.iterdir())
 
-    with pytest.raises(SettingsError, match=f"cannot be kept in {state}: .*--state"):
-        Idle({**settings, "state": state})
+    with pytest.raises(
+        SettingsError, match=f"cannot use the state file {state}: .*--state"
+    ):
+        ThreadlessSource({**settings, "state": state})
 
     assert sorted(tmp_path.iterdir()) == before

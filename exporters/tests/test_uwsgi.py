@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from keylag_exporters.model import UnreachableError
-from keylag_exporters.uwsgi import KIND
+from keylag_exporters.uwsgi import SOURCE_TYPE
 
-# What uWSGI 2.0.30 sends for two workers, without the parts that are not read.
+# Statistics of uWSGI 2.0.30 with two workers, reduced to the exported parts.
 WORKER = {
     "requests": 0,
     "exceptions": 0,
@@ -30,7 +30,7 @@ STATISTICS = {
 
 @pytest.fixture(params=["tcp", "unix"])
 def stats_server(request, tmp_path):
-    """Return a function: an address that sends some bytes to who connects."""
+    """A function that serves some bytes to one client and returns the address."""
     listening = []
 
     def serve(answer):
@@ -57,10 +57,12 @@ def stats_server(request, tmp_path):
         server.close()
 
 
-def test_workers_queue_and_memory_are_told(stats_server, settings, samples):
-    """Times are seconds; a worker that handles a signal is busy."""
+def test_workers_queue_and_memory_are_exported(stats_server, settings, samples):
+    """Times are in seconds; a worker that handles a signal is busy."""
     address = stats_server(json.dumps(STATISTICS).encode())
-    found = samples(KIND.open(settings(KIND, {"address": address})).collect())
+    found = samples(
+        SOURCE_TYPE.create(settings(SOURCE_TYPE, {"address": address})).collect()
+    )
 
     def value(name, **labels):
         return found[f"keylag_uwsgi_{name}", tuple(labels.items())]
@@ -75,28 +77,31 @@ def test_workers_queue_and_memory_are_told(stats_server, settings, samples):
     assert value("listen_queue_errors_total") == 3
 
 
-def test_half_an_answer_is_none(stats_server, settings):
-    """A server that dies while it sends is not reachable, and nothing is made up."""
+def test_truncated_answer_raises_unreachable_error(stats_server, settings):
+    """A server that dies while it sends exports no partial values."""
     address = stats_server(b'{"workers": [')
-    source = KIND.open(settings(KIND, {"address": address}))
+    source = SOURCE_TYPE.create(settings(SOURCE_TYPE, {"address": address}))
 
-    with pytest.raises(UnreachableError, match="no statistics"):
+    with pytest.raises(UnreachableError, match="cannot read statistics"):
         source.collect()
 
 
-def test_nobody_there_is_said(settings, tmp_path):
-    """The message names the address."""
-    source = KIND.open(settings(KIND, {"address": str(tmp_path / "nobody")}))
+def test_missing_server_is_named_in_the_error(settings, tmp_path):
+    source = SOURCE_TYPE.create(
+        settings(SOURCE_TYPE, {"address": str(tmp_path / "nobody")})
+    )
 
     with pytest.raises(UnreachableError, match="nobody"):
         source.collect()
 
 
-def test_a_server_that_says_nothing_is_given_up(settings):
-    """A frozen uWSGI's kernel still takes connections."""
+def test_silent_server_times_out(settings):
+    """The kernel accepts connections for a frozen uWSGI."""
     with socket.create_server(("127.0.0.1", 0)) as frozen:
         address = "{}:{}".format(*frozen.getsockname())
-        source = KIND.open(settings(KIND, {"address": address, "timeout": 0.1}))
+        source = SOURCE_TYPE.create(
+            settings(SOURCE_TYPE, {"address": address, "timeout": 0.1})
+        )
 
         with pytest.raises(UnreachableError, match="timed out"):
             source.collect()

@@ -1,1 +1,1 @@
-"""Grafana dashboards, recording rules and alerts, generated from tables."""
+"""Generates Grafana dashboards, recording rules and alerts from Python tables."""

@@ -1,4 +1,4 @@
-"""The alerts: each has a heading in docs/runbook.md and a test of its own."""
+"""The alerts. Each has a heading in docs/runbook.md and a test."""
 
 from typing import Final
 
@@ -6,34 +6,34 @@ from keylag_dashboards.config import OBJECTIVE_SECONDS, OBJECTIVE_SHARE
 from keylag_dashboards.model import Alert, Severity
 from keylag_dashboards.telemetry_alerts import TELEMETRY_ALERTS
 
-ALLOWED: Final = round(1 - OBJECTIVE_SHARE, 6)
-"""The share of calls that may be late: the objective's budget."""
+ERROR_BUDGET: Final = round(1 - OBJECTIVE_SHARE, 6)
+"""Share of calls that may be slow or fail."""
 STALL_SECONDS: Final = 0.02
-"""A round trip to a cache that takes longer on average is a stall."""
-HIT_RATIO: Final = 0.5
+"""Mean duration of a cache round trip above which the cache stalls."""
+MIN_HIT_RATIO: Final = 0.5
 CACHE_ERROR_WINDOW: Final = "10m"
 """Longer than oslo.cache's `memcache_dead_retry` of 5 minutes.
 
-A dead server adds one error per retry.  Window and wait are equal, so a single error
-never fires the alert, and repeated ones do not reset it.
+A dead server causes one error per retry. Rate window and waiting time are equal, so
+a single error never fires the alert, and repeated errors do not reset it.
 """
-POOL_WAITS: Final = 0.05
-"""Check-outs that may have to wait for a connection."""
-HASHING: Final = 0.5
+MAX_POOL_WAIT_SHARE: Final = 0.05
+"""Share of check-outs that may wait for a connection."""
+MAX_HASHING_SHARE: Final = 0.5
 """Share of all workers' time that hashing may take."""
-CHECK_SECONDS: Final = 0.05
-"""What the revocation events may add to each check."""
+MAX_CHECK_SECONDS: Final = 0.05
+"""Time that revocation events may add to each check."""
 
 _NOT_IN_TIME: Final = "keylag:token_calls_not_in_time:ratio_rate"
 
 
-def _burns(times: float, long: str, short: str) -> str:
-    """Return a query that finds the budget burning this many times too fast.
+def _burn_rate_query(times: float, long: str, short: str) -> str:
+    """Return a query for a budget that burns `times` too fast.
 
-    Two windows, as in chapter 5 of The Site Reliability Workbook: the long one
-    says that it matters, the short one that it goes on.
+    Two windows, as in chapter 5 of The Site Reliability Workbook: the long one shows
+    that the burn is significant, the short one that it continues.
     """
-    limit = f"> {round(times * ALLOWED, 6)}"
+    limit = f"> {round(times * ERROR_BUDGET, 6)}"
     return f"{_NOT_IN_TIME}{long} {limit} and {_NOT_IN_TIME}{short} {limit}"
 
 
@@ -44,18 +44,19 @@ def _burn_alert(
         name,
         severity,
         "2m",
-        _burns(times, long, short),
+        _burn_rate_query(times, long, short),
         "Token calls of {{ $labels.job }} are slow or fail.",
         f"{{{{ $value | humanizePercentage }}}} of the token calls took over"
-        f" {OBJECTIVE_SECONDS} s or failed in the last {long}; {ALLOWED:.0%} may.",
+        f" {OBJECTIVE_SECONDS} s or failed in the last {long}; the"
+        f" objective allows {ERROR_BUDGET:.0%}.",
     )
 
 
 _MISS: Final = 'keystone_cache_result="miss"'
 
 
-def _look_ups(matchers: str = "") -> str:
-    """Return the rate of memoized calls, of the workers that have a cache."""
+def _lookup_rate(matchers: str = "") -> str:
+    """Return the rate of memoized calls, of workers that have a cache backend."""
     return f"""sum by (job) (
         rate(keystone_cache_memoized_calls_total{{{matchers}}}[5m])
         unless on (job, instance) keystone_configuration_info{{
@@ -89,9 +90,9 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "KeylagCacheHitRatioCollapsed",
         "ticket",
         "15m",
-        f"1 - {_look_ups(_MISS)} / {_look_ups()} < {HIT_RATIO}",
-        "The cache of {{ $labels.job }} hardly helps.",
-        "Only {{ $value | humanizePercentage }} of the look-ups find something.",
+        f"1 - {_lookup_rate(_MISS)} / {_lookup_rate()} < {MIN_HIT_RATIO}",
+        "The cache hit ratio of {{ $labels.job }} collapsed.",
+        "Only {{ $value | humanizePercentage }} of the look-ups are hits.",
     ),
     Alert(
         "KeylagRevocationGrowth",
@@ -99,7 +100,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "15m",
         f"""max by (instance) (last_over_time(
             keylag_revocations_predicted_check_seconds{{token_age="whole"}}[15m]))
-            > {CHECK_SECONDS}""",
+            > {MAX_CHECK_SECONDS}""",
         "Revocation events slow down every token check.",
         "They add {{ $value | humanizeDuration }} to each check of a token.",
     ),
@@ -109,7 +110,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "5m",
         f"""sum by (job) (rate(keystone_sql_pool_waits_total[5m]))
             / sum by (job) (rate(keystone_sql_pool_checkouts_total[5m]))
-            > {POOL_WAITS}""",
+            > {MAX_POOL_WAIT_SHARE}""",
         "Calls of {{ $labels.job }} wait for a database connection.",
         "{{ $value | humanizePercentage }} of the check-outs found the pool empty.",
     ),
@@ -118,8 +119,8 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "page",
         "5m",
         """sum by (instance) (rate(keylag_proxysql_pool_timeouts_total[5m])) > 0""",
-        "ProxySQL has no backend connection left.",
-        '{{ $value | printf "%.2f" }} statements a second wait for one in vain.',
+        "Statements in ProxySQL time out waiting for a backend connection.",
+        '{{ $value | printf "%.2f" }} statements time out each second.',
     ),
     Alert(
         "KeylagHashingSaturated",
@@ -129,8 +130,8 @@ ALERTS: Final[tuple[Alert, ...]] = (
                 keystone_phase="password_hash"}}[5m]))
             / on (job) count by (job) (
                 count by (job, instance) (keystone_configuration_info))
-            > {HASHING}""",
-        "Password hashing keeps the workers of {{ $labels.job }} busy.",
+            > {MAX_HASHING_SHARE}""",
+        "Password hashing saturates the workers of {{ $labels.job }}.",
         "{{ $value | humanizePercentage }} of all workers' time is hashing.",
     ),
     *TELEMETRY_ALERTS,

@@ -1,4 +1,4 @@
-"""What the commands take."""
+"""Command-line arguments of both commands."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from importlib.metadata import version
@@ -10,21 +10,21 @@ from keylag_otel.command_errors import CODES
 PACKAGE: Final = "keylag-dashboards"
 
 
-def absolute(url: str) -> str:
-    """Return an address with a scheme, a host and no impossible port."""
+def absolute_url(url: str) -> str:
+    """Return an absolute URL; raises ArgumentTypeError for any other text."""
     try:
         parts = urlsplit(url)
         whole = parts.scheme in {"http", "https"} and parts.netloc and parts.port != 0
     except ValueError:
         whole = False
     if not whole:
-        message = f"{url!r} is not absolute: begin with https:// and a host"
+        message = f"{url!r} is not an absolute URL: start with https:// and a host"
         raise ArgumentTypeError(message)
     return url
 
 
-def parser(module: str, description: str) -> ArgumentParser:
-    """Return the parser of a command that is run as a module."""
+def make_parser(module: str, description: str) -> ArgumentParser:
+    """Return the parser of a command that runs as `python -m MODULE`."""
     made = ArgumentParser(
         prog=f"python -m {module}", description=description, epilog=CODES
     )

@@ -1,4 +1,4 @@
-"""The categories of the breakdown, from the model itself, and tables of them."""
+"""The categories of the breakdown, as matchers and as tables."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,11 +14,11 @@ TITLES: Final[Mapping[str, str]] = {
     "orm": "ORM",
     "other": "other",
 }
-"""How each category is called on a page, in the order of the stack."""
+"""Title of each category, in the order of the stack."""
 
 
 def matchers(category: str) -> str:
-    """Return the matchers that choose exactly the cells of a category."""
+    """Return the matchers that select exactly the cells of a category."""
     cells = [CELLS[cell] for cell, of in CATEGORY_OF_CELL.items() if of == category]
     operations = {operation for _, operation in cells}
     phases = "|".join(sorted({phase for phase, _ in cells}))
@@ -35,25 +35,27 @@ _SUM: Final = "http_server_request_duration_seconds_sum"
 _PHASES: Final = "keystone_request_phase_time_seconds_total"
 
 
-def table(name: str, word: str, by: str) -> dict[str, str]:
-    """Return the queries of a table of the stack by a label, over the time shown.
+def breakdown_queries(name: str, placeholder: str, by: str) -> dict[str, str]:
+    """Return the queries of a breakdown table by a label, over the time shown.
 
-    `word` stands for the matchers of the calls; the queries' names begin with `name`.
+    Their names begin with `name`; `placeholder` stands for the matchers of the calls.
     """
 
-    def grown(metric: str, more: str = "") -> str:
-        return f"sum by ({by}) (increase({metric}{{{word}{more}}}[SHOWN]))"
+    def increase(metric: str, more: str = "") -> str:
+        return f"sum by ({by}) (increase({metric}{{{placeholder}{more}}}[SHOWN]))"
 
-    calls = grown(_COUNT)
+    calls = increase(_COUNT)
     categories = {
-        f"{name}_{category}": f"({grown(_PHASES, f', {m}')} or 0 * {calls}) / {calls}"
+        f"{name}_{category}": (
+            f"({increase(_PHASES, f', {m}')} or 0 * {calls}) / {calls}"
+        )
         for category, m in MATCHERS.items()
     }
-    wall = f"{grown(_SUM)} / {calls}"
+    wall = f"{increase(_SUM)} / {calls}"
     return {f"{name}_calls": calls, f"{name}_wall": wall, **categories}
 
 
-def columns(name: str) -> dict[str, str]:
-    """Return the headings of such a table, and the name of the query of each."""
+def breakdown_columns(name: str) -> dict[str, str]:
+    """Return the columns of a breakdown table: heading to query name."""
     headings = {"calls": "calls", "wall": "wall", **{t: b for b, t in TITLES.items()}}
     return {heading: f"{name}_{query}" for heading, query in headings.items()}

@@ -1,7 +1,7 @@
-"""Ask a Prometheus all that the dashboards would: `... check http://127.0.0.1:9090`.
+"""Runs all queries of the dashboards: `... check http://127.0.0.1:9090`.
 
-Prints where every query is shown, the number of its series, and the query, so that
-one knows before Grafana is opened which panels will have something to show.
+Prints the location, the number of series and the text of each query. So you know which
+panels will have data before you open Grafana.
 """
 
 import json
@@ -18,37 +18,37 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-from keylag_dashboards.arguments import absolute, parser
+from keylag_dashboards.arguments import absolute_url, make_parser
 from keylag_otel.command_errors import ended
 
 GENERATED: Final = Path(__file__).parents[2] / "generated" / "provisioned"
 WINDOW: Final = "1h"
-"""What stands for Grafana's own intervals."""
+"""Replaces Grafana's interval variables."""
 TIMEOUT_SECONDS: Final = 30
 
 _VARIABLE: Final = re.compile(r"\$(\w+)")
 _LABEL_VALUES: Final = re.compile(r"label_values\((.+), (\w+)\)")
-_LATER: Final = re.compile(r" offset \w+| > 0$")
-"""What hides data that are there: a look at the past, and a comparison at the end."""
+_HIDES_SERIES: Final = re.compile(r" offset \w+| > 0$")
+"""Parts of a query that hide existing series: an offset, and a final comparison."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """One query of a dashboard, as Grafana would ask it."""
+class DashboardQuery:
+    """One query of a dashboard, as Grafana would send it."""
 
     board: str
     where: str
-    """The panel's title, or `variable` or `annotation` with its name."""
+    """Title of the panel, or `variable NAME`, or `annotation NAME`."""
     legend: str
     expression: str
-    """The query as the dashboard has it, with its variables."""
+    """The query in the dashboard, with Grafana's variables."""
     query: str
     repeated: str = ""
-    """The value that the panel's row is repeated for, if it is."""
+    """Value that the panel's row is repeated for, if any."""
 
 
-def questions(board: Mapping[str, Any]) -> Iterator[Question]:
-    """Yield all that a dashboard asks: variables, annotations, panels."""
+def dashboard_queries(board: Mapping[str, Any]) -> Iterator[DashboardQuery]:
+    """Yield all queries of a dashboard: variables, annotations, panels."""
     title = board["title"]
     variables = [v for v in board["templating"]["list"] if v["type"] == "query"]
     values = {"__rate_interval": WINDOW, "__range": WINDOW}
@@ -56,30 +56,35 @@ def questions(board: Mapping[str, Any]) -> Iterator[Question]:
     for one in variables:
         found = _LABEL_VALUES.fullmatch(one["query"])
         metric, label = found.groups() if found else ("", "")
-        named = f"group by ({label}) ({_filled(metric, values)})"
+        named = f"group by ({label}) ({_fill_variables(metric, values)})"
         query = f"{named} unless on ({label}) vector(0)"
-        yield Question(title, f"variable {one['name']}", label, one["query"], query)
-    marks = [one for one in board["annotations"]["list"] if "expr" in one]
-    for one in marks:
-        query = _filled(one["expr"], values)
-        yield Question(title, f"annotation {one['name']}", "", one["expr"], query)
+        yield DashboardQuery(
+            title, f"variable {one['name']}", label, one["query"], query
+        )
+    annotations = [one for one in board["annotations"]["list"] if "expr" in one]
+    for one in annotations:
+        query = _fill_variables(one["expr"], values)
+        yield DashboardQuery(title, f"annotation {one['name']}", "", one["expr"], query)
     chosen = {v["name"]: v["current"]["value"] for v in variables}
     for panel, repeat in _panels(board["panels"]):
         for value in chosen[repeat] if repeat else ("",):
             own = values | {repeat: value}
             for target in panel["targets"]:
-                asked = (target["expr"], _filled(target["expr"], own), value)
-                yield Question(title, panel["title"], target["legendFormat"], *asked)
+                asked = (target["expr"], _fill_variables(target["expr"], own), value)
+                yield DashboardQuery(
+                    title, panel["title"], target["legendFormat"], *asked
+                )
 
 
-def samples(prometheus: str, query: str) -> int:
-    """Return how many series a query has now; ValueError if it cannot be parsed.
+def count_series(prometheus: str, query: str) -> int:
+    """Return how many series a query returns now.
 
-    A query of the past, or one that only shows what is above zero, counts the
-    series that it is about.
+    A query of the past, or one that only shows values above zero, counts the series
+    before the offset or comparison. Raises ValueError for an invalid query, OSError if
+    Prometheus does not answer.
     """
-    _ask(prometheus, query)
-    found = _ask(prometheus, _LATER.sub("", query))
+    _query(prometheus, query)
+    found = _query(prometheus, _HIDES_SERIES.sub("", query))
     return sum(not math.isnan(float(series["value"][1])) for series in found)
 
 
@@ -93,14 +98,14 @@ def _panels(panels: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]
             yield panel, repeat
 
 
-def _filled(query: str, values: Mapping[str, str]) -> str:
+def _fill_variables(query: str, values: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), query)
 
 
-def _ask(prometheus: str, query: str) -> list[dict[str, Any]]:
+def _query(prometheus: str, query: str) -> list[dict[str, Any]]:
     address = f"{prometheus}/api/v1/query?{urlencode({'query': query})}"
     try:
-        with urlopen(address, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - own
+        with urlopen(address, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - the URL is absolute
             found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
     except HTTPError as error:
         message = f"{query}: {error.read().decode()}"
@@ -110,23 +115,23 @@ def _ask(prometheus: str, query: str) -> list[dict[str, Any]]:
         message = f"{prometheus} does not answer: {reason}"
         raise OSError(message) from error
     except (HTTPException, JSONDecodeError, KeyError, TypeError) as error:
-        message = f"{prometheus} does not answer as a Prometheus does"
+        message = f"{prometheus} is not a Prometheus server"
         raise OSError(message) from error
     return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check one; return the exit code."""
-    made = parser(
+    """Check one Prometheus; return the exit code."""
+    made = make_parser(
         "keylag_dashboards.check",
-        "Ask a Prometheus all that the dashboards would, and print for each query "
-        "where it is shown and how many series it has now.",
+        "Run all queries of the dashboards, and print the location and the number of "
+        "series of each.",
     )
     made.add_argument(
         "prometheus",
-        type=absolute,
+        type=absolute_url,
         metavar="URL",
-        help="the Prometheus, such as http://127.0.0.1:9090",
+        help="address of Prometheus, such as http://127.0.0.1:9090",
     )
     chosen = made.parse_args(arguments)
     return ended(lambda: _check(chosen.prometheus.rstrip("/")))
@@ -134,8 +139,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _check(prometheus: str) -> int:
     for path in sorted(GENERATED.glob("*.json")):
-        for one in questions(json.loads(path.read_text(encoding="utf-8"))):
-            count = samples(prometheus, one.query)
+        for one in dashboard_queries(json.loads(path.read_text(encoding="utf-8"))):
+            count = count_series(prometheus, one.query)
             words = (one.board, one.where, one.legend, one.repeated)
             where = " | ".join(filter(None, words))
             print(f"{count:6}  {where}\n        {one.query}")  # noqa: T201

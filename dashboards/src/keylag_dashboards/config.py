@@ -1,4 +1,4 @@
-"""What all dashboards and rules share: words of queries, objective, looks."""
+"""Configuration of all dashboards and rules: selectors, objective, colours."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,25 +9,25 @@ TIME_RANGE: Final = ("now-1h", "now")
 REFRESH: Final = "30s"
 DATASOURCE: Final = "${datasource}"
 IMPORT_INPUT: Final = "DS_PROMETHEUS"
-"""The name by which Grafana's Import page asks for the data source."""
+"""Name of the data source on Grafana's Import page."""
 OLDEST_GRAFANA: Final = "10.1.0"
-"""The Grafana whose schema the dashboards have; newer ones migrate it by themselves."""
+"""Grafana release of the dashboards' schema; newer releases migrate it."""
 
 RUNBOOK_URL: Final = "https://git.example.org/keylag/docs/runbook.md"
-"""Address of docs/runbook.md in alerts: a placeholder, like all of example.org.
+"""Placeholder address of docs/runbook.md in alerts.
 
-`python -m keylag_dashboards --runbook-url` generates the rules with another.
+`python -m keylag_dashboards --runbook-url` sets another address.
 """
 
 ROUTE: Final = "/v3/auth/tokens"
 OBJECTIVE_SECONDS: Final = 1
-"""A token call that takes longer than this is slow; a bucket's bound."""
+"""A token call is slow above this time, which is a bound of a histogram bucket."""
 OBJECTIVE_SHARE: Final = 0.99
-"""How many of the token calls are to be answered in time and without a 5xx."""
+"""Share of token calls that must be fast and without a 5xx."""
 
 _KEYSTONE: Final = 'job=~"$job", instance=~"$instance"'
 _TOKENS: Final = f'{_KEYSTONE}, http_route="{ROUTE}", http_request_method=~"$method"'
-WORDS: Final[Mapping[str, str]] = {
+PLACEHOLDERS: Final[Mapping[str, str]] = {
     "KEYSTONE": _KEYSTONE,
     "TOKENS": _TOKENS,
     "ARMS": f'{_TOKENS}, keylag_run=~"$run"',
@@ -42,9 +42,9 @@ WORDS: Final[Mapping[str, str]] = {
     "ALL_TOKENS": f'http_route="{ROUTE}"',
     "IN_TIME": f'http_route="{ROUTE}", le=~"{OBJECTIVE_SECONDS}(\\\\.0)?"',
 }
-"""What a query writes in capitals, and the matchers or the range it stands for.
+"""Placeholders in queries, and the matchers or ranges that replace them.
 
-The last two are for rules, which know no variables.
+The last two are for rules, which have no variables.
 """
 
 COLORS: Final[Mapping[str, str]] = {
@@ -56,9 +56,9 @@ COLORS: Final[Mapping[str, str]] = {
     "orm": "light-blue",
     "other": "gray",
 }
-"""The categories of the headline stack have the same colour everywhere."""
+"""Colours of the categories in all panels."""
 
-HEADINGS: Final[Mapping[str, str]] = {
+LABEL_HEADINGS: Final[Mapping[str, str]] = {
     "http_response_status_code": "status",
     "keylag_run": "arm",
     "keystone_auth_method": "method",
@@ -70,9 +70,9 @@ HEADINGS: Final[Mapping[str, str]] = {
     "instance": "worker",
     "table_class": "tables",
 }
-"""What tables call the labels whose names are long."""
+"""Table headings of labels with long names."""
 
-SOURCES: Final[Mapping[str, str]] = {
+METRIC_SENDERS: Final[Mapping[str, str]] = {
     "keylag_slow_log_": "`keylag-exporter slow-log`, beside the database",
     "keylag_proxysql_": "`keylag-exporter proxysql`, beside ProxySQL",
     "keylag_revocations_": "`keylag-exporter revocations`, beside the database",
@@ -86,7 +86,7 @@ SOURCES: Final[Mapping[str, str]] = {
     "process_cpu_": "`keylag-otel`, inside Keystone",
     "cpython_gc_": "`keylag-otel`, inside Keystone",
 }
-"""How the name of a metric begins, and who sends it: shown where there is no data.
+"""Prefix of metric names, and their sender, shown in panels without data.
 
-Of several that fit, the first.
+The first matching prefix counts.
 """

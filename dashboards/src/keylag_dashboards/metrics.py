@@ -1,4 +1,4 @@
-"""The names of all metrics, as Prometheus has them, from where they are declared."""
+"""The names of all metrics in Prometheus, from their declarations."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -9,12 +9,12 @@ from keylag_otel.auth_token import instruments as auth_token
 from keylag_otel.instruments import Instrument
 
 UNIT_SUFFIXES: Final = {"s": "_seconds", "By": "_bytes"}
-"""What the Collector's Prometheus exporter adds to a name for its unit."""
+"""Suffixes that the Collector's Prometheus exporter adds for units."""
 HISTOGRAM_SERIES: Final = ("_bucket", "_count", "_sum")
 
 
 def instruments_by_kind() -> Iterator[tuple[Instrument, str]]:
-    """Yield every metric of keylag-otel with its kind."""
+    """Yield every metric of keylag-otel with its type."""
     yield instruments.REQUEST_DURATION, "histogram"
     yield instruments.PHASE_TIME, "counter"
     yield auth_token.REQUEST_DURATION, "histogram"
@@ -39,12 +39,14 @@ def prometheus_name(instrument: Instrument, kind: str) -> str:
     return f"{name}{suffix}{'_total' if kind == 'counter' else ''}"
 
 
-def declared() -> frozenset[str]:
-    """Return the name of every series that collectors and exporters may send."""
-    exported = (metric for kind in sources.kinds() for metric in kind.metrics)
+def declared_series() -> frozenset[str]:
+    """Return the name of each series that keylag-otel and exporters may send."""
+    exported = (
+        metric for source in sources.load_source_types() for metric in source.metrics
+    )
     families = [
         *((prometheus_name(one, kind), kind) for one, kind in instruments_by_kind()),
-        *((one.name, one.kind) for one in (*exported, *collector.METRICS)),
+        *((one.name, one.type) for one in (*exported, *collector.METRICS)),
     ]
     return frozenset(
         name + suffix

@@ -1,6 +1,6 @@
-"""What dashboards and alerts consist of.
+"""The model of dashboards and alerts.
 
-`render` turns a dashboard into Grafana's JSON, `rules` an alert into Prometheus' YAML.
+`render` converts a dashboard to Grafana's JSON, `rules` an alert to Prometheus' YAML.
 """
 
 from collections.abc import Mapping
@@ -9,38 +9,40 @@ from typing import Literal
 
 Kind = Literal["lines", "stacked", "share", "heatmap", "stat", "table"]
 Severity = Literal["page", "ticket"]
-"""Whether somebody is woken, or it can wait for the morning."""
+"""`page` notifies immediately, `ticket` can wait for the next working day."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel: a title, what to look for, a unit of Grafana's, and queries."""
+    """One panel: a title, a hint for the reader, a Grafana unit, and queries."""
 
     title: str
-    look: str
+    hint: str
     unit: str
     kind: Kind
     queries: Mapping[str, str]
-    """Legend, or heading of a table's column, to the name of the query."""
+    """Legend or column heading to query name."""
     width: int = 12
-    """Of the 24 columns of a page."""
+    """In columns; a page has 24."""
     units: Mapping[str, str] | None = None
-    """Units of single columns of a table, by heading."""
-    empty: str = ""
-    """Why it has no data on a healthy stack, if that is so; shown to the reader."""
-    empty_only: tuple[str, ...] = ()
-    """The legends that this is about; all, if none is named."""
-    leads_to: tuple[str, ...] = ()
-    """Names of the dashboards that take a question further."""
+    """Units of table columns, by heading."""
+    empty_reason: str = ""
+    """Why the panel has no data on a healthy stack, if so; part of its description."""
+    empty_legends: tuple[str, ...] = ()
+    """Legends that `empty_reason` applies to; all if empty."""
+    drill_down: tuple[str, ...] = ()
+    """Names of dashboards with more detail."""
 
     def may_be_empty(self, legend: str) -> bool:
-        """Tell whether a query of this panel may have no data on a healthy stack."""
-        return bool(self.empty) and legend in (self.empty_only or self.queries)
+        """Return whether a query may have no data on a healthy stack."""
+        return bool(self.empty_reason) and legend in (
+            self.empty_legends or self.queries
+        )
 
 
 @dataclass(frozen=True)
 class Row:
-    """Panels with a heading, repeated for each value of a variable if one is given."""
+    """Panels below a heading, repeated for each value of `repeat` if it is set."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -49,7 +51,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Annotation:
-    """Marks on the time axis: a name, a query and a colour."""
+    """Annotations on the time axis: a name, a query and a colour."""
 
     name: str
     query: str
@@ -58,27 +60,24 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Board:
-    """One dashboard: its name makes the uid and the file's name."""
+    """One dashboard; uid and file name come from its name."""
 
     name: str
     title: str
     purpose: str
     queries: Mapping[str, str]
-    """By name, with words in capitals: see `promql`."""
+    """By name, with the placeholders of `promql`."""
     variables: tuple[str, ...]
-    """Names in `variables.VARIABLES`."""
+    """Names of `variables.VARIABLES`."""
     rows: tuple[Row, ...]
     annotations: tuple[Annotation, ...] = ()
-    marked: tuple[str, ...] = ()
-    """The tags of marks that Grafana itself keeps and that are shown, too."""
+    grafana_tags: tuple[str, ...] = ()
+    """Tags of annotations stored in Grafana that are shown, too."""
 
-    def excuses(self) -> dict[tuple[str, str], str]:
-        """Return why queries may have no data on a healthy stack.
-
-        By the panel's title and the query's legend.
-        """
+    def empty_reasons(self) -> dict[tuple[str, str], str]:
+        """Return why queries may have no data, by panel title and legend."""
         return {
-            (panel.title, legend): panel.empty
+            (panel.title, legend): panel.empty_reason
             for row in self.rows
             for panel in row.panels
             for legend in filter(panel.may_be_empty, panel.queries)
@@ -87,11 +86,11 @@ class Board:
 
 @dataclass(frozen=True)
 class Alert:
-    """One alert: what fires it, for how long, and what it tells."""
+    """One alert: query, waiting time (`for` in Prometheus), and texts."""
 
     name: str
     severity: Severity
-    wait: str
+    pending: str
     query: str
     summary: str
     description: str

@@ -1,4 +1,4 @@
-"""The kinds of panels: each takes a panel and returns a builder with its looks."""
+"""Builders for each kind of panel."""
 
 from collections.abc import Callable, Iterator, Mapping
 from string import ascii_uppercase
@@ -12,79 +12,79 @@ from grafana_foundation_sdk.builders import (
     table,
     timeseries,
 )
-from grafana_foundation_sdk.models import common as looks
+from grafana_foundation_sdk.models import common as common_models
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from keylag_dashboards.categories import TITLES
-from keylag_dashboards.config import COLORS, HEADINGS
+from keylag_dashboards.config import COLORS, LABEL_HEADINGS
 from keylag_dashboards.model import Kind, Panel
 
-Made = Any
-"""A builder of the SDK; each kind of panel has a class of its own, and no base."""
+PanelBuilder = Any
+"""A builder of the SDK, whose classes have no common base."""
 
 HEIGHT: Final = 8
-WIDE: Final = 12
-"""Columns of a panel that has room for a table beside it."""
-LETTERS: Final = ascii_uppercase
+WIDE_COLUMNS: Final = 12
+"""Width from which a panel has a table as its legend."""
+REF_IDS: Final = ascii_uppercase
 HIDDEN: Final = ("Time", "__name__")
 
 
-def over_time(query: str, legend: str) -> prometheus.Dataquery:
-    """Return a query over the time that is shown; its exemplars lead to traces."""
+def range_query(query: str, legend: str) -> prometheus.Dataquery:
+    """Return a query over the time shown; its exemplars link to traces."""
     made = prometheus.Dataquery().expr(query).legend_format(legend).range()
     return made.exemplar(exemplar="_bucket" in query)
 
 
-def _for_heat(query: str, legend: str) -> prometheus.Dataquery:
-    return over_time(query, legend).format(PromQueryFormat.HEATMAP)
+def _heatmap_query(query: str, legend: str) -> prometheus.Dataquery:
+    return range_query(query, legend).format(PromQueryFormat.HEATMAP)
 
 
-def _for_rows(query: str, legend: str) -> prometheus.Dataquery:
+def _table_query(query: str, legend: str) -> prometheus.Dataquery:
     made = prometheus.Dataquery().expr(query).legend_format(legend).instant()
     return made.format(PromQueryFormat.TABLE)
 
 
-TARGETS: Final[Mapping[Kind, Callable[[str, str], prometheus.Dataquery]]] = {
-    "heatmap": _for_heat,
-    "table": _for_rows,
-    "stat": lambda query, legend: over_time(query, legend).exemplar(exemplar=False),
+QUERY_BUILDERS: Final[Mapping[Kind, Callable[[str, str], prometheus.Dataquery]]] = {
+    "heatmap": _heatmap_query,
+    "table": _table_query,
+    "stat": lambda query, legend: range_query(query, legend).exemplar(exemplar=False),
 }
-"""How a kind asks, where it is not over time."""
+"""Query builders of kinds that do not use `range_query`."""
 
 
 def _legend(panel: Panel) -> common.VizLegendOptions:
-    """Return a legend with figures beside a wide panel, or a plain one below."""
+    """Return a table legend with mean and maximum, or a list if narrow."""
     made = common.VizLegendOptions().show_legend(show_legend=True)
-    if panel.width < WIDE:
-        made = made.placement(looks.LegendPlacement.BOTTOM)
-        return made.display_mode(looks.LegendDisplayMode.LIST)
-    made = made.placement(looks.LegendPlacement.RIGHT)
-    made = made.display_mode(looks.LegendDisplayMode.TABLE)
+    if panel.width < WIDE_COLUMNS:
+        made = made.placement(common_models.LegendPlacement.BOTTOM)
+        return made.display_mode(common_models.LegendDisplayMode.LIST)
+    made = made.placement(common_models.LegendPlacement.RIGHT)
+    made = made.display_mode(common_models.LegendDisplayMode.TABLE)
     return made.calcs(["mean", "max"])
 
 
-def _lines(panel: Panel) -> Made:
+def _lines(panel: Panel) -> PanelBuilder:
     legend = _legend(panel)
-    tooltip = common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI)
+    tooltip = common.VizTooltipOptions().mode(common_models.TooltipDisplayMode.MULTI)
     made = timeseries.Panel().unit(panel.unit).min(0).legend(legend).tooltip(tooltip)
-    made = made.fill_opacity(10).show_points(looks.VisibilityMode.NEVER)
-    return _colored(made)
+    made = made.fill_opacity(10).show_points(common_models.VisibilityMode.NEVER)
+    return _color_categories(made)
 
 
-def _stacked(panel: Panel) -> Made:
-    stacking = common.StackingConfig().mode(looks.StackingMode.NORMAL)
+def _stacked(panel: Panel) -> PanelBuilder:
+    stacking = common.StackingConfig().mode(common_models.StackingMode.NORMAL)
     return _lines(panel).stacking(stacking).fill_opacity(60).line_width(0)
 
 
-def _share(panel: Panel) -> Made:
-    stacking = common.StackingConfig().mode(looks.StackingMode.PERCENT)
+def _share(panel: Panel) -> PanelBuilder:
+    stacking = common.StackingConfig().mode(common_models.StackingMode.PERCENT)
     return _stacked(panel).stacking(stacking)
 
 
-def _colored(made: Made) -> Made:
-    """Give each category of the headline stack its own colour, wherever it is shown."""
+def _color_categories(made: PanelBuilder) -> PanelBuilder:
+    """Set the colour of each category, so that all panels agree."""
     for category, color in COLORS.items():
         fixed = models.DynamicConfigValue(
             "color", {"mode": "fixed", "fixedColor": color}
@@ -93,7 +93,7 @@ def _colored(made: Made) -> Made:
     return made
 
 
-def _heatmap(panel: Panel) -> Made:
+def _heatmap(panel: Panel) -> PanelBuilder:
     color = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME)
     color = color.scheme("Oranges").steps(64)
     axis = heatmap.YAxisConfig().unit(panel.unit)
@@ -101,15 +101,15 @@ def _heatmap(panel: Panel) -> Made:
     return made.unit(panel.unit).cell_gap(1).show_legend().show_tooltip()
 
 
-def _stat(panel: Panel) -> Made:
+def _stat(panel: Panel) -> PanelBuilder:
     reduce = common.ReduceDataOptions().calcs(["lastNotNull"]).values(values=False)
     return stat.Panel().unit(panel.unit).reduce_options(reduce)
 
 
-def _table(panel: Panel) -> Made:
-    """Return a table: a row for each set of labels, a column for each query.
+def _table(panel: Panel) -> PanelBuilder:
+    """Return a table: a row per set of labels, a column per query.
 
-    What has most of the first query's comes first.
+    Rows are sorted by the first query, largest first.
     """
     made = table.Panel().unit(panel.unit).show_header(show_header=True)
     first = common.TableSortByFieldState().display_name(next(iter(panel.queries)))
@@ -117,7 +117,7 @@ def _table(panel: Panel) -> Made:
     merged = models.DataTransformerConfig("merge", options={})
     tidied = {
         "excludeByName": dict.fromkeys(HIDDEN, True),
-        "renameByName": HEADINGS,
+        "renameByName": LABEL_HEADINGS,
     }
     tidy = models.DataTransformerConfig("organize", options=tidied)
     made = made.with_transformation(merged).with_transformation(tidy)
@@ -127,23 +127,23 @@ def _table(panel: Panel) -> Made:
 
 
 def _columns(panel: Panel) -> Iterator[tuple[str, str]]:
-    """Yield the headings and what Grafana calls the columns."""
+    """Yield the headings and Grafana's names of the columns."""
     if len(panel.queries) == 1:
         yield next(iter(panel.queries)), "Value"
         return
-    for letter, heading in zip(LETTERS, panel.queries, strict=False):
+    for letter, heading in zip(REF_IDS, panel.queries, strict=False):
         yield heading, f"Value #{letter}"
 
 
 def _column(panel: Panel, heading: str) -> Iterator[models.DynamicConfigValue]:
     yield models.DynamicConfigValue("displayName", heading)
-    # Where one cell is empty, who sends a panel's metrics is not the question.
+    # An empty cell needs no text about the sender of the metrics.
     yield models.DynamicConfigValue("noValue", "-")
     if panel.units and heading in panel.units:
         yield models.DynamicConfigValue("unit", panel.units[heading])
 
 
-KINDS: Final[Mapping[Kind, Callable[[Panel], Made]]] = {
+PANEL_BUILDERS: Final[Mapping[Kind, Callable[[Panel], PanelBuilder]]] = {
     "lines": _lines,
     "stacked": _stacked,
     "share": _share,

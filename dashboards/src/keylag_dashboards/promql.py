@@ -1,14 +1,14 @@
-"""PromQL with words in capitals: `rate(metric{TOKENS, le="1"}[RATE])`.
+"""PromQL with placeholders in capitals: `rate(metric{TOKENS, le="1"}[RATE])`.
 
-A query is written as Prometheus takes it, but for the words of `config.WORDS`.
+All other text is PromQL. `config.PLACEHOLDERS` has their values.
 """
 
 import re
 from typing import Final
 
-from keylag_dashboards.config import WORDS
+from keylag_dashboards.config import PLACEHOLDERS
 
-_IN_CAPITALS: Final = re.compile(rf"\b({'|'.join(WORDS)})\b")
+_IN_CAPITALS: Final = re.compile(rf"\b({'|'.join(PLACEHOLDERS)})\b")
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NO_METRICS: Final = re.compile(
     r"\{[^}]*\}|\[[^\]]*\]"  # matchers and ranges
@@ -20,13 +20,13 @@ _OPERATORS: Final = frozenset({"and", "or", "unless", "bool"})
 
 
 def expand(query: str) -> str:
-    """Return a query with its words filled in, on one line."""
-    filled = _IN_CAPITALS.sub(lambda found: WORDS[found[1]], query)
+    """Return a query with its placeholders replaced, on one line."""
+    filled = _IN_CAPITALS.sub(lambda found: PLACEHOLDERS[found[1]], query)
     return " ".join(filled.split())
 
 
 def metric_names(query: str) -> frozenset[str]:
-    """Return the names of the metrics that an expanded query asks for."""
+    """Return the names of the metrics in an expanded query."""
     # Strings go first: a matcher's value may hold a brace.
     bare = _NO_METRICS.sub(" ", _STRING.sub("", query))
     return frozenset(_WORD.findall(bare)) - _OPERATORS

@@ -1,4 +1,4 @@
-"""Boards as Grafana's JSON, by Grafana's own SDK."""
+"""Renders dashboards to JSON with Grafana's SDK."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,14 +17,14 @@ from keylag_dashboards.variables import VARIABLES, Variable
 
 SOURCE: Final = models.DataSourceRef("prometheus", config.DATASOURCE)
 GRAFANA: Final = models.DataSourceRef("grafana", "-- Grafana --")
-"""What Grafana keeps itself."""
-EVERYTHING: Final = models.VariableOption(text="All", value="$__all")
-MARKS: Final = 1000
-"""How many marks of Grafana's own are shown at most."""
+"""Grafana's own data source."""
+ALL_VALUES: Final = models.VariableOption(text="All", value="$__all")
+MAX_ANNOTATIONS: Final = 1000
+"""Maximum of annotations from Grafana's own data source."""
 
 
 def provisioned(board: Board) -> dict[str, Any]:
-    """Return a dashboard for Grafana's file provisioning."""
+    """Return a dashboard for Grafana's file provisioning, as JSON types."""
     made = dashboard.Dashboard(board.title).uid(config.UID_PREFIX + board.name)
     made = made.description(board.purpose).tags([config.TAG]).readonly()
     made = made.time(*config.TIME_RANGE).refresh(config.REFRESH)
@@ -32,9 +32,13 @@ def provisioned(board: Board) -> dict[str, Any]:
     made = made.with_variable(_data_source())
     for name in board.variables:
         made = made.with_variable(_variable(name, VARIABLES[name]))
-    marks = [_annotation(mark, board.queries) for mark in board.annotations]
-    told = [_marked(board.marked)] if board.marked else []
-    made = made.annotations(marks + told)
+    annotations = [
+        _annotation(annotation, board.queries) for annotation in board.annotations
+    ]
+    from_grafana = (
+        [_grafana_annotation(board.grafana_tags)] if board.grafana_tags else []
+    )
+    made = made.annotations(annotations + from_grafana)
     numbers = count(1)
     for row in board.rows:
         made = made.with_row(_row(row, next(numbers)))
@@ -45,7 +49,7 @@ def provisioned(board: Board) -> dict[str, Any]:
 
 
 def for_import(board: Board) -> dict[str, Any]:
-    """Return a dashboard for Grafana's Import page, which asks for the data source."""
+    """Return a dashboard for the Import page, which asks for the data source."""
     made = provisioned(board)
     chosen = f"${{{config.IMPORT_INPUT}}}"
     variables = made["templating"]["list"]
@@ -58,7 +62,7 @@ def _input() -> dict[str, str]:
     return {
         "name": config.IMPORT_INPUT,
         "label": "Prometheus",
-        "description": "Where keylag-otel's and keylag-exporter's metrics are",
+        "description": "Prometheus with the metrics of keylag-otel and keylag-exporter",
         "type": "datasource",
         "pluginId": "prometheus",
         "pluginName": "Prometheus",
@@ -75,7 +79,7 @@ def _requires(kinds: list[str]) -> Iterator[dict[str, str]]:
 
 
 def _link_to_all() -> Builder[models.DashboardLink]:
-    """Return the links to all of our dashboards, which keep time and variables."""
+    """Return a link list of all Keylag dashboards; it keeps time and variables."""
     link = dashboard.DashboardLink("Keylag").type(models.DashboardLinkType.DASHBOARDS)
     return (
         link.tags([config.TAG])
@@ -92,28 +96,28 @@ def _data_source() -> Builder[models.VariableModel]:
 
 
 def _variable(name: str, one: Variable) -> Builder[models.VariableModel]:
-    first = models.VariableOption(text=list(one.first), value=list(one.first))
+    first = models.VariableOption(text=list(one.selected), value=list(one.selected))
     made = dashboard.QueryVariable(name).label(one.label).description(one.description)
     made = made.datasource(SOURCE).query(one.query).multi(multi=True)
-    made = made.include_all(include_all=True).all_value(one.every)
+    made = made.include_all(include_all=True).all_value(one.all_value)
     made = made.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
     made = made.sort(models.VariableSort.ALPHABETICAL_ASC)
-    return made.current(first if one.first else EVERYTHING)
+    return made.current(first if one.selected else ALL_VALUES)
 
 
 def _annotation(
-    mark: Annotation, queries: Mapping[str, str]
+    annotation: Annotation, queries: Mapping[str, str]
 ) -> Builder[models.AnnotationQuery]:
-    made = dashboard.AnnotationQuery().name(mark.name).datasource(SOURCE)
-    made = made.enable(enable=True).icon_color(mark.color)
-    return made.expr(expand(queries[mark.query]))
+    made = dashboard.AnnotationQuery().name(annotation.name).datasource(SOURCE)
+    made = made.enable(enable=True).icon_color(annotation.color)
+    return made.expr(expand(queries[annotation.query]))
 
 
-def _marked(tags: tuple[str, ...]) -> Builder[models.AnnotationQuery]:
-    """Return the marks that have all of these tags, whoever made them."""
+def _grafana_annotation(tags: tuple[str, ...]) -> Builder[models.AnnotationQuery]:
+    """Return the annotations stored in Grafana that have all of these tags."""
     target = dashboard.AnnotationTarget().type("tags").tags(list(tags))
-    target = target.match_any(match_any=False).limit(MARKS)
-    made = dashboard.AnnotationQuery().name("Told to Grafana").datasource(GRAFANA)
+    target = target.match_any(match_any=False).limit(MAX_ANNOTATIONS)
+    made = dashboard.AnnotationQuery().name("Stored in Grafana").datasource(GRAFANA)
     return made.enable(enable=True).icon_color("purple").target(target)
 
 
@@ -123,34 +127,36 @@ def _row(row: Row, number: int) -> Builder[models.RowPanel]:
 
 
 def _panel(panel: Panel, queries: Mapping[str, str], number: int) -> Any:
-    """Return the builder of a panel: what its kind makes, and what all have."""
+    """Return the builder of a panel: its kind, and what all panels share."""
     chosen = {name: expand(queries[query]) for name, query in panel.queries.items()}
-    made = panels.KINDS[panel.kind](panel).id(number).datasource(SOURCE)
-    made = made.title(panel.title).description(described(panel))
+    made = panels.PANEL_BUILDERS[panel.kind](panel).id(number).datasource(SOURCE)
+    made = made.title(panel.title).description(panel_description(panel))
     made = made.span(panel.width).height(panels.HEIGHT)
-    made = made.no_value(without_data(chosen)).links(
-        [_link_to(name) for name in panel.leads_to]
+    made = made.no_value(no_data_text(chosen)).links(
+        [_link_to(name) for name in panel.drill_down]
     )
-    target = panels.TARGETS.get(panel.kind, panels.over_time)
-    for letter, (legend, query) in zip(panels.LETTERS, chosen.items(), strict=False):
+    target = panels.QUERY_BUILDERS.get(panel.kind, panels.range_query)
+    for letter, (legend, query) in zip(panels.REF_IDS, chosen.items(), strict=False):
         made = made.with_target(target(query, legend).ref_id(letter))
     return made
 
 
-def described(panel: Panel) -> str:
-    """Return what to look for, and why there may be nothing to see."""
+def panel_description(panel: Panel) -> str:
+    """Return the hint, and why the panel may be empty."""
     return (
-        f"{panel.look} Empty when healthy: {panel.empty}."
-        if panel.empty
-        else panel.look
+        f"{panel.hint} Empty when healthy: {panel.empty_reason}."
+        if panel.empty_reason
+        else panel.hint
     )
 
 
-def without_data(queries: Mapping[str, str]) -> str:
-    """Return what a panel says where its queries find nothing."""
+def no_data_text(queries: Mapping[str, str]) -> str:
+    """Return what a panel shows without data: who sends its metrics."""
     senders = {
         next(
-            sender for start, sender in config.SOURCES.items() if name.startswith(start)
+            sender
+            for start, sender in config.METRIC_SENDERS.items()
+            if name.startswith(start)
         )
         for query in queries.values()
         for name in metric_names(query)

@@ -1,4 +1,4 @@
-"""Recording rules and alerts: what panels ask of the past, and what wakes somebody."""
+"""The recording rules and alerts, as the file that Prometheus loads."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from keylag_dashboards.categories import MATCHERS
 from keylag_dashboards.config import RUNBOOK_URL
 from keylag_dashboards.model import Alert
 from keylag_dashboards.promql import expand
-from keylag_dashboards.telemetry_alerts import KEYSTONE_METRICS, MEMORY
+from keylag_dashboards.telemetry_alerts import KEYSTONE_METRICS, LOOKBACK
 
 WINDOWS: Final = ("5m", "30m", "1h", "6h")
-"""Over which the share of calls that were not in time is recorded."""
+"""Windows of the recorded share of calls not in time."""
 
 _COUNT: Final = "http_server_request_duration_seconds_count"
 _BUCKET: Final = "http_server_request_duration_seconds_bucket"
@@ -20,46 +20,46 @@ _METHOD: Final = "job, http_request_method"
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """A series that Prometheus keeps: its name, how it is computed, its own labels."""
+class RecordingRule:
+    """A recorded series: its name, its query and its own labels."""
 
     name: str
     query: str
     labels: Mapping[str, str]
 
 
-def recorded() -> Iterator[Recorded]:
-    """Yield every recording rule, those of token calls first."""
-    yield from _token_calls()
-    yield from _telemetry()
+def recording_rules() -> Iterator[RecordingRule]:
+    """Yield all recording rules."""
+    yield from _token_call_rules()
+    yield from _telemetry_rules()
 
 
-def _token_calls() -> Iterator[Recorded]:
-    """Yield rates, categories, and the share that was not in time."""
-    yield Recorded(
+def _token_call_rules() -> Iterator[RecordingRule]:
+    """Yield rates, categories, and the share of calls not in time."""
+    yield RecordingRule(
         "keylag:token_calls:rate5m",
         f"sum by ({_METHOD}) (rate({_COUNT}{{ALL_TOKENS}}[5m]))",
         {},
     )
     for category, matchers in MATCHERS.items():
-        yield Recorded(
+        yield RecordingRule(
             "keylag:token_category_seconds:rate5m",
             f"""sum by ({_METHOD}) (rate(keystone_request_phase_time_seconds_total{{
                 ALL_TOKENS, {matchers}}}[5m]))""",
             {"category": category},
         )
     for window in WINDOWS:
-        yield Recorded(
+        yield RecordingRule(
             f"keylag:token_calls_not_in_time:ratio_rate{window}",
-            _not_in_time(window),
+            _not_in_time_query(window),
             {},
         )
 
 
-def _not_in_time(window: str) -> str:
+def _not_in_time_query(window: str) -> str:
     """Return the share of calls that were slow or failed.
 
-    Without a single good call there is no series of good ones, so zero stands in.
+    If no call succeeded, the numerator has no series; zero replaces it.
     """
     calls = f"sum by (job) (rate({_COUNT}{{ALL_TOKENS}}[{window}]))"
     in_time = f"""sum by (job) (rate({_BUCKET}{{
@@ -67,41 +67,41 @@ def _not_in_time(window: str) -> str:
     return f"1 - ({in_time} or 0 * {calls}) / {calls}"
 
 
-def _telemetry() -> Iterator[Recorded]:
-    """Yield who sends what, for alerts on what is missing."""
-    yield Recorded(
+def _telemetry_rules() -> Iterator[RecordingRule]:
+    """Yield which hosts, metrics and exporters report, for alerts on missing ones."""
+    yield RecordingRule(
         "keylag:keystone_hosts:count",
         """count by (job) (group by (job, host) (label_replace(
             keystone_configuration_info,
             "host", "$1", "instance", "(.+?)(/[0-9]+)?")))""",
         {},
     )
-    yield Recorded(
+    yield RecordingRule(
         "keylag:keystone_metric:present",
         f"""group by (job, metric) (label_replace(
             {{__name__=~"{"|".join(KEYSTONE_METRICS)}"}},
             "metric", "$1", "__name__", "(.+)"))""",
         {},
     )
-    yield Recorded(
+    yield RecordingRule(
         "keylag:exporter_source:seen",
-        f"last_over_time(keylag_exporter_source_success[{MEMORY}])",
+        f"last_over_time(keylag_exporter_source_success[{LOOKBACK}])",
         {},
     )
 
 
 def document(runbook_url: str = RUNBOOK_URL) -> dict[str, Any]:
-    """Return the file that Prometheus loads; its alerts link to the runbook."""
+    """Return the rule file; alerts link to headings of `runbook_url`."""
     alerts = [_alert(one, runbook_url) for one in ALERTS]
     return {
         "groups": [
-            {"name": "keylag-recorded", "rules": [*map(_record, recorded())]},
+            {"name": "keylag-recorded", "rules": [*map(_record, recording_rules())]},
             {"name": "keylag-alerts", "rules": alerts},
         ]
     }
 
 
-def _record(one: Recorded) -> dict[str, Any]:
+def _record(one: RecordingRule) -> dict[str, Any]:
     labels = {"labels": dict(one.labels)} if one.labels else {}
     return {"record": one.name, "expr": expand(one.query), **labels}
 
@@ -110,7 +110,7 @@ def _alert(one: Alert, runbook_url: str) -> dict[str, Any]:
     return {
         "alert": one.name,
         "expr": expand(one.query),
-        "for": one.wait,
+        "for": one.pending,
         "labels": {"severity": one.severity},
         "annotations": {
             "summary": one.summary,

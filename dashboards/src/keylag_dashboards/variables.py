@@ -1,4 +1,4 @@
-"""The variables that dashboards choose from: each asks Prometheus for a label."""
+"""The variables of dashboards: label values from Prometheus."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from keylag_dashboards.config import ROUTE
 
 @dataclass(frozen=True)
 class Variable:
-    """A choice of values of a label; all of them unless `first` names some."""
+    """Values of a label to choose from; `selected` at first, else all."""
 
     label: str
     description: str
     query: str
-    first: tuple[str, ...] = ()
-    every: str = ".+"
-    """What `All` stands for."""
+    selected: tuple[str, ...] = ()
+    all_value: str = ".+"
+    """Regular expression of the choice `All`."""
 
 
 _REQUESTS: Final = "http_server_request_duration_seconds_count"
@@ -39,11 +39,11 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         "Method",
         "POST issues a token, GET validates one, DELETE revokes one",
         f"label_values({_TOKENS}, http_request_method)",
-        first=("POST", "GET"),
+        selected=("POST", "GET"),
     ),
     "service": Variable(
         "Service",
-        "A service's name (OTEL_SERVICE_NAME), as it says what auth_token did",
+        "Name of a service with auth_token (OTEL_SERVICE_NAME)",
         f"label_values({_SERVED}, job)",
     ),
     "worker": Variable(
@@ -53,18 +53,18 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     ),
     "exporter": Variable(
         "Exporter",
-        "Where keylag-exporter is scraped",
+        "Address of a keylag-exporter",
         "label_values(keylag_exporter_source_up, instance)",
     ),
     "memcached": Variable(
         "memcached",
-        "Where memcached's exporter is scraped",
+        "Address of a memcached exporter",
         "label_values(memcached_up, instance)",
     ),
     "run": Variable(
         "Run",
         "The arms of an experiment: the resource attribute keylag.run",
         f"label_values({_TOKENS}, keylag_run)",
-        every=".*",
+        all_value=".*",
     ),
 }

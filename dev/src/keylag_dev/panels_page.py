@@ -13,7 +13,12 @@ from typing import Final
 
 from keylag.state import CHECKOUT
 from keylag_dashboards.boards import BOARDS
-from keylag_dashboards.check import GENERATED, Question, questions, samples
+from keylag_dashboards.check import (
+    GENERATED,
+    DashboardQuery,
+    count_series,
+    dashboard_queries,
+)
 from keylag_dashboards.model import Board
 
 PAGE: Final = CHECKOUT / "docs" / "reference" / "panels.md"
@@ -41,7 +46,7 @@ A panel that is repeated has a number for each value; one that found nothing say
 """
 
 
-def page(count: Callable[[Question], int]) -> str:
+def page(count: Callable[[DashboardQuery], int]) -> str:
     """Return the page, with the number of series that `count` gives for a query."""
     lines = [INTRODUCTION]
     for board in BOARDS:
@@ -50,19 +55,19 @@ def page(count: Callable[[Question], int]) -> str:
     return "\n".join(lines)
 
 
-def _rows(board: Board, count: Callable[[Question], int]) -> Iterator[str]:
+def _rows(board: Board, count: Callable[[DashboardQuery], int]) -> Iterator[str]:
     """Give the rows of a dashboard's table; what is repeated has one.
 
     ValueError if a query found nothing that should have found something.
     """
     text = (GENERATED / f"{board.name}.json").read_text(encoding="utf-8")
     found: dict[tuple[str, str, str], list[int]] = {}
-    for one in questions(json.loads(text)):
+    for one in dashboard_queries(json.loads(text)):
         place = (one.where, one.legend, one.expression)
         found.setdefault(place, []).append(count(one))
-    excuses = board.excuses()
+    empty_reasons = board.empty_reasons()
     for (where, legend, expression), counts in found.items():
-        why = excuses.get((where, legend))
+        why = empty_reasons.get((where, legend))
         if 0 in counts and why is None:
             message = f"{board.title}, {where}, {legend} found nothing: {expression}"
             raise ValueError(message)
@@ -73,7 +78,7 @@ def _rows(board: Board, count: Callable[[Question], int]) -> Iterator[str]:
 
 def main(prometheus: str) -> None:
     """Ask, and write the page."""
-    text = page(lambda one: samples(prometheus, one.query))
+    text = page(lambda one: count_series(prometheus, one.query))
     PAGE.write_text(text, encoding="utf-8")
 
 

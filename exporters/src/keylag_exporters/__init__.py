@@ -1,1 +1,1 @@
-"""What the database, the proxy and the cache beside Keystone know of a token call."""
+"""Prometheus exporters for the database, proxy, cache and web server of Keystone."""

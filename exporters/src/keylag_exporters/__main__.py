@@ -1,4 +1,4 @@
-"""`python -m keylag_exporters` is the command."""
+"""Run `keylag-exporter` as `python -m keylag_exporters`."""
 
 from keylag_exporters.cli import main
 

@@ -1,4 +1,4 @@
-"""The command `keylag-exporter`: a sub-command per source, and `all`."""
+"""The command `keylag-exporter`: one sub-command per source, and `all`."""
 
 from __future__ import annotations
 
@@ -8,45 +8,50 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keylag_exporters.command_errors import reported
+from keylag_exporters.command_errors import exit_with_message
 from keylag_exporters.settings import (
     SettingsError,
-    from_file,
-    options_of,
-    parameter,
-    variable,
+    all_options,
+    environment_variable,
+    load_config_file,
+    setting_key,
 )
-from keylag_exporters.sources import ALL_PORT, SOURCES, kind, kinds
+from keylag_exporters.sources import (
+    ALL_PORT,
+    SOURCES,
+    load_source_type,
+    load_source_types,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from keylag_exporters.model import Kind, Option
+    from keylag_exporters.model import Option, SourceType
 
-SHOWN = "[default: {}]"
+DEFAULT_SUFFIX = "[default: {}]"
 
 
 class _Sources(click.Group):
-    """Makes the sub-command of a source when it is asked for."""
+    """Creates the sub-command of a source on demand."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it; see keylag_exporters.command_errors for how it ends."""
-        with reported(debug=ctx.params["debug"]):
+        """Run the command; `exit_with_message` turns exceptions into exit codes."""
+        with exit_with_message(debug=ctx.params["debug"]):
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return all names, in the order of the table."""
+        """Return the names of all sub-commands, in the order of SOURCES."""
         del ctx
         return [*SOURCES, "all"]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a sub-command, or None when there is none of that name."""
+        """Return a sub-command, or None for an unknown name."""
         del ctx
         if cmd_name == "all":
             return _all()
         if cmd_name not in SOURCES:
             return None
-        command = _command(kind(cmd_name))
+        command = _command(load_source_type(cmd_name))
         return _with_once(command) if cmd_name == "slow-log" else command
 
 
@@ -61,98 +66,112 @@ class _Sources(click.Group):
     "--debug",
     is_flag=True,
     envvar="KEYLAG_DEBUG",
-    help="Show where an error comes from.  [$KEYLAG_DEBUG]",
+    help="Print the traceback of an error.  [$KEYLAG_DEBUG]",
 )
 @click.version_option(package_name="keylag-exporters", prog_name="keylag-exporter")
 def main(*, debug: bool) -> None:
-    """Export what stands beside Keystone to Prometheus."""
+    """Export statistics of Keystone's database, proxy, cache and web server."""
 
 
 def _serve(*wanted: Any) -> None:
-    """Open and serve sources."""
-    from keylag_exporters.run import run  # noqa: PLC0415 -- a log read once must not wait
+    from keylag_exporters.run import run  # noqa: PLC0415 -- speeds up --once
 
     run(*wanted)
 
 
-def _flags(kind: Kind, prefix: str = "") -> list[click.Option]:
-    """Return the flags of a source's options; a secret's flag names a file."""
-    return [_flag(kind, option, prefix) for option in options_of(kind)]
+def _source_options(source_type: SourceType, prefix: str = "") -> list[click.Option]:
+    """Return a flag for each option; the flag of a secret names a file."""
+    return [
+        _source_option(source_type, option, prefix)
+        for option in all_options(source_type)
+    ]
 
 
-def _flag(kind: Kind, option: Option, prefix: str) -> click.Option:
-    """Return one flag. Its default stays None, so that a file can come between."""
+def _source_option(
+    source_type: SourceType, option: Option, prefix: str
+) -> click.Option:
+    """Return the flag of one option.
+
+    Its default is None, so that a configuration file can set the value.
+    """
     name = f"--{prefix}{option.name}"
-    help_ = f"{option.help} [{variable(kind, option)}]"
+    help_ = f"{option.help} [{environment_variable(source_type, option)}]"
     if option.secret:
-        return click.Option([f"{name}-file"], help=f"File with it: {help_}")
+        return click.Option([f"{name}-file"], help=f"File with the secret: {help_}")
     if option.type is bool:
         return click.Option([name], is_flag=True, default=None, help=help_)
     if option.default is not None:
-        help_ += f" {SHOWN.format(option.default)}"
-    # Its type is applied to flags, variables and files alike: see settings.complete.
+        help_ += f" {DEFAULT_SUFFIX.format(option.default)}"
+    # settings.resolve_settings applies the type to flags, variables and files.
     return click.Option([name], metavar=option.type.__name__.upper(), help=help_)
 
 
-def _serving(port: int) -> list[click.Option]:
-    """Return the flags of the web server."""
+def _server_options(port: int) -> list[click.Option]:
     return [
         click.Option(
             ["--listen"],
             default=f"127.0.0.1:{port}",
             show_default=True,
-            help="ADDRESS:PORT of /metrics.",
+            help="Listen address of /metrics, as ADDRESS:PORT.",
         ),
         click.Option(
             ["--web-config-file", "web_config_file"],
             type=click.Path(path_type=Path),
-            help="TLS and basic authentication, as for Prometheus.",
+            help="Prometheus web configuration: TLS and basic authentication.",
         ),
     ]
 
 
-def _given(kind: Kind, flags: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the flags of one source that were given, by option."""
-    names = (parameter(one) + "_file" * one.secret for one in options_of(kind))
+def _given_options(
+    source_type: SourceType, flags: Mapping[str, Any], prefix: str = ""
+) -> dict[str, Any]:
+    """Return the options of one source that were given as flags, by setting key."""
+    names = (
+        setting_key(one) + "_file" * one.secret for one in all_options(source_type)
+    )
     found = {name: flags.get(prefix + name) for name in names}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _command(kind: Kind) -> click.Command:
-    """Return the sub-command of a source."""
-
+def _command(source_type: SourceType) -> click.Command:
     def run(listen: str, web_config_file: Path | None, **flags: Any) -> None:
-        _serve({kind.name: _given(kind, flags)}, listen, web_config_file)
+        _serve(
+            {source_type.name: _given_options(source_type, flags)},
+            listen,
+            web_config_file,
+        )
 
     return click.Command(
-        kind.name,
+        source_type.name,
         callback=run,
-        help=kind.help,
-        params=[*_flags(kind), *_serving(kind.port)],
+        help=source_type.help,
+        params=[*_source_options(source_type), *_server_options(source_type.port)],
     )
 
 
 def _all() -> click.Command:
-    """Return the sub-command that runs several sources."""
-
     def run(
         config: Path | None, listen: str, web_config_file: Path | None, **flags: Any
     ) -> None:
-        wanted = from_file(config) if config else {}
+        wanted = load_config_file(config) if config else {}
         unknown = sorted(set(wanted) - set(SOURCES))
         if unknown:
-            message = f"no such source: {', '.join(unknown)}"
+            message = f"unknown source: {', '.join(unknown)}"
             raise SettingsError(message)
-        for one in kinds():
-            given = _given(one, flags, one.name.replace("-", "_") + "_")
+        for one in load_source_types():
+            given = _given_options(one, flags, one.name.replace("-", "_") + "_")
             if given or one.name in wanted:
                 wanted[one.name] = {**wanted.get(one.name, {}), **given}
         if not wanted:
-            message = "nothing to run: name a --config file or a source's settings"
+            message = "no source configured: give --config FILE or options of a source"
             raise SettingsError(message)
         _serve(wanted, listen, web_config_file)
 
-    flags = [flag for one in kinds() for flag in _flags(one, f"{one.name}-")]
+    flags = [
+        flag
+        for one in load_source_types()
+        for flag in _source_options(one, f"{one.name}-")
+    ]
     config = click.Option(
         ["--config"],
         type=click.Path(path_type=Path),
@@ -161,13 +180,13 @@ def _all() -> click.Command:
     return click.Command(
         "all",
         callback=run,
-        help="Run every source that has a setting, in one process.",
-        params=[config, *_serving(ALL_PORT), *flags],
+        help="Run all configured sources in one process.",
+        params=[config, *_server_options(ALL_PORT), *flags],
     )
 
 
 def _with_once(command: click.Command) -> click.Command:
-    """Add to slow-log what reads a file once instead of following it."""
+    """Add `--once` to slow-log: read a file once instead of following it."""
     serving: Callable[..., Any] | None = command.callback
 
     def run(
@@ -181,26 +200,28 @@ def _with_once(command: click.Command) -> click.Command:
             if serving:
                 serving(**flags)
             return
-        from keylag_exporters.slow_log import once as reader  # noqa: PLC0415 -- not needed to serve
+        from keylag_exporters.slow_log import read_once  # noqa: PLC0415 -- speeds up serving
 
         try:
-            reader.report(once, output, reader.Window.of(since, until), sys.stdout)
+            read_once.print_report(
+                once, output, read_once.TimeWindow.parse(since, until), sys.stdout
+            )
         except (EOFError, OSError, ValueError) as error:
             raise click.ClickException(str(error)) from error
 
     command.callback = run
     command.params += [
         click.Option(
-            ["--once"], help="Read FILE (- is standard input, gzip too) once."
+            ["--once"], help="Read FILE once (- for standard input; gzip is detected)."
         ),
         click.Option(
             ["--output"],
             type=click.Choice(["json", "table", "log"]),
             default="table",
             show_default=True,
-            help="With --once: what to print; `log` prints the events themselves.",
+            help="With --once: output format; `log` prints the events.",
         ),
-        click.Option(["--since"], help="With --once: events from this time on."),
+        click.Option(["--since"], help="With --once: events at or after this time."),
         click.Option(["--until"], help="With --once: events before this time."),
     ]
     return command

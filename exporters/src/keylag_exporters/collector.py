@@ -1,9 +1,9 @@
-"""Reads every source within its own time-out, so that one silences no other.
+"""Collects from all sources, each with its own timeout.
 
-A source is read by a scrape, at most once per interval; other scrapes get the result of
-the latest reading. A failure is a result too: it is not repeated with every scrape.
-A scrape that Prometheus would not wait for gets the reading before, unless the present
-one has used up its own time-out.
+A scrape starts a read of each source whose interval is over; other scrapes get the
+latest result. Failures are results too: they are repeated at the next interval, not at
+each scrape. A scrape with a short timeout gets the previous result while a read is
+still running, until the source's own timeout is over.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from keylag_exporters.families import Families
-from keylag_exporters.model import Declared, UnreachableError
+from keylag_exporters.model import Metric, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,51 +27,51 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("keylag_exporters")
 
 RETRY_SECONDS = 5.0
-"""After so long an unreachable source is tried again, if its interval is longer."""
-EARLY = 0.9
-"""A reading is due after this share of the interval: scrapes are never quite regular,
-and a source that is scraped once per interval must be read each time."""
+"""An unreachable source is retried after this time, if its interval is longer."""
+DUE_SHARE = 0.9
+"""A read is due after this share of the interval. Scrapes are slightly irregular, and a
+source whose interval is the scrape interval must be read by each scrape."""
 HEAD_START_SECONDS = 0.02
-"""How long a reading runs before the next one starts beside it: most are over by then,
-and threads that compete for Python's lock take a third more processor time."""
+"""Delay before the next read starts in parallel. Most reads are shorter, and threads
+that compete for the GIL take a third more CPU time."""
 
 METRICS = (
-    Declared(
+    Metric(
         "keylag_exporter_source_up",
         "gauge",
-        "Whether the latest reading reached what the source reads.",
+        "Whether the latest read reached the server or file.",
         ("source",),
     ),
-    Declared(
+    Metric(
         "keylag_exporter_source_success",
         "gauge",
-        "Whether the latest reading delivered all metrics of the source.",
+        "Whether the latest read returned all metrics of the source.",
         ("source",),
     ),
-    Declared(
+    Metric(
         "keylag_exporter_source_duration_seconds",
         "gauge",
-        "How long the latest reading took.",
+        "Duration of the latest read.",
         ("source",),
     ),
-    Declared(
+    Metric(
         "keylag_exporter_source_read_timestamp_seconds",
         "gauge",
-        "When the latest reading began, in Unix time (option interval).",
+        "Start of the latest read, in Unix time (option interval).",
         ("source",),
     ),
-    Declared(
+    Metric(
         "keylag_exporter_source_failures_total",
         "counter",
-        "Scrapes that failed, by reason: unreachable, timeout or error.",
+        "Failed scrapes by reason: unreachable, timeout or error.",
         ("source", "reason"),
     ),
 )
 
 
 @dataclass
-class Running:
-    """A source and its latest reading; a reading that hangs is never started twice."""
+class ScheduledSource:
+    """A source, its latest reads and its failures; at most one read runs at a time."""
 
     name: str
     source: Source
@@ -80,34 +80,38 @@ class Running:
     failures: dict[str, int] = field(
         default_factory=lambda: {"unreachable": 0, "timeout": 0, "error": 0}
     )
-    reading: Reading | None = None
-    before: Reading | None = None
+    current_read: SourceRead | None = None
+    previous_read: SourceRead | None = None
     reason: str = ""
 
-    def latest(self) -> Reading:
-        """Return the latest reading; start one if it is due."""
-        if self.reading is None or self.reading.is_over(self.interval):
-            self.before = self.reading
-            self.reading = Reading(self.source, self.name)
-        return self.reading
+    def start_if_due(self) -> SourceRead:
+        """Return the latest read; start a new one if it is due."""
+        if self.current_read is None or self.current_read.is_next_due(self.interval):
+            self.previous_read = self.current_read
+            self.current_read = SourceRead(self.source, self.name)
+        return self.current_read
 
-    def result(self, latest: Reading) -> Reading:
-        """Return the reading before the latest while that one may still go on."""
-        overdue = time.monotonic() >= latest.began + self.timeout
-        return self.before if self.before and latest.running and not overdue else latest
+    def read_to_report(self, latest: SourceRead) -> SourceRead:
+        """Return the previous read while the latest is running within its timeout."""
+        overdue = time.monotonic() >= latest.started + self.timeout
+        return (
+            self.previous_read
+            if self.previous_read and latest.is_running and not overdue
+            else latest
+        )
 
-    def note(self, reason: str, message: str) -> None:
-        """Count a failure; log it unless the previous scrape failed in the same way."""
+    def record_outcome(self, reason: str, message: str) -> None:
+        """Count a failure; log it if the previous scrape had another outcome."""
         if reason:
             self.failures[reason] += 1
         if reason and reason != self.reason:
             LOG.warning("%s: %s: %s", self.name, reason, message)
         elif self.reason and not reason:
-            LOG.info("%s: works again", self.name)
+            LOG.info("%s: recovered", self.name)
         self.reason = reason
 
 
-class Reading:
+class SourceRead:
     """One call of a source's `collect` in a thread of its own."""
 
     def __init__(self, source: Source, name: str) -> None:
@@ -115,7 +119,7 @@ class Reading:
         self.reason = ""
         self.message = ""
         self.timestamp = time.time()
-        self.began = time.monotonic()
+        self.started = time.monotonic()
         self.seconds = 0.0
         self._source = source
         self._thread = threading.Thread(
@@ -124,81 +128,101 @@ class Reading:
         self._thread.start()
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the source has not returned yet."""
         return self._thread.is_alive()
 
-    def is_over(self, interval: float) -> bool:
-        """Tell whether another reading is due."""
+    def is_next_due(self, interval: float) -> bool:
+        """Return whether the next read is due."""
         if self.reason == "unreachable":
             interval = min(interval, RETRY_SECONDS)
-        return not self.running and time.monotonic() >= self.began + EARLY * interval
+        return (
+            not self.is_running
+            and time.monotonic() >= self.started + DUE_SHARE * interval
+        )
 
     def wait(self, until: float) -> None:
-        """Wait for the source, at most until a moment of the monotonic clock."""
+        """Wait for the source, at most until `until` of the monotonic clock."""
         left = until - time.monotonic()
         self._thread.join(max(0.0, left) if math.isfinite(left) else None)
 
     def _run(self) -> None:
-        """Collect; remember the reason of a failure, never raise."""
+        """Collect; record a failure instead of raising."""
         try:
             self.text = self._source.collect().expose()
         except UnreachableError as error:
             self.reason, self.message = "unreachable", str(error)
             self.text = error.families.expose() if error.families else b""
-        except Exception:  # noqa: BLE001 -- one source must not silence the others
+        except Exception:  # noqa: BLE001 -- isolates sources from each other
             self.reason, self.message = "error", traceback.format_exc()
         finally:
-            self.seconds = time.monotonic() - self.began
+            self.seconds = time.monotonic() - self.started
 
 
 class SourceCollector:
-    """Answers scrapes with what several sources tell."""
+    """Answers scrapes with the metrics of several sources."""
 
-    def __init__(self, sources: Iterable[Running]) -> None:
+    def __init__(self, sources: Iterable[ScheduledSource]) -> None:
         self._sources = list(sources)
         self._lock = threading.Lock()
-        self._began = -math.inf
+        self._scrape_started = -math.inf
         self._text = b""
 
     def expose(self, timeout: float = math.inf) -> bytes:
-        """Return every source's metrics, then how each of them fared.
+        """Return the metrics of all sources, and metrics about each read.
 
-        Who had to wait gets what was begun meanwhile: a Prometheus that gives up and
-        asks again would otherwise be answered ever later.
+        Concurrent callers share one collection: the load stays constant when Prometheus
+        gives up and scrapes again.
+
+        `timeout` is in seconds.
         """
-        asked = time.monotonic()
+        requested = time.monotonic()
         with self._lock:
-            if self._began < asked:
-                self._began = time.monotonic()
-                self._text = b"".join(self._scrape(asked + timeout))
+            if self._scrape_started < requested:
+                self._scrape_started = time.monotonic()
+                self._text = b"".join(self._scrape(requested + timeout))
             return self._text
 
     def _scrape(self, deadline: float) -> Iterator[bytes]:
-        own = Families(METRICS)
-        readings = []
-        for one in self._sources:
-            readings.append((one, one.latest()))
-            readings[-1][1].wait(min(deadline, time.monotonic() + HEAD_START_SECONDS))
-        for one, reading in readings:
-            reading.wait(min(deadline, reading.began + one.timeout))
-            yield self._report(one, one.result(reading), own)
-        yield own.expose()
+        self_metrics = Families(METRICS)
+        reads = []
+        for scheduled in self._sources:
+            reads.append((scheduled, scheduled.start_if_due()))
+            reads[-1][1].wait(min(deadline, time.monotonic() + HEAD_START_SECONDS))
+        for scheduled, source_read in reads:
+            source_read.wait(min(deadline, source_read.started + scheduled.timeout))
+            yield self._report(
+                scheduled, scheduled.read_to_report(source_read), self_metrics
+            )
+        yield self_metrics.expose()
 
-    def _report(self, one: Running, reading: Reading, own: Families) -> bytes:
-        """Note how a reading went; return what it read."""
-        late = reading.running
-        waited = time.monotonic() - reading.began
-        seconds = waited if late else reading.seconds
-        reason = "timeout" if late else reading.reason
-        message = f"no answer within {waited:.1f} seconds" if late else reading.message
-        one.note(reason, message)
+    def _report(
+        self,
+        scheduled: ScheduledSource,
+        source_read: SourceRead,
+        self_metrics: Families,
+    ) -> bytes:
+        """Record the outcome of a read; return the text to expose."""
+        is_late = source_read.is_running
+        waited = time.monotonic() - source_read.started
+        seconds = waited if is_late else source_read.seconds
+        reason = "timeout" if is_late else source_read.reason
+        message = (
+            f"no response within {waited:.1f} seconds"
+            if is_late
+            else source_read.message
+        )
+        scheduled.record_outcome(reason, message)
         up = reason in ("", "error")
-        own.add("keylag_exporter_source_up", up, one.name)
-        own.add("keylag_exporter_source_success", not reason, one.name)
-        own.add("keylag_exporter_source_duration_seconds", seconds, one.name)
+        self_metrics.add("keylag_exporter_source_up", up, scheduled.name)
+        self_metrics.add("keylag_exporter_source_success", not reason, scheduled.name)
+        self_metrics.add(
+            "keylag_exporter_source_duration_seconds", seconds, scheduled.name
+        )
         name = "keylag_exporter_source_read_timestamp_seconds"
-        own.add(name, reading.timestamp, one.name)
-        for why, count in one.failures.items():
-            own.add("keylag_exporter_source_failures_total", count, one.name, why)
-        return b"" if late else reading.text
+        self_metrics.add(name, source_read.timestamp, scheduled.name)
+        for failure, count in scheduled.failures.items():
+            self_metrics.add(
+                "keylag_exporter_source_failures_total", count, scheduled.name, failure
+            )
+        return b"" if is_late else source_read.text

@@ -1,4 +1,4 @@
-"""How the command ends: with a message that says what to do, and an exit code."""
+"""Error messages and exit codes of the command."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from keylag_exporters.settings import SettingsError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-INTERRUPTED = 130
-"""The exit code after Ctrl-C: 128 and the signal's number."""
+EXIT_INTERRUPTED = 130
+"""Exit code after Ctrl-C: 128 plus the signal number."""
 
 
 @contextmanager
-def reported(*, debug: bool) -> Iterator[None]:
-    """End the command without a traceback, unless it is asked for.
+def exit_with_message(*, debug: bool) -> Iterator[None]:
+    """Report exceptions as messages; print the traceback only with `debug`.
 
-    docs/reference/exit-codes.md lists the codes.
+    docs/reference/exit-codes.md lists the exit codes.
     """
     try:
         yield
     except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
         raise
     except KeyboardInterrupt:
-        raise click.exceptions.Exit(INTERRUPTED) from None
+        raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
     except Exception as error:
         if debug:
             traceback.print_exc()
@@ -43,6 +43,6 @@ def _message(error: Exception) -> str:
         place = f": {os.fsdecode(error.filename)}" if error.filename else ""
         return f"{error.strerror or error}{place}"
     return (
-        f"{type(error).__name__}: {error}\nThis is a defect of keylag-exporter. Run it "
-        "again as `keylag-exporter --debug ...`, and report what it prints."
+        f"{type(error).__name__}: {error}\nThis is a bug in keylag-exporter. Run "
+        "`keylag-exporter --debug ...` and report its output."
     )

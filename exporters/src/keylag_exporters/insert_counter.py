@@ -1,11 +1,11 @@
-"""Count the events that Keystone inserts, whatever their ids are.
+"""Counts the revocation events that Keystone inserts.
 
-Ids do not count events: on Galera each node uses every n-th id, and TRUNCATE restarts
-at 1. A rising row count does not either: every insert also purges expired events.
-So the counter asks for the number of events by the second of their `revoked_at`, which
-has an index, and adds what each second gained since the last reading. Purges and
-TRUNCATE only remove events and change nothing; an event that is committed or replicated
-late is added as soon as it is visible.
+Ids cannot be counted: on Galera each node uses every n-th id, and TRUNCATE restarts at
+1. Row counts cannot either, because each insert also purges expired events. This
+counter therefore reads the number of events per second of `revoked_at`, which is
+indexed, and adds what each second gained since the last read. Purges and TRUNCATE only
+remove events. An event that is committed or replicated late is added once it is
+visible.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
 
-OVERLAP = timedelta(minutes=5)
-"""How late an event may become visible: slow commits, replication, clock skew."""
+MAX_DELAY = timedelta(minutes=5)
+"""Maximum delay until an event is visible: commits, replication, clock skew."""
 
 NEVER = datetime.max  # noqa: DTZ901 -- the driver returns naive datetimes
 
-EVENTS_BY_SECOND = """
+EVENTS_BY_SECOND_QUERY = """
 SELECT revoked_at, COUNT(*) FROM (
   SELECT revoked_at FROM revocation_event
    WHERE revoked_at >= %s ORDER BY revoked_at LIMIT {limit:d}) AS recent
@@ -30,26 +30,31 @@ SELECT revoked_at, COUNT(*) FROM (
 
 
 class InsertCounter:
-    """The number of events inserted since the first reading."""
+    """Number of events inserted since the first read."""
 
     def __init__(self) -> None:
         self.total = 0
-        self._counts: dict[datetime, int] = {}
-        self._complete_from = NEVER  # `_counts` has every second from here on
+        self._events_by_second: dict[datetime, int] = {}
+        self._complete_from = NEVER  # from here on `_events_by_second` is complete
 
     def read(self, cursor: Cursor, limit: int) -> None:
-        """Add the events inserted since the last reading; the first adds none."""
+        """Add the events inserted since the last read; the first read adds none.
+
+        Reads at most `limit` events.
+        """
         cursor.execute("SELECT UTC_TIMESTAMP()")
         ((now,),) = cursor.fetchall()
-        horizon = now - OVERLAP
+        horizon = now - MAX_DELAY
         start = min(self._complete_from, horizon)
-        cursor.execute(EVENTS_BY_SECOND.format(limit=limit), (start,))
+        cursor.execute(EVENTS_BY_SECOND_QUERY.format(limit=limit), (start,))
         for second, count in cursor.fetchall():
-            known = self._counts.get(second, 0)
-            if count > known:
-                self._counts[second] = count
-                self.total += (count - known) * (second >= self._complete_from)
+            previous = self._events_by_second.get(second, 0)
+            if count > previous:
+                self._events_by_second[second] = count
+                self.total += (count - previous) * (second >= self._complete_from)
         self._complete_from = horizon
-        self._counts = {
-            second: count for second, count in self._counts.items() if second >= horizon
+        self._events_by_second = {
+            second: count
+            for second, count in self._events_by_second.items()
+            if second >= horizon
         }

@@ -1,4 +1,4 @@
-"""The memcached source: what the official exporter tells, under its names."""
+"""The memcached source: statistics under the names of the official exporter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pymemcache.client.base import Client
 from pymemcache.exceptions import MemcacheError
 
 from keylag_exporters.families import Families
-from keylag_exporters.memcached_tables import (
+from keylag_exporters.memcached_metrics import (
     COMMANDS,
     GENERAL,
     ITEMS,
@@ -18,19 +18,19 @@ from keylag_exporters.memcached_tables import (
     SETTINGS,
     SLABS,
 )
-from keylag_exporters.model import Kind, Option, UnreachableError
-from keylag_exporters.settings import address
+from keylag_exporters.model import Option, SourceType, UnreachableError
+from keylag_exporters.settings import parse_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 Statistics = dict[str, str]
 
-_WORDS = {"yes": "1", "no": "0", "True": "1", "False": "0"}
+_BOOLEANS = {"yes": "1", "no": "0", "True": "1", "False": "0"}
 
 
-class Memcached:
-    """Asks one server for its statistics on every scrape."""
+class MemcachedSource:
+    """Reads the statistics of one server."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         host, _, port = settings["address"].rpartition(":")
@@ -38,48 +38,50 @@ class Memcached:
         self._timeout = settings["timeout"]
 
     def collect(self) -> Families:
-        """Return the server's families, or raise with a `memcached_up` of 0."""
+        """Return the server's families.
+
+        Raises UnreachableError with `memcached_up` 0 if the server does not answer.
+        """
         families = Families(METRICS)
         client = Client(
             self._address, connect_timeout=self._timeout, timeout=self._timeout
         )
         try:
-            general = _ask(client)
-            slabs = _ask(client, "slabs")
-            items = _by_slab(_ask(client, "items"), prefix="items:")
-            settings = _ask(client, "settings")
+            general = _fetch(client)
+            slabs = _fetch(client, "slabs")
+            items = _group_by_slab(_fetch(client, "items"), prefix="items:")
+            settings = _fetch(client, "settings")
         except (OSError, MemcacheError) as error:
             families.add("memcached_up", 0)
             host, port = self._address
-            message = f"no statistics at {host}:{port}: {error!r}"
+            message = f"cannot read statistics from {host}:{port}: {error!r}"
             raise UnreachableError(message, families) from error
         finally:
             client.close()
         families.add("memcached_up", 1)
         families.add("memcached_version", 1, general.get("version", ""))
-        _add(families, GENERAL, slabs | general)
-        _add(families, SETTINGS, settings)
+        _add_table(families, GENERAL, slabs | general)
+        _add_table(families, SETTINGS, settings)
         _add_commands(families, general)
-        _add_slabs(families, _by_slab(slabs, prefix=""), items)
+        _add_slabs(families, _group_by_slab(slabs, prefix=""), items)
         return families
 
     def close(self) -> None:
-        """Do nothing: no connection outlives a scrape."""
+        """Do nothing: each read has its own connection."""
 
 
-def _ask(client: Client, *what: str) -> Statistics:
-    """Return one kind of statistics as text."""
-    found = client.stats(*what)  # type: ignore[no-untyped-call]
-    return {_text(name): _text(value) for name, value in found.items()}
+def _fetch(client: Client, *arguments: str) -> Statistics:
+    statistics = client.stats(*arguments)  # type: ignore[no-untyped-call]
+    return {_decode(name): _decode(value) for name, value in statistics.items()}
 
 
-def _text(value: Any) -> str:
-    """Return a name or value as the server wrote it, or nearly so."""
+def _decode(value: Any) -> str:
+    """Return a name or value as text; pymemcache converts some of them."""
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _by_slab(statistics: Statistics, prefix: str) -> dict[str, Statistics]:
-    """Return statistics like `items:1:number` by slab class; totals are left out."""
+def _group_by_slab(statistics: Statistics, prefix: str) -> dict[str, Statistics]:
+    """Return statistics such as `items:1:number` by slab class."""
     found: defaultdict[str, Statistics] = defaultdict(dict)
     for name, value in statistics.items():
         slab, colon, rest = name.removeprefix(prefix).partition(":")
@@ -88,26 +90,24 @@ def _by_slab(statistics: Statistics, prefix: str) -> dict[str, Statistics]:
     return found
 
 
-def _number(value: str) -> float:
-    """Return a statistic as a number; a yes is a one."""
-    return float(_WORDS.get(value, value))
+def _to_float(value: str) -> float:
+    return float(_BOOLEANS.get(value, value))
 
 
-def _add(
+def _add_table(
     families: Families,
     rows: Iterable[tuple[str, str, str]],
     statistics: Statistics,
     *labels: str,
 ) -> None:
-    """Add every statistic of a table that the server has."""
     for key, name, _ in rows:
         if key in statistics:
-            value = _number(statistics[key])
+            value = _to_float(statistics[key])
             families.add(f"memcached_{name}", value, *labels)
 
 
 def _add_commands(families: Families, statistics: Statistics, *slab: str) -> None:
-    """Add requests by command; the server counts a CAS as a SET once more."""
+    """Add requests by command and status; `cmd_set` also counts CAS."""
     name = "memcached_slab_commands_total" if slab else "memcached_commands_total"
     for command, status, key in COMMANDS:
         if key in statistics:
@@ -123,26 +123,25 @@ def _add_commands(families: Families, statistics: Statistics, *slab: str) -> Non
 def _add_slabs(
     families: Families, slabs: dict[str, Statistics], items: dict[str, Statistics]
 ) -> None:
-    """Add what is told of each slab class."""
     for slab, statistics in slabs.items():
         # mem_requested moved from `slabs` to `items` in 1.5
-        _add(families, SLABS, items.get(slab, {}) | statistics, slab)
+        _add_table(families, SLABS, items.get(slab, {}) | statistics, slab)
         _add_commands(families, statistics, slab)
     for slab, statistics in items.items():
-        _add(families, ITEMS, statistics, slab)
+        _add_table(families, ITEMS, statistics, slab)
         for lru, key in LRU_HITS:
             if key in statistics:
                 value = float(statistics[key])
                 families.add("memcached_slab_lru_hits_total", value, slab, lru)
 
 
-KIND = Kind(
+SOURCE_TYPE = SourceType(
     name="memcached",
-    help="Tell what the official memcached_exporter tells, under its names.",
+    help="Export memcached's statistics, named as by the official memcached_exporter.",
     options=(
-        Option("address", "HOST:PORT of the server.", address, "127.0.0.1:11211"),
+        Option("address", "HOST:PORT of the server.", parse_address, "127.0.0.1:11211"),
     ),
     metrics=METRICS,
-    open=Memcached,
+    create=MemcachedSource,
     port=9150,
 )

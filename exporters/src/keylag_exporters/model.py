@@ -1,4 +1,4 @@
-"""What a source is: metrics and options that it declares, and one method."""
+"""The interface of sources: options, metrics and `collect`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class UnreachableError(Exception):
-    """What the source reads cannot be reached: no server, no file, no permission.
+    """A source cannot reach what it reads: no server, no file or no permission.
 
-    `families` is what can be told nevertheless.
+    `families` has the metrics that are available nevertheless.
     """
 
     def __init__(self, message: str, families: Families | None = None) -> None:
@@ -23,11 +23,11 @@ class UnreachableError(Exception):
 
 
 @dataclass(frozen=True)
-class Declared:
-    """A metric family: declared once, exported and documented from here."""
+class Metric:
+    """A metric family, with its documentation."""
 
     name: str
-    kind: Literal["counter", "gauge", "histogram"]
+    type: Literal["counter", "gauge", "histogram"]
     help: str
     labels: tuple[str, ...] = ()
 
@@ -36,36 +36,36 @@ class Declared:
 class Option:
     """A setting of a source: a flag, an environment variable and a key in a file.
 
-    `secret` marks what may come from a file or the environment, never from a flag.
+    The value of a secret comes from a file or the environment, never from a flag.
     """
 
     name: str
     help: str
     type: Any = str
-    """Makes a value of a text; raises ValueError for what is none."""
+    """Converts text to a value; raises ValueError for invalid text."""
     default: Any = None
     required: bool = False
     secret: bool = False
 
 
 class Source(Protocol):
-    """Reads one thing. `collect` may block; it is called with a time-out around it."""
+    """Reads one server or file; the collector calls `collect` with a timeout."""
 
     def collect(self) -> Families:
-        """Return the families of this moment, or raise."""
+        """Return all families; raise UnreachableError or any other exception."""
 
     def close(self) -> None:
-        """Let go of everything within a second."""
+        """Release all resources within a second."""
 
 
 @dataclass(frozen=True)
-class Kind:
-    """One row of the table of sources."""
+class SourceType:
+    """Declares a source: options, metrics, port and factory."""
 
     name: str
     help: str
     options: tuple[Option, ...]
-    metrics: tuple[Declared, ...]
-    open: Callable[[Mapping[str, Any]], Source]
+    metrics: tuple[Metric, ...]
+    create: Callable[[Mapping[str, Any]], Source]
     port: int
-    interval: float = 0.0  # default of the option: what reading costs others decides
+    interval: float = 0.0  # default in seconds; 0 reads at each scrape

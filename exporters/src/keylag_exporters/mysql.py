@@ -1,4 +1,4 @@
-"""Connections for sources that speak the MySQL protocol."""
+"""Connections of sources that use the MySQL protocol."""
 
 from __future__ import annotations
 
@@ -10,38 +10,40 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 
 from keylag_exporters.model import Option, UnreachableError
-from keylag_exporters.settings import port as as_port
+from keylag_exporters.settings import parse_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pymysql.cursors import Cursor
 
-# Unreachable is also who does not let us in: the server may come to do so later.
-# So is one that shuts down (1053), kills us (1927) or left its Galera cluster (1047).
-_UNREACHABLE = {
+# A refused account counts as unreachable, since it may be granted later. So do a server
+# that shuts down (1053), kills the connection (1927) or left its Galera cluster (1047).
+_UNREACHABLE_CODES = {
     *(1040, 1044, 1045, 1047, 1053, 1129, 1130, 1203, 1226, 1698, 1927),
     *(2003, 2006, 2013, 2055),
 }
 
 
-def options(port: int, user: str) -> tuple[Option, ...]:
-    """Return the settings of a connection."""
+def connection_options(port: int, user: str) -> tuple[Option, ...]:
+    """Return the options of a connection, with the default port and user."""
     return (
         Option("host", "Name or address of the server.", default="127.0.0.1"),
-        Option("port", "Port of the server.", as_port, port),
+        Option("port", "Port of the server.", parse_port, port),
         Option("socket", "Unix socket, instead of host and port."),
-        Option("user", "Account to use.", default=user),
+        Option("user", "Name of the account.", default=user),
         Option("password", "Password of the account.", secret=True),
-        Option("tls-ca", "CA certificates; given, the server must prove its name."),
+        Option(
+            "tls-ca", "File with CA certificates; enables TLS and verifies the server."
+        ),
     )
 
 
 class Connector:
-    """Connects to one server for each reading; the TLS context is made just once.
+    """Opens a connection for each read and reuses its TLS context.
 
-    Loading the system's CA certificates into a context, as PyMySQL does for every new
-    Connection, takes longer than all statements of a reading.
+    PyMySQL loads the system's CA certificates for each new Connection object. This
+    takes longer than all statements of a read.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -49,7 +51,7 @@ class Connector:
 
     @cached_property
     def _connection(self) -> pymysql.Connection[Cursor]:
-        """A connection that is not open."""
+        """A connection object that is not open."""
         settings = self._settings
         ca = settings["tls_ca"]
         return pymysql.Connection(
@@ -71,13 +73,13 @@ class Connector:
     def cursor(self) -> Iterator[Cursor]:
         """Connect, yield a cursor, disconnect.
 
-        Raises UnreachableError where there is no server, or none that lets us in.
+        Raises UnreachableError if the server is unreachable or refuses the account.
         """
         try:
             self._connection.connect()
-            with self._connection, self._connection.cursor() as made:
-                yield made
+            with self._connection, self._connection.cursor() as cursor:
+                yield cursor
         except pymysql.MySQLError as error:
-            if error.args and error.args[0] in _UNREACHABLE:
+            if error.args and error.args[0] in _UNREACHABLE_CODES:
                 raise UnreachableError(str(error)) from error
             raise

@@ -1,4 +1,4 @@
-"""Open the wanted sources and serve them."""
+"""Creates the configured sources and serves them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from prometheus_client import (
     generate_latest,
 )
 
-from keylag_exporters import serve, sources, web_config
-from keylag_exporters.collector import Running, SourceCollector
-from keylag_exporters.settings import SettingsError, complete, port
+from keylag_exporters import http_server, sources, web_config
+from keylag_exporters.collector import ScheduledSource, SourceCollector
+from keylag_exporters.settings import SettingsError, parse_port, resolve_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,18 +23,30 @@ if TYPE_CHECKING:
 
 
 def run(
-    wanted: Mapping[str, Mapping[str, Any]], listen: str, file: Path | None
+    settings_by_source: Mapping[str, Mapping[str, Any]], listen: str, file: Path | None
 ) -> None:
-    """Check everything, then open the sources and serve."""
+    """Validate all settings, create the sources, and serve until a signal.
+
+    `listen` is ADDRESS:PORT, `file` a web configuration file. Raises SettingsError for
+    unusable settings.
+    """
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    kinds = {name: sources.kind(name) for name in wanted}
-    settings = {name: complete(kinds[name], given) for name, given in wanted.items()}
+    source_types = {name: sources.load_source_type(name) for name in settings_by_source}
+    settings = {
+        name: resolve_settings(source_types[name], given)
+        for name, given in settings_by_source.items()
+    }
     config = web_config.load(file)
     server = _bind(listen, config)
     running = [
-        Running(name, kinds[name].open(values), values["timeout"], values["interval"])
+        ScheduledSource(
+            name,
+            source_types[name].create(values),
+            values["timeout"],
+            values["interval"],
+        )
         for name, values in settings.items()
     ]
     collector = SourceCollector(running)
@@ -48,17 +60,16 @@ def run(
         return collector.expose(timeout) + generate_latest(registry)
 
     try:
-        serve.serve(server, metrics, [one.source.close for one in running])
+        http_server.serve(server, metrics, [one.source.close for one in running])
     except OSError as error:
         message = f"the state was not saved: {error}"
         raise click.ClickException(message) from error
 
 
-def _bind(listen: str, config: web_config.WebConfig) -> serve.Server:
-    """Return the bound server, or say why the address cannot be had."""
+def _bind(listen: str, config: web_config.WebConfig) -> http_server.Server:
     host, _, number = listen.rpartition(":")
     try:
-        return serve.make_server((host.strip("[]"), port(number)), config)
+        return http_server.make_server((host.strip("[]"), parse_port(number)), config)
     except ValueError as error:
         message = f"cannot listen on {listen}: {error}"
         raise SettingsError(message) from error

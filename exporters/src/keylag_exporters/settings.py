@@ -1,4 +1,4 @@
-"""Settings of the sources: from flags, the environment, files; checked at once."""
+"""Settings of sources, from flags, environment variables and files."""
 
 from __future__ import annotations
 
@@ -7,116 +7,128 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keylag_exporters.model import Kind, Option
+from keylag_exporters.model import Option, SourceType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-TIMEOUT = Option(
-    "timeout", "Seconds that a scrape of this source may take.", float, 5.0
-)
-MOST_PORTS = 2**16
-INTERVAL_HELP = "Seconds between two readings; scrapes in between get the latest."
+TIMEOUT_OPTION = Option("timeout", "Timeout of a read, in seconds.", float, 5.0)
+PORT_LIMIT = 2**16
+INTERVAL_HELP = "Seconds between two reads; scrapes in between get the latest result."
 
 
 class SettingsError(Exception):
-    """A setting is missing or cannot be used; the message says which."""
+    """A setting is missing or invalid; the message names it."""
 
 
-def port(text: Any) -> int:
-    """Return a TCP port; raises ValueError for what is none."""
+def parse_port(text: Any) -> int:
+    """Return a TCP port; raises ValueError for any other text."""
     try:
         number = int(text)
     except ValueError:
         number = -1
-    if number not in range(MOST_PORTS):
-        message = f"a port is a number below {MOST_PORTS}, not {text}"
+    if number not in range(PORT_LIMIT):
+        message = f"a port is a number below {PORT_LIMIT}, not {text}"
         raise ValueError(message)
     return number
 
 
-def address(text: str) -> str:
-    """Return HOST:PORT, or the path of a socket; raises ValueError for neither."""
+def parse_address(text: str) -> str:
+    """Return HOST:PORT or the path of a socket; raises ValueError otherwise."""
     if "/" not in text:
-        port(text.rpartition(":")[2])
+        parse_port(text.rpartition(":")[2])
     return text
 
 
-def options_of(kind: Kind) -> tuple[Option, ...]:
-    """Return a source's options, with those that all sources have."""
-    interval = Option("interval", INTERVAL_HELP, float, kind.interval)
-    return (*kind.options, interval, TIMEOUT)
+def all_options(source_type: SourceType) -> tuple[Option, ...]:
+    """Return a source's options, including those that all sources have."""
+    interval = Option("interval", INTERVAL_HELP, float, source_type.interval)
+    return (*source_type.options, interval, TIMEOUT_OPTION)
 
 
-def parameter(option: Option) -> str:
-    """Return an option's name as a key."""
+def setting_key(option: Option) -> str:
+    """Return an option's key in files and settings."""
     return option.name.replace("-", "_")
 
 
-def variable(kind: Kind, option: Option) -> str:
-    """Return the environment variable of an option."""
-    return f"KEYLAG_{kind.name}_{option.name}".replace("-", "_").upper()
+def environment_variable(source_type: SourceType, option: Option) -> str:
+    """Return the name of an option's environment variable."""
+    return f"KEYLAG_{source_type.name}_{option.name}".replace("-", "_").upper()
 
 
-def complete(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all settings of a source: given, or from the environment, or default.
+def resolve_settings(
+    source_type: SourceType, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return all settings of a source, by setting key.
 
-    A secret NAME comes from the file that NAME_file says, or from the environment.
+    A value comes from `given`, else from the environment, else from the default. A
+    secret NAME comes from the file that NAME_file names, else from the environment.
+    Raises SettingsError for unknown keys and invalid values.
     """
-    known = {parameter(one) for one in options_of(kind)}
-    known |= {f"{parameter(one)}_file" for one in kind.options if one.secret}
+    known = {setting_key(one) for one in all_options(source_type)}
+    known |= {f"{setting_key(one)}_file" for one in source_type.options if one.secret}
     unknown = sorted(set(given) - known)
     if unknown:
-        message = f"{kind.name}: unknown settings: {', '.join(unknown)}"
+        message = f"{source_type.name}: unknown settings: {', '.join(unknown)}"
         raise SettingsError(message)
-    return {parameter(one): _value(kind, one, given) for one in options_of(kind)}
+    return {
+        setting_key(one): _value(source_type, one, given)
+        for one in all_options(source_type)
+    }
 
 
-def _value(kind: Kind, option: Option, given: Mapping[str, Any]) -> Any:
-    """Return one setting."""
-    name = parameter(option)
+def _value(source_type: SourceType, option: Option, given: Mapping[str, Any]) -> Any:
+    name = setting_key(option)
     if option.secret:
-        return _secret(kind, option, given.get(f"{name}_file"))
+        return _secret(source_type, option, given.get(f"{name}_file"))
     raw = given.get(name)
-    raw = os.environ.get(variable(kind, option)) if raw is None else raw
+    raw = (
+        os.environ.get(environment_variable(source_type, option))
+        if raw is None
+        else raw
+    )
     if raw is None:
         if option.required:
-            message = f"{kind.name}: {option.name} is needed ({option.help})"
+            message = (
+                f"{source_type.name}: option {option.name} is required ({option.help})"
+            )
             raise SettingsError(message)
         return option.default
     try:
         return _as_bool(raw) if option.type is bool else option.type(raw)
     except ValueError as error:
-        message = f"{kind.name}: {option.name}: {raw!r} cannot be used: {error}"
+        message = f"{source_type.name}: {option.name}: invalid value {raw!r}: {error}"
         raise SettingsError(message) from error
 
 
 def _as_bool(raw: Any) -> bool:
-    """Return a yes or no as it is written in the environment."""
+    """Return a boolean, as TOML or the environment has it."""
     return raw if isinstance(raw, bool) else raw.lower() in ("1", "true", "yes", "on")
 
 
-def _secret(kind: Kind, option: Option, file: str | None) -> str | None:
-    """Return a secret from its file or the environment."""
-    file = file or os.environ.get(variable(kind, option) + "_FILE")
+def _secret(source_type: SourceType, option: Option, file: str | None) -> str | None:
+    file = file or os.environ.get(environment_variable(source_type, option) + "_FILE")
     if not file:
-        return os.environ.get(variable(kind, option))
+        return os.environ.get(environment_variable(source_type, option))
     try:
         return Path(file).read_text().rstrip("\r\n")
     except OSError as error:
-        message = f"{kind.name}: {option.name}-file: {error}"
+        message = f"{source_type.name}: {option.name}-file: {error}"
         raise SettingsError(message) from error
 
 
-def from_file(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the sections of a configuration file, a section for each source."""
+def load_config_file(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the sections of a TOML file, one per source.
+
+    Raises SettingsError if the file is unreadable or has keys outside of sections.
+    """
     try:
         content = tomllib.loads(path.read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
         message = f"cannot read {path}: {error}"
         raise SettingsError(message) from error
     if not all(isinstance(section, dict) for section in content.values()):
-        message = f"{path}: a [section] for each source is expected"
+        message = f"{path}: expected a [section] for each source"
         raise SettingsError(message)
     return {
         name: {key.replace("-", "_"): value for key, value in section.items()}

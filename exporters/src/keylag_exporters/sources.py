@@ -1,4 +1,4 @@
-"""The table of sources: sub-commands, flags, help and the reference come from it."""
+"""The table of sources, from which sub-commands, help and reference are made."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from keylag_exporters.model import Kind
+    from keylag_exporters.model import SourceType
 
-# Modules with a KIND. They are imported when they are needed: a log that is read
-# once must not wait for the clients of three servers.
+# Modules with a SOURCE_TYPE. They are imported on demand, so that `slow-log --once`
+# starts without the clients of three servers.
 SOURCES = {
-    "slow-log": "keylag_exporters.slow_log.kind",
+    "slow-log": "keylag_exporters.slow_log.source_type",
     "proxysql": "keylag_exporters.proxysql",
     "revocations": "keylag_exporters.revocations",
     "memcached": "keylag_exporters.memcached",
@@ -20,12 +20,12 @@ SOURCES = {
 ALL_PORT = 9720
 
 
-def kind(name: str) -> Kind:
-    """Return the row of one source."""
-    found: Kind = import_module(SOURCES[name]).KIND
+def load_source_type(name: str) -> SourceType:
+    """Import and return the declaration of one source."""
+    found: SourceType = import_module(SOURCES[name]).SOURCE_TYPE
     return found
 
 
-def kinds() -> tuple[Kind, ...]:
-    """Return the whole table."""
-    return tuple(map(kind, SOURCES))
+def load_source_types() -> tuple[SourceType, ...]:
+    """Import and return the declarations of all sources."""
+    return tuple(map(load_source_type, SOURCES))

@@ -1,8 +1,10 @@
-"""The web configuration file that Prometheus and its exporters share.
+"""The web configuration file of Prometheus and its exporters.
 
-Understood are `tls_server_config` (cert_file, key_file, client_ca_file,
-client_auth_type, min_version) and `basic_auth_users`. Any other key is an error:
-a protection that was asked for and is not there must not go unnoticed.
+Supported are `tls_server_config` (cert_file, key_file, client_ca_file,
+client_auth_type, min_version) and `basic_auth_users`. Any other key is an error,
+because an ignored key may be a protection that the operator relies on.
+
+Format: https://prometheus.io/docs/prometheus/latest/configuration/https/
 """
 
 from __future__ import annotations
@@ -36,43 +38,49 @@ _CLIENT_AUTH = {
     "VerifyClientCertIfGiven": ssl.CERT_OPTIONAL,
     "RequireAndVerifyClientCert": ssl.CERT_REQUIRED,
 }
-# A hash to compare with for unknown users, so that they take as long as known ones.
-_NOBODY = b"$2b$10$XQq43wrsxm3FQpTWvRWPzOpNJnLP4PsqcPLPEHXpmXdPDZfkDFiNi"
-_MAX_KNOWN = 100
+# Compared for unknown users, so that response times do not reveal which users exist.
+_DUMMY_HASH = b"$2b$10$XQq43wrsxm3FQpTWvRWPzOpNJnLP4PsqcPLPEHXpmXdPDZfkDFiNi"
+_MAX_VERIFIED = 100
 
 
 class WebConfigError(SettingsError):
-    """The file cannot be used as it is; the message says why."""
+    """The web configuration file is invalid or unsupported."""
 
 
 @dataclass
 class WebConfig:
-    """How `/metrics` is protected; without a file not at all."""
+    """Protection of `/metrics`: TLS and users; none by default."""
 
     tls: ssl.SSLContext | None = None
     users: dict[str, bytes] = field(default_factory=dict)
     _salt: bytes = field(default_factory=lambda: os.urandom(16))
-    _known: set[bytes] = field(default_factory=set)
+    _verified: set[bytes] = field(default_factory=set)
 
-    def allows(self, authorization: str) -> bool:
-        """Tell whether an Authorization header's value is one of the users'."""
+    def is_authorized(self, authorization: str) -> bool:
+        """Return whether an Authorization header has a user's password.
+
+        bcrypt is slow by design, so verified credentials are cached as keyed hashes.
+        """
         if not self.users:
             return True
         user, password = _credentials(authorization)
-        proof = hmac.digest(self._salt, f"{user}\0{password}".encode(), hashlib.sha256)
-        if proof in self._known:
+        digest = hmac.digest(self._salt, f"{user}\0{password}".encode(), hashlib.sha256)
+        if digest in self._verified:
             return True
-        hashed = self.users.get(user, _NOBODY)
+        hashed = self.users.get(user, _DUMMY_HASH)
         if not bcrypt.checkpw(password.encode()[:72], hashed) or user not in self.users:
             return False
-        if len(self._known) >= _MAX_KNOWN:
-            self._known.clear()
-        self._known.add(proof)
+        if len(self._verified) >= _MAX_VERIFIED:
+            self._verified.clear()
+        self._verified.add(digest)
         return True
 
 
 def load(path: Path | None) -> WebConfig:
-    """Read a web configuration file; without one nothing is protected."""
+    """Return a web configuration; without a path, one without protection.
+
+    Raises WebConfigError.
+    """
     if path is None:
         return WebConfig()
     try:
@@ -80,40 +88,41 @@ def load(path: Path | None) -> WebConfig:
     except (OSError, yaml.YAMLError) as error:
         message = f"cannot read {path}: {error}"
         raise WebConfigError(message) from error
-    _only(content, _KEYS, str(path))
+    _check_keys(content, _KEYS, str(path))
     tls = content.get("tls_server_config")
     users = content.get("basic_auth_users") or {}
     return WebConfig(
-        tls=_tls(tls, path.parent) if tls else None,
-        users={str(name): _hash(str(name), value) for name, value in users.items()},
+        tls=_tls_context(tls, path.parent) if tls else None,
+        users={
+            str(name): _parse_hash(str(name), value) for name, value in users.items()
+        },
     )
 
 
-def _only(section: Any, known: set[str], where: str) -> None:
-    """Refuse anything but a mapping with known keys."""
+def _check_keys(section: Any, supported: set[str], where: str) -> None:
     if not isinstance(section, dict):
-        message = f"{where}: a mapping is expected"
+        message = f"{where}: expected a mapping"
         raise WebConfigError(message)
-    unknown = sorted(set(section) - known)
+    unknown = sorted(set(section) - supported)
     if unknown:
-        message = f"{where}: not supported: {', '.join(map(str, unknown))}"
+        message = f"{where}: unsupported keys: {', '.join(map(str, unknown))}"
         raise WebConfigError(message)
 
 
-def _hash(user: str, value: Any) -> bytes:
-    """Return a user's bcrypt hash, checked by using it."""
+def _parse_hash(user: str, value: Any) -> bytes:
+    """Return a user's bcrypt hash; raise WebConfigError for any other text."""
     hashed = str(value).encode()
     try:
         bcrypt.checkpw(b"", hashed)
     except ValueError as error:
-        message = f"basic_auth_users: the value for {user!r} is no bcrypt hash"
+        message = f"basic_auth_users: the value of {user!r} is not a bcrypt hash"
         raise WebConfigError(message) from error
     return hashed
 
 
-def _tls(section: Any, folder: Path) -> ssl.SSLContext:
+def _tls_context(section: Any, folder: Path) -> ssl.SSLContext:
     """Return the context of a tls_server_config; paths are relative to the file."""
-    _only(section, _TLS_KEYS, "tls_server_config")
+    _check_keys(section, _TLS_KEYS, "tls_server_config")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.minimum_version = _VERSIONS[section.get("min_version", "TLS12")]
@@ -132,7 +141,7 @@ def _tls(section: Any, folder: Path) -> ssl.SSLContext:
 
 
 def _credentials(authorization: str) -> tuple[str, str]:
-    """Return user and password of a Basic header, empty where it is none."""
+    """Return user and password of a Basic header; empty strings otherwise."""
     scheme, _, encoded = authorization.partition(" ")
     try:
         decoded = base64.b64decode(encoded, validate=True).decode()

@@ -1,4 +1,4 @@
-"""The dashboards: panels and where they stand, one file for each."""
+"""The dashboards: one module for the panels and layout of each."""
 
 from typing import Final
 

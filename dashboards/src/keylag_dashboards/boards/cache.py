@@ -1,4 +1,4 @@
-"""Cache: does it answer, how fast, and what throws it away."""
+"""Dashboard *Cache*: hit ratios and latency of each layer, and evictions."""
 
 from typing import Final
 
@@ -14,29 +14,29 @@ LAYERED: Final = Row(
     (
         Panel(
             "Look-ups by layer",
-            "A key needs its region's id first, then the request's own memory, then the"
-            " backend: only the last is a round trip.",
+            "A look-up reads the region id, then the request-local cache, then the"
+            " backend. Only the backend is a round trip.",
             "ops",
             "lines",
             {title: f"gets_{layer}" for layer, title in _TITLES.items()},
         ),
         Panel(
             "Hits by layer",
-            "A backend that hits less than half of the time costs more than it saves.",
+            "A backend with a hit ratio below one half costs more than it saves.",
             "percentunit",
             "lines",
             {title: f"ratio_{layer}" for layer, title in _TITLES.items()},
         ),
         Panel(
             "Hits by region",
-            "A region that collapses was flushed, or its expiration is too short.",
+            "A falling ratio: the region was flushed, or its expiration is too short.",
             "percentunit",
             "lines",
             {"{{keystone_cache_region}}": "region_ratio"},
         ),
         Panel(
-            "By function",
-            "Each miss runs the function, with its SQL.",
+            "Look-ups by function",
+            "Each miss runs the function, including its SQL.",
             "short",
             "table",
             {
@@ -50,11 +50,11 @@ LAYERED: Final = Row(
 )
 
 BACKEND: Final = Row(
-    "The way to the backend",
+    "Backend round trips",
     (
         Panel(
             "Time per round trip",
-            "Above some milliseconds the cache is far away, or stalls.",
+            "More than a few milliseconds: the cache is remote, or it stalls.",
             "s",
             "lines",
             {"{{http_request_method}}": "round_trip"},
@@ -62,16 +62,16 @@ BACKEND: Final = Row(
         ),
         Panel(
             "Cache time per call",
-            "What the cache costs a token call; set it against the SQL that it saves.",
+            "Cache time of a token call. Compare it with the SQL time that it saves.",
             "s",
             "lines",
             {"{{http_request_method}}": "per_call"},
             width=8,
-            leads_to=("tokens",),
+            drill_down=("tokens",),
         ),
         Panel(
             "Bytes to and from the backend",
-            "Large values are catalogs and role lists.",
+            "Large values are usually catalogs and role lists.",
             "Bps",
             "lines",
             {"{{keystone_cache_region}} {{network_io_direction}}": "bytes"},
@@ -79,18 +79,19 @@ BACKEND: Final = Row(
         ),
         Panel(
             "Invalidations of whole regions",
-            "Each throws away everything of its region, for all workers.",
+            "Each invalidates all values of the region, for all workers.",
             "ops",
             "lines",
             {"{{keystone_cache_region}}": "invalidations"},
         ),
         Panel(
             "Errors and stalls",
-            "server_dead is a server that the client gave up for memcache_dead_retry.",
+            "server_dead: the client skips this server for memcache_dead_retry"
+            " seconds.",
             "ops",
             "lines",
             {"{{keystone_cache_region}} {{error_type}}": "errors"},
-            empty="no call to the backend failed",
+            empty_reason="no call to the backend failed",
         ),
     ),
 )
@@ -100,7 +101,7 @@ SERVER: Final = Row(
     (
         Panel(
             "Memory",
-            "At the limit, evictions begin.",
+            "Evictions start at the limit.",
             "bytes",
             "lines",
             {"used by {{instance}}": "memory_used", "limit": "memory_limit"},
@@ -108,7 +109,7 @@ SERVER: Final = Row(
         ),
         Panel(
             "Evictions",
-            "Valid items dropped for want of memory: raise -m.",
+            "memcached evicts valid items to free memory: raise its limit, -m.",
             "ops",
             "lines",
             {
@@ -128,22 +129,22 @@ SERVER: Final = Row(
         ),
         Panel(
             "Hits on the server",
-            "All clients of this memcached together, not Keystone alone.",
+            "Includes all clients of this memcached.",
             "percentunit",
             "lines",
             {"{{instance}}": "server_ratio"},
         ),
         Panel(
             "Connections",
-            "At the limit new clients wait; look at memcache_pool_maxsize.",
+            "At the limit new clients wait: check memcache_pool_maxsize.",
             "short",
             "lines",
             {"open": "connections", "limit": "connections_limit"},
             width=6,
         ),
         Panel(
-            "Connections refused or put off",
-            "Above zero, the limit was reached.",
+            "Connections refused or delayed",
+            "Above zero: the connection limit was reached.",
             "ops",
             "lines",
             {"{{instance}}": "refused"},
@@ -155,7 +156,7 @@ SERVER: Final = Row(
 BOARD: Final = Board(
     name="cache",
     title="Keylag / Cache",
-    purpose="Whether the cache answers, how fast, and what throws it away.",
+    purpose="Hit ratios and latency of the cache, and what invalidates it.",
     queries=QUERIES,
     variables=("job", "instance", "method", "memcached"),
     rows=(LAYERED, BACKEND, SERVER),

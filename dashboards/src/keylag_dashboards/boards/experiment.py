@@ -1,17 +1,17 @@
-"""Experiment: the arms side by side while they run."""
+"""Dashboard *Experiment*: the arms side by side while they run."""
 
 from typing import Final
 
-from keylag_dashboards.categories import columns
+from keylag_dashboards.categories import breakdown_columns
 from keylag_dashboards.model import Annotation, Board, Panel, Row
 from keylag_dashboards.queries.experiment import QUERIES
 
 _RUN: Final = "{{keylag_run}}"
 
 
-def _by_arm(title: str, look: str, unit: str, query: str, width: int = 8) -> Panel:
-    """Return a panel with a line for each arm."""
-    return Panel(title, look, unit, "lines", {_RUN: query}, width)
+def _by_arm(title: str, hint: str, unit: str, query: str, width: int = 8) -> Panel:
+    """Return a panel with a line per arm."""
+    return Panel(title, hint, unit, "lines", {_RUN: query}, width)
 
 
 WHOLE: Final = Row(
@@ -19,28 +19,28 @@ WHOLE: Final = Row(
     (
         Panel(
             "Arms",
-            "The category that differs shows what the change did. The means are no"
-            " proof: the verdict is in the experiment's own report.",
+            "The category that differs shows the effect of the change. Means are no"
+            " verdict: the experiment's report has it.",
             "s",
             "table",
-            columns("arm"),
+            breakdown_columns("arm"),
             width=24,
             units={"calls": "short"},
         ),
         Panel(
-            "What the arms ran with",
-            "The arms must differ in what the experiment changes, and in nothing else.",
+            "Configuration of the arms",
+            "The arms should differ only in what the experiment changes.",
             "short",
             "table",
             {"seen": "configuration"},
         ),
         Panel(
             "Refused and failed calls",
-            "An arm that fails more is not faster.",
+            "More failures make a comparison of latencies invalid.",
             "reqps",
             "lines",
             {f"{_RUN} {{{{http_response_status_code}}}}": "failed"},
-            empty="no call was refused",
+            empty_reason="no call was refused",
         ),
     ),
 )
@@ -50,36 +50,46 @@ COURSE: Final = Row(
     (
         _by_arm(
             "Calls per second",
-            "Arms with different rates cannot be compared by latency alone.",
+            "Compare latencies only between arms with equal rates.",
             "reqps",
             "rate",
             width=12,
         ),
         _by_arm(
             "Mean time of a call",
-            "Look for drift: both arms rising together is the machine.",
+            "Both arms rise together: the machine is the cause, not the change.",
             "s",
             "mean",
             width=12,
         ),
-        _by_arm("Latency, p50", "The usual call of each arm.", "s", "p50"),
-        _by_arm("Latency, p95", "The slow calls of each arm.", "s", "p95"),
+        _by_arm("Latency, p50", "The median call of each arm.", "s", "p50"),
+        _by_arm(
+            "Latency, p95",
+            "Of each arm, 5 % of the calls are slower.",
+            "s",
+            "p95",
+        ),
         _by_arm(
             "Latency, p99",
-            "Few calls decide it: short rounds make it jump.",
+            "Few calls determine it, so it is noisy in short rounds.",
             "s",
             "p99",
         ),
         _by_arm(
             "SQL statements per call",
-            "Exact, whatever the machine does: a difference here is real.",
+            "An exact count, independent of machine load: any difference is real.",
             "short",
             "statements",
         ),
-        _by_arm("Cache calls per call", "Exact as well.", "short", "cache_calls"),
+        _by_arm(
+            "Cache calls per call",
+            "An exact count, independent of machine load.",
+            "short",
+            "cache_calls",
+        ),
         _by_arm(
             "Hits of memoized functions",
-            "An arm that begins cold climbs: leave its warm-up out.",
+            "A rising ratio is warm-up: exclude it from the comparison.",
             "percentunit",
             "hit_ratio",
         ),
@@ -94,5 +104,5 @@ BOARD: Final = Board(
     variables=("job", "instance", "method", "run"),
     rows=(WHOLE, COURSE),
     annotations=(Annotation("Arm under load", "under_load", "blue"),),
-    marked=("keylag", "experiment"),
+    grafana_tags=("keylag", "experiment"),
 )

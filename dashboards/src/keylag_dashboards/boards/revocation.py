@@ -1,4 +1,4 @@
-"""Revocation: what each check costs, and the table that decides it."""
+"""Dashboard *Revocation*: the cost of a check and the revocation table."""
 
 from typing import Final
 
@@ -6,45 +6,47 @@ from keylag_dashboards.model import Annotation, Board, Panel, Row
 from keylag_dashboards.queries.revocation import PARTS, QUERIES
 
 CHECK: Final = Row(
-    "The check, as part of a token call",
+    "Revocation check in token calls",
     (
         Panel(
             "Time per call",
-            "SQL: many rows or no index. Matching: too many events for Python.",
+            "High SQL time: many rows or a missing index. High matching time: many"
+            " events to compare in Python.",
             "s",
             "stacked",
             {part: f"check {part}" for part in PARTS},
-            leads_to=("tokens",),
+            drill_down=("tokens",),
         ),
         Panel(
             "Checks",
-            "A miss asks the database; in Keystone 30 a log-out makes all miss.",
+            "A miss reads the database. In Keystone 30 each log-out invalidates all"
+            " cached checks.",
             "ops",
             "lines",
             {"{{keystone_cache_result}}": "checks"},
             width=6,
-            leads_to=("cache",),
+            drill_down=("cache",),
         ),
         Panel(
-            "In the database",
-            "Seconds per second that the server works on revocation_event.",
+            "Database time",
+            "Seconds per second that the database spends on revocation_event.",
             "s",
             "lines",
             {"{{operation}}": "server"},
             width=6,
-            leads_to=("sql",),
+            drill_down=("sql",),
         ),
         Panel(
             "Events fetched",
-            "By what they revoke: each is loaded and compared in Python.",
+            "By kind. Each event is loaded and compared in Python.",
             "ops",
             "lines",
             {"{{keystone_revocation_kind}}": "fetched"},
         ),
         Panel(
             "Events written",
-            "audit_chain events burden every check, others those of their own user"
-            " or project.",
+            "audit_chain events slow down every check, other kinds only checks of"
+            " their own user or project.",
             "ops",
             "lines",
             {"{{keystone_revocation_kind}}": "written"},
@@ -57,14 +59,14 @@ TABLE: Final = Row(
     (
         Panel(
             "Live events",
-            "What Keystone has to keep, by kind; at the limit there are more.",
+            "Unexpired events by kind. At the limit the true number is higher.",
             "short",
             "lines",
-            {"{{kind}}": "live", "limit of counting": "limit"},
+            {"{{kind}}": "live", "counting limit": "limit"},
         ),
         Panel(
             "Expired events",
-            "Not purged: Keystone removes them when it writes the next event.",
+            "Keystone purges them when it writes the next event.",
             "short",
             "lines",
             {"expired": "expired"},
@@ -72,15 +74,16 @@ TABLE: Final = Row(
         ),
         Panel(
             "Growth",
-            "Events per second; log-outs of services are the usual source.",
+            "Inserted events per second. The usual cause is a service that logs out.",
             "ops",
             "lines",
             {"inserted": "growth"},
             width=6,
         ),
         Panel(
-            "Events each check fetches",
-            "For a token of whole or half a lifetime, whoever's it is.",
+            "Events per check",
+            "Events that a check fetches for any token, at the end (whole) or in the"
+            " middle (half) of its lifetime.",
             "short",
             "lines",
             {"{{token_age}} lifetime": "per_check"},
@@ -88,7 +91,8 @@ TABLE: Final = Row(
         ),
         Panel(
             "Predicted time of a check",
-            "Events per check times what one costs; shorter tokens make it smaller.",
+            "Events per check times the cost of one event. Shorter token lifetimes"
+            " reduce it.",
             "s",
             "lines",
             {"{{token_age}} lifetime": "predicted"},
@@ -96,7 +100,7 @@ TABLE: Final = Row(
         ),
         Panel(
             "Oldest event",
-            "Much older than a token's lifetime: nothing purges.",
+            "Much older than a token's lifetime: no event was purged.",
             "s",
             "stat",
             {"age": "oldest"},
@@ -104,7 +108,7 @@ TABLE: Final = Row(
         ),
         Panel(
             "Indexes",
-            "1 is there, 0 is missing; `since` is the release that added it.",
+            "1: present, 0: missing. `since` is the release that added the index.",
             "short",
             "table",
             {"present": "indexes"},
@@ -116,7 +120,7 @@ TABLE: Final = Row(
 BOARD: Final = Board(
     name="revocation",
     title="Keylag / Revocation",
-    purpose="What checking for revocation costs, and the table that decides it.",
+    purpose="The cost of revocation checks, and the table behind it.",
     queries=QUERIES,
     variables=("job", "instance", "method", "exporter"),
     rows=(CHECK, TABLE),

@@ -1,4 +1,4 @@
-"""Services: who asks Keystone how often, and what that costs them."""
+"""Dashboard *Services*: validations that services cause, and their cost."""
 
 from typing import Final
 
@@ -8,39 +8,40 @@ from keylag_dashboards.queries.services import QUERIES, STALL_SECONDS, TIMES
 _SAVED: Final = {f"{times} times": f"saved_{times}" for times in TIMES}
 
 ASKING: Final = Row(
-    "Who asks Keystone",
+    "Validations",
     (
         Panel(
-            "Validations caused",
-            "What the services ask of Keystone: the token cache had no answer.",
+            "Validations by service",
+            "Validations that services request from Keystone, because their token"
+            " cache has no entry.",
             "reqps",
             "lines",
-            {"{{job}}": "asked"},
+            {"{{job}}": "online_validations"},
         ),
         Panel(
-            "Validations, as Keystone counts them",
-            "By the name of the asking user, if it is a service's; more than on the"
-            " left are services without Keylag.",
+            "Validations by user, counted in Keystone",
+            "By the user whose token validates, if it is an OpenStack service. More"
+            " than on the left: services without Keylag.",
             "reqps",
             "lines",
             {"{{keystone_caller}}": "callers"},
-            leads_to=("tokens",),
+            drill_down=("tokens",),
         ),
         Panel(
             "Requests to services",
-            "Each needs its token judged, some two.",
+            "Each request has one token to validate, some have two.",
             "reqps",
             "lines",
             {"{{job}}": "requests"},
         ),
         Panel(
             "Tokens not accepted",
-            "refused is the callers' doing; unavailable is a Keystone that did not"
-            " answer, or that the service's own credentials are wrong for.",
+            "refused: the client's token is invalid. unavailable: Keystone did not"
+            " respond, or the service's own credentials are wrong.",
             "reqps",
             "lines",
             {"{{job}} {{keystone_auth_token_result}}": "not_accepted"},
-            empty="every token was accepted",
+            empty_reason="every token was accepted",
         ),
     ),
 )
@@ -50,16 +51,16 @@ CACHED: Final = Row(
     (
         Panel(
             "Hits",
-            "Share of tokens that needed no question to Keystone.",
+            "Share of tokens that were validated from the cache.",
             "percentunit",
             "lines",
             {"{{job}}": "hits"},
             width=8,
         ),
         Panel(
-            "Age of what is looked up",
-            "Since this worker last had it validated: hits near token_cache_time, and"
-            " misses not far above it, are what longer caching saves.",
+            "Age of cached validations",
+            "Time since this worker validated the token. Hits near token_cache_time"
+            " and misses slightly above it: longer caching helps.",
             "s",
             "lines",
             {
@@ -67,70 +68,74 @@ CACHED: Final = Row(
                 "hits, p95": "age_hit_p95",
                 "misses, p50": "age_miss_p50",
             },
-            empty="no token was used again after it had left the cache",
-            empty_only=("misses, p50",),
+            empty_reason="no token was used again after it expired from the cache",
+            empty_legends=("misses, p50",),
             width=8,
         ),
         Panel(
-            "Time of a look-up or a change",
-            "A round trip to memcached, protection and waiting for a connection.",
+            "Latency of cache operations",
+            "Includes the round trip to memcached, signing or encryption, and the"
+            " wait for a connection.",
             "s",
             "lines",
             {"p50": "lookup_p50", "p99": "lookup_p99"},
             width=8,
         ),
         Panel(
-            "What a longer token_cache_time would save",
-            "Share of the misses, had tokens been kept so many times as long: each"
-            " worker replays its own uses of tokens and counts. The price: a revoked"
-            " token is believed for as long.",
+            "Savings of a longer token_cache_time",
+            "Share of the misses that a 2, 4 or 12 times longer lifetime avoids;"
+            " each worker replays its own look-ups. The price: a revoked token is"
+            " accepted for as long.",
             "percentunit",
             "table",
-            {"token_cache_time": "cache_time", "misses": "missed", **_SAVED},
+            {"token_cache_time": "cache_time", "misses": "misses", **_SAVED},
             width=24,
             units={"token_cache_time": "s", "misses": "short"},
         ),
         Panel(
             "Stalls",
-            f"Look-ups and changes above {STALL_SECONDS} s: a memcached that hangs"
-            " holds every request up for memcache_pool_socket_timeout.",
+            f"Operations above {STALL_SECONDS} s. A hanging memcached delays every"
+            " request by memcache_pool_socket_timeout.",
             "ops",
             "lines",
             {"{{job}}": "stalls"},
         ),
         Panel(
             "Errors of the token cache",
-            "server_dead is a memcached given up for memcache_pool_dead_retry.",
+            "server_dead: the client skips this memcached for"
+            " memcache_pool_dead_retry seconds.",
             "ops",
             "lines",
             {"{{job}} {{error_type}}": "cache_errors"},
-            empty="no call to the token cache failed",
+            empty_reason="no call to the token cache failed",
         ),
     ),
 )
 
 COST: Final = Row(
-    "What it costs a request",
+    "Cost per request",
     (
         Panel(
-            "Share that went to authentication",
-            "Of a service's request, from auth_token inward.",
+            "Share of authentication",
+            "Share of a request's time, from auth_token inward.",
             "percentunit",
             "lines",
             {"{{job}}": "share"},
         ),
         Panel(
-            "Time per request, by part",
-            "keystone is waiting for Keystone; token_crypto is"
-            " memcache_security_strategy.",
+            "Time per request, by phase",
+            "keystone: waiting for Keystone. token_crypto: memcache_security_strategy.",
             "s",
             "stacked",
-            {"{{keystone_phase}}": "parts", "the service itself": "service_itself"},
+            {
+                "{{keystone_phase}}": "auth_phases",
+                "the service itself": "service_itself",
+            },
         ),
         Panel(
             "Calls to Keystone",
-            "authenticate is the service's own token, once in its lifetime; discover"
-            " is once in a worker's.",
+            "authenticate: the service's own token, once per token lifetime."
+            " discover: once per worker.",
             "reqps",
             "lines",
             {"{{job}} {{keystone_auth_token_call}}": "calls"},
@@ -138,29 +143,29 @@ COST: Final = Row(
         ),
         Panel(
             "Time of a call to Keystone",
-            "As the service waits for it, with the network and Keystone's queue.",
+            "Measured in the service: includes the network and Keystone's queue.",
             "s",
             "lines",
             {"{{keystone_auth_token_call}}": "call_time"},
             width=8,
-            leads_to=("tokens",),
+            drill_down=("tokens",),
         ),
         Panel(
-            "Failed and repeated calls",
-            "Without http_connect_timeout a call to a Keystone that hangs never ends.",
+            "Failed and retried calls",
+            "Without http_connect_timeout, a call to a hanging Keystone never ends.",
             "reqps",
             "lines",
             {
                 "{{job}} {{error_type}}": "failed_calls",
-                "{{job}} again: {{keystone_auth_token_retry}}": "retries",
+                "{{job}} retry: {{keystone_auth_token_retry}}": "retries",
             },
             width=8,
-            empty="every call was answered at once",
+            empty_reason="no call failed",
         ),
         Panel(
             "Configuration",
-            "Workers by where they cache tokens, and how those are protected there;"
-            " process is a cache for each worker, which is deprecated.",
+            "Workers by token cache and by its protection. process: a cache in each"
+            " worker, which is deprecated.",
             "short",
             "table",
             {"workers": "configuration"},
@@ -172,7 +177,8 @@ COST: Final = Row(
 BOARD: Final = Board(
     name="services",
     title="Keylag / Services",
-    purpose="Which services ask Keystone how often, and what that costs them.",
+    purpose="Validations that services cause in Keystone, and their cost for the"
+    " services.",
     queries=QUERIES,
     variables=("job", "instance", "service", "worker"),
     rows=(ASKING, CACHED, COST),

@@ -1,4 +1,4 @@
-"""SQL: what Keystone waits for, what the database works, what lies between."""
+"""Dashboard *SQL*: statement times in Keystone, the database and ProxySQL."""
 
 from typing import Final
 
@@ -8,68 +8,68 @@ from keylag_dashboards.queries.sql import QUERIES
 _NO_PROXY: Final = "there is no ProxySQL"
 
 BOTH_SIDES: Final = Row(
-    "Both sides of a token call's SQL",
+    "SQL time of token calls, in Keystone and in the database",
     (
         Panel(
             "Time per call, client and server",
-            "What the client waits beyond the server's time is round trips and driver.",
+            "The difference is round trips and the driver.",
             "s",
             "lines",
-            {"waiting in Keystone": "client", "working in the database": "server"},
-            leads_to=("tokens",),
+            {"client (Keystone)": "client", "server (database)": "server"},
+            drill_down=("tokens",),
         ),
         Panel(
             "Outside the database, per statement",
-            "Network, proxy and driver: above a millisecond, look at where they run.",
+            "Network, proxy and driver. Above 1 ms, check where they run.",
             "s",
             "lines",
-            {"outside": "between"},
+            {"outside": "outside_per_statement"},
             width=6,
         ),
         Panel(
             "Round trips per call",
-            "Fewer statements help more than faster ones.",
+            "Fewer statements save more time than faster ones.",
             "short",
             "lines",
             {"{{http_request_method}}": "round_trips"},
             width=6,
         ),
         Panel(
-            "By operation",
-            "Which step of a token call the time is for. The database's columns need"
+            "Time by operation",
+            "SQL time by step of a token call. The database columns need"
             " KEYLAG_SQL_COMMENT=true in Keystone.",
             "s",
             "table",
             {
-                "waiting, per call": "operation_client",
-                "database, per call": "operation_server",
+                "client, per call": "operation_client",
+                "server, per call": "operation_server",
                 "statements per call": "operation_logged",
             },
             units={"statements per call": "short"},
         ),
         Panel(
-            "By table class",
-            "Which tables are asked for most, and which cost the database most.",
+            "Statements by table class",
+            "Statements, rows and database time by group of tables.",
             "short",
             "table",
             {
                 "sent by Keystone": "class_sent",
                 "rows received": "class_rows",
                 "logged": "class_logged",
-                "database's time": "class_server",
+                "database time": "class_server",
                 "p95 of a statement": "class_p95",
             },
-            units={"database's time": "s", "p95 of a statement": "s"},
+            units={"database time": "s", "p95 of a statement": "s"},
         ),
     ),
 )
 
 POOL: Final = Row(
-    "Keystone's connections",
+    "Keystone's connection pool",
     (
         Panel(
             "Waiting for a connection, per call",
-            "Anything visible is a pool that is too small, or a slow connect.",
+            "Above zero: the pool is too small, or connecting is slow.",
             "s",
             "lines",
             {"sql_pool": "pool_wait"},
@@ -77,18 +77,18 @@ POOL: Final = Row(
         ),
         Panel(
             "Pool",
-            "Waits mean that the pool was empty; connects at every check-out, that it"
+            "Waits: the pool was empty. As many connects as check-outs: the pool"
             " keeps no connections.",
             "ops",
             "lines",
             {"check-outs": "checkouts", "connects": "connects", "waits": "waits"},
             width=8,
-            empty="no check-out had to wait",
-            empty_only=("waits",),
+            empty_reason="no check-out had to wait",
+            empty_legends=("waits",),
         ),
         Panel(
             "Errors and retries",
-            "Deadlocks and lost connections, which oslo.db tries again.",
+            "oslo.db retries deadlocks and lost connections.",
             "ops",
             "lines",
             {
@@ -96,7 +96,7 @@ POOL: Final = Row(
                 "retried": "retries",
             },
             width=8,
-            empty="no statement failed",
+            empty_reason="no statement failed",
         ),
     ),
 )
@@ -105,8 +105,8 @@ DATABASE: Final = Row(
     "Inside the database, from its slow log",
     (
         Panel(
-            "Statements with most time",
-            "Many examined rows for each one sent ask for an index.",
+            "Statements with the most time",
+            "Many rows examined per row sent: an index is missing.",
             "short",
             "table",
             {
@@ -119,22 +119,23 @@ DATABASE: Final = Row(
             units={"time": "s"},
         ),
         Panel(
-            "Rows examined for each row sent",
-            "Near one is an index that fits; hundreds are scans.",
+            "Rows examined per row sent",
+            "Near 1: a suitable index. Hundreds: a scan.",
             "short",
             "lines",
             {"{{table_class}}": "examined"},
         ),
         Panel(
             "Waiting for locks",
-            "Seconds per second; above zero, writers stand in the readers' way.",
+            "Lock waits in seconds per second. Above zero: writers delay other"
+            " statements.",
             "s",
             "lines",
             {"{{table_class}}": "lock_time"},
         ),
         Panel(
             "Full scans",
-            "Harmless on tables of ten rows; on others an index is missing.",
+            "Harmless on tables of ten rows. On others an index is missing.",
             "ops",
             "lines",
             {"{{table_class}}": "full_scans"},
@@ -142,15 +143,15 @@ DATABASE: Final = Row(
         ),
         Panel(
             "Temporary tables",
-            "Sorting and grouping that no index serves.",
+            "Sorting and grouping without an index.",
             "ops",
             "lines",
             {"{{table_class}}": "temporary"},
             width=8,
         ),
         Panel(
-            "Slow log not yet read",
-            "Growing: the exporter cannot keep up, and what is shown here is old.",
+            "Unread slow log",
+            "A growing backlog: the exporter is too slow, and this row shows old data.",
             "bytes",
             "lines",
             {"{{instance}}": "log_behind"},
@@ -164,34 +165,34 @@ PROXY: Final = Row(
     (
         Panel(
             "Statements by hostgroup",
-            "Reads that go to the writer's hostgroup are rules that do not match.",
+            "Reads in the writer's hostgroup: a query rule does not match.",
             "ops",
             "lines",
             {"{{hostgroup}}": "proxy_calls"},
             width=8,
-            empty=_NO_PROXY,
+            empty_reason=_NO_PROXY,
         ),
         Panel(
             "Query cache hits",
-            "Near zero, the rules cache what never comes again.",
+            "Near zero: the rules cache statements that do not repeat.",
             "percentunit",
             "lines",
             {"hits": "proxy_hits"},
             width=8,
-            empty=f"{_NO_PROXY}, or no rule of it that caches",
+            empty_reason=f"{_NO_PROXY}, or no rule of it that caches",
         ),
         Panel(
             "Time by command, p95",
-            "Waiting for a backend connection is part of it.",
+            "Includes waits for a backend connection.",
             "s",
             "lines",
             {"{{command}}": "proxy_p95"},
             width=8,
-            empty=_NO_PROXY,
+            empty_reason=_NO_PROXY,
         ),
         Panel(
-            "Digests with most time",
-            "The proxy's own view of the statements with most time.",
+            "Digests with the most time",
+            "The statements with the most time, measured by ProxySQL.",
             "short",
             "table",
             {
@@ -201,11 +202,11 @@ PROXY: Final = Row(
             },
             width=24,
             units={"time": "s"},
-            empty=_NO_PROXY,
+            empty_reason=_NO_PROXY,
         ),
         Panel(
             "Backend connections",
-            "None free while statements wait: find who holds them.",
+            "None free while statements wait: find the sessions that hold them.",
             "short",
             "lines",
             {
@@ -213,30 +214,30 @@ PROXY: Final = Row(
                 "{{hostgroup}} {{server}} free": "proxy_free",
             },
             width=8,
-            empty=_NO_PROXY,
+            empty_reason=_NO_PROXY,
         ),
         Panel(
             "Requests for a backend connection",
-            "Failures and time-outs are calls that Keystone sees as errors.",
+            "Failures and timeouts are errors in Keystone.",
             "ops",
             "lines",
             {
                 "{{outcome}}": "proxy_pool",
                 "timed out": "proxy_timeouts",
-                "put off": "proxy_delayed",
+                "delayed": "proxy_delayed",
             },
             width=8,
-            empty=_NO_PROXY,
+            empty_reason=_NO_PROXY,
         ),
         Panel(
             "Multiplexing: statements per connection",
-            "Statements a second for each backend connection; it falls when sessions"
-            " hold on to theirs.",
+            "Statements per second and backend connection. It falls when sessions"
+            " keep connections to themselves.",
             "ops",
             "lines",
             {"statements": "multiplexing"},
             width=8,
-            empty=_NO_PROXY,
+            empty_reason=_NO_PROXY,
         ),
     ),
 )
@@ -244,7 +245,7 @@ PROXY: Final = Row(
 BOARD: Final = Board(
     name="sql",
     title="Keylag / SQL",
-    purpose="Statements from both sides: Keystone waits, the database works.",
+    purpose="SQL time, measured in Keystone, in the database and in ProxySQL.",
     queries=QUERIES,
     variables=("job", "instance", "method", "exporter"),
     rows=(BOTH_SIDES, POOL, DATABASE, PROXY),

@@ -1,8 +1,8 @@
-"""Token calls: the one page for "auth is slow"."""
+"""Dashboard *Token calls*: the entry point for slow authentication."""
 
 from typing import Final
 
-from keylag_dashboards.categories import TITLES, columns
+from keylag_dashboards.categories import TITLES, breakdown_columns
 from keylag_dashboards.config import OBJECTIVE_SECONDS, OBJECTIVE_SHARE
 from keylag_dashboards.model import Board, Panel, Row
 from keylag_dashboards.queries.tokens import AGES, QUERIES
@@ -11,14 +11,14 @@ STACK: Final = {title: f"category_{category}" for category, title in TITLES.item
 _BEFORE: Final = tuple(age for age in AGES if age != "now")
 
 
-def _split(title: str, name: str, look: str) -> Panel:
-    """Return a table of the stack, split by a label."""
+def _split(title: str, name: str, hint: str) -> Panel:
+    """Return a table of the breakdown, with a row per value of a label."""
     return Panel(
         f"By {title}",
-        f"{look} Columns after `wall` are a call's mean and add up to it.",
+        f"{hint} The columns after `wall` are means per call and add up to it.",
         "s",
         "table",
-        columns(f"by_{name}"),
+        breakdown_columns(f"by_{name}"),
         width=24,
         units={"calls": "short"},
     )
@@ -29,7 +29,7 @@ OVERVIEW: Final = Row(
     (
         Panel(
             "Calls per second",
-            "A jump in GET: services validate more, or cache validations less.",
+            "More GET: services validate more tokens, or cache fewer validations.",
             "reqps",
             "lines",
             {"{{http_request_method}}": "rate"},
@@ -37,7 +37,7 @@ OVERVIEW: Final = Row(
         ),
         Panel(
             "Mean time of a call",
-            "Which of the calls became slow; the sections below say why.",
+            "Shows which method became slow; the rows below show why.",
             "s",
             "lines",
             {"{{http_request_method}}": "mean"},
@@ -45,11 +45,11 @@ OVERVIEW: Final = Row(
         ),
         Panel(
             "Calls not in time",
-            f"Share of calls over {OBJECTIVE_SECONDS} s or answered 5xx, in 5 minutes;"
-            f" the objective allows {1 - OBJECTIVE_SHARE:.0%}.",
+            f"Share of calls above {OBJECTIVE_SECONDS} s or with status 5xx, over 5"
+            f" minutes. The objective allows {1 - OBJECTIVE_SHARE:.0%}.",
             "percentunit",
             "lines",
-            {"{{job}}": "slow"},
+            {"{{job}}": "not_in_time"},
             width=8,
         ),
     ),
@@ -60,96 +60,103 @@ BY_METHOD: Final = Row(
     (
         Panel(
             "Time per call, by category",
-            "The stack adds up to the wall time: begin with the widest category.",
+            "The categories add up to the wall time. Start with the widest.",
             "s",
             "stacked",
             STACK,
-            leads_to=("sql", "cache", "revocation", "workers"),
+            drill_down=("sql", "cache", "revocation", "workers"),
         ),
         Panel(
             "Share of a call's time",
-            "A category whose share grows while the others keep theirs is the cause.",
+            "The category whose share grows is the cause.",
             "s",
             "share",
             STACK,
         ),
         Panel(
             "Latency",
-            "A p99 far above p50 is few slow calls: a cold cache, a stall.",
+            "p99 far above p50: a few slow calls, by a cold cache or a stall.",
             "s",
             "lines",
             {"p50": "p50", "p95": "p95", "p99": "p99"},
         ),
         Panel(
             "Latency, all calls",
-            "Two bands are two kinds of calls, such as cached and uncached ones.",
+            "Two bands are two kinds of calls, such as cached and uncached.",
             "s",
             "heatmap",
-            {"{{le}}": "heat"},
+            {"{{le}}": "duration_buckets"},
         ),
         _split(
             "authentication method",
             "auth_method",
-            "Passwords and secrets pay for a hash, a token does not.",
+            "Passwords and secrets cost a hash, tokens do not.",
         ),
-        _split("status", "status", "Refused calls may cost as much as granted ones."),
-        _split("worker", "worker", "One slow worker is a sick host or a cold cache."),
+        _split(
+            "status", "status", "Rejected calls may cost as much as successful ones."
+        ),
+        _split(
+            "worker",
+            "worker",
+            "One slow worker: a problem of its host, or a cold cache.",
+        ),
         Panel(
             "Mean time, now and before",
-            "The same hour of another day tells load from change.",
+            "The same hour of another day separates load from change.",
             "s",
             "lines",
             {age: f"wall {age}" for age in AGES},
-            empty="the data do not reach so far back yet",
-            empty_only=_BEFORE,
+            empty_reason="there are no data from that time yet",
+            empty_legends=_BEFORE,
         ),
         Panel(
             "Categories, now and before",
-            "The row that differs most is what changed.",
+            "The row with the largest difference is the cause.",
             "s",
             "table",
             {age: f"categories {age}" for age in AGES},
-            empty="the data do not reach so far back yet",
-            empty_only=_BEFORE,
+            empty_reason="there are no data from that time yet",
+            empty_legends=_BEFORE,
         ),
     ),
     repeat="method",
 )
 
 BESIDE: Final = Row(
-    "What goes with it",
+    "Errors and counts",
     (
         Panel(
             "Refused and failed calls",
-            "4xx is the callers' doing, 5xx Keystone's; a 401 may cost a hash too.",
+            "4xx: caused by clients. 5xx: caused by Keystone. A 401 may cost a hash,"
+            " too.",
             "reqps",
             "lines",
             {"{{http_request_method}} {{http_response_status_code}}": "refused"},
-            empty="no call was refused",
+            empty_reason="no call was refused",
         ),
         Panel(
-            "Authentications refused",
-            "Which method, and why: a service with an old password fails for ever.",
+            "Failed authentications",
+            "By method and reason. A service with an old password fails repeatedly.",
             "reqps",
             "lines",
             {"{{keystone_auth_method}} {{error_type}}": "failures"},
-            empty="no authentication was refused",
+            empty_reason="no authentication failed",
         ),
         Panel(
             "SQL statements per call",
-            "Each is a round trip; more after an upgrade or with a cold cache.",
+            "Each is a round trip. An upgrade or a cold cache raises the number.",
             "short",
             "lines",
             {"{{http_request_method}}": "statements"},
-            leads_to=("sql",),
+            drill_down=("sql",),
         ),
         Panel(
             "Cache calls per call",
-            "Each is a round trip; none at all is a cache without a backend.",
+            "Each is a round trip. Zero: the cache has no backend.",
             "short",
             "lines",
             {"{{http_request_method}}": "cache_calls"},
-            leads_to=("cache",),
+            drill_down=("cache",),
         ),
     ),
 )
@@ -157,7 +164,7 @@ BESIDE: Final = Row(
 BOARD: Final = Board(
     name="tokens",
     title="Keylag / Token calls",
-    purpose="Auth is slow: which calls, since when, and where their time goes.",
+    purpose="Slow authentication: which calls, since when, and in which category.",
     queries=QUERIES,
     variables=("job", "instance", "method"),
     rows=(OVERVIEW, BY_METHOD, BESIDE),

@@ -1,4 +1,4 @@
-"""Workers and host: is there a worker free, and what are the others doing?"""
+"""Dashboard *Workers and host*: free workers, and what busy ones do."""
 
 from typing import Final
 
@@ -10,15 +10,15 @@ WORKERS: Final = Row(
     (
         Panel(
             "Workers busy, by phase",
-            "Seconds of wall time a second, all routes. sql, sql_pool, cache and ldap"
-            " mostly wait; the others mostly use a processor, or wait for one.",
+            "Wall time in seconds per second, all routes. sql, sql_pool, cache and"
+            " ldap mostly wait; the other phases mostly use a CPU, or wait for one.",
             "short",
             "stacked",
             {"{{keystone_phase}}": "phases"},
         ),
         Panel(
             "Busy share of each worker",
-            "Near 100 % in all of them, calls queue up: more processes, or less work.",
+            "Near 100 % in all workers: calls queue. Add processes or reduce work.",
             "percentunit",
             "lines",
             {"{{instance}}": "busy"},
@@ -26,25 +26,25 @@ WORKERS: Final = Row(
         ),
         Panel(
             "Busiest routes",
-            "Seconds of work a second: token calls share their workers with these.",
+            "Seconds per second. Token calls share their workers with these routes.",
             "short",
             "lines",
             {"{{http_request_method}} {{http_route}}": "routes"},
             width=6,
-            leads_to=("tokens",),
+            drill_down=("tokens",),
         ),
         Panel(
-            "Processor time of each worker",
-            "Far below the busy share, a worker waits: for others, or for a processor.",
+            "CPU time of each worker",
+            "Far below the busy share: the worker waits for servers or for a CPU.",
             "percentunit",
             "lines",
             {"{{instance}}": "cpu"},
             width=8,
         ),
         Panel(
-            "Collecting garbage",
-            "Share of a worker's time, in whatever phase it interrupts: above some"
-            " percent, memory has grown.",
+            "Garbage collection",
+            "Share of a worker's time, included in all phases. Above a few percent:"
+            " memory has grown.",
             "percentunit",
             "lines",
             {"{{instance}}": "gc_share"},
@@ -52,7 +52,7 @@ WORKERS: Final = Row(
         ),
         Panel(
             "Collections by generation",
-            "Generation 2 looks at every object: often, and p99 shows it.",
+            "Generation 2 examines all objects; frequent collections raise p99.",
             "ops",
             "lines",
             {"generation {{cpython_gc_generation}}": "collections"},
@@ -66,15 +66,15 @@ SERVER: Final = Row(
     (
         Panel(
             "Workers by state",
-            "No idle one for long: callers wait before Keystone sees them.",
+            "No idle worker for long: calls wait before Keystone receives them.",
             "short",
             "stacked",
             {"{{state}}": "states"},
             width=8,
         ),
         Panel(
-            "Connections that wait",
-            "Time in this queue is in no breakdown: it passes before a worker begins.",
+            "Waiting connections",
+            "Time in this queue is part of no breakdown: no worker has started yet.",
             "short",
             "lines",
             {"waiting at {{socket}}": "queue", "limit": "queue_limit"},
@@ -82,15 +82,15 @@ SERVER: Final = Row(
         ),
         Panel(
             "Memory of each worker",
-            "Growing without end is a leak: max-requests recycles workers.",
+            "Steady growth is a leak; max-requests recycles workers.",
             "bytes",
             "lines",
             {"{{instance}} {{worker}}": "memory"},
             width=8,
         ),
         Panel(
-            "Starts of workers",
-            "A worker that starts often begins each time with cold caches.",
+            "Worker starts",
+            "A worker starts with cold caches; frequent starts slow calls down.",
             "ops",
             "lines",
             {"{{instance}} {{worker}}": "starts"},
@@ -98,7 +98,7 @@ SERVER: Final = Row(
         ),
         Panel(
             "Queue full, requests killed, exceptions",
-            "Each is a call that was lost: more workers, or a longer harakiri.",
+            "Each is a lost call. Add workers, or raise harakiri.",
             "ops",
             "lines",
             {
@@ -110,10 +110,10 @@ SERVER: Final = Row(
         ),
         Panel(
             "Time outside the application",
-            "What uWSGI itself takes for requests: reading bodies from slow callers.",
+            "Request time in uWSGI itself, such as reading bodies from slow clients.",
             "s",
             "lines",
-            {"seconds per second": "outside"},
+            {"seconds per second": "outside_app"},
             width=8,
         ),
     ),
@@ -124,7 +124,7 @@ HASHING: Final = Row(
     (
         Panel(
             "Hashes per second",
-            "Each password and each application credential's secret costs one.",
+            "One per password and per secret of an application credential.",
             "ops",
             "lines",
             {
@@ -135,15 +135,15 @@ HASHING: Final = Row(
         ),
         Panel(
             "Time of a hash",
-            "It doubles with each step of the cost, and on a busy processor.",
+            "It doubles with each step of the cost, and rises on a busy CPU.",
             "s",
             "lines",
             {"mean": "hash_time"},
             width=8,
         ),
         Panel(
-            "Share of all workers that hashes",
-            "Above a half, log-ins starve everything else.",
+            "Share of worker time for hashing",
+            "Above one half, log-ins delay all other calls.",
             "percentunit",
             "lines",
             {"hashing": "hash_share"},
@@ -151,7 +151,7 @@ HASHING: Final = Row(
         ),
         Panel(
             "Cost of new passwords",
-            "Rounds, or log2 of n for scrypt; old passwords keep theirs until changed.",
+            "Rounds, or log2(n) for scrypt. Old passwords keep theirs until changed.",
             "short",
             "stat",
             {"{{keystone_password_hash_algorithm}}": "hash_cost"},
@@ -159,7 +159,7 @@ HASHING: Final = Row(
         ),
         Panel(
             "Fernet keys",
-            "To decrypt a token all of them may be tried.",
+            "Decrypting a token may try all of them.",
             "short",
             "stat",
             {"{{keystone_fernet_repository}}": "keys"},
@@ -167,15 +167,15 @@ HASHING: Final = Row(
         ),
         Panel(
             "Age of the primary key",
-            "Workers that differ have not got the same keys.",
+            "Different ages: workers have different keys.",
             "s",
             "stat",
             {"{{keystone_fernet_repository}}": "key_age"},
             width=6,
         ),
         Panel(
-            "Choices that decide",
-            "How many workers run with which; more than one row is a half-done change.",
+            "Configuration",
+            "Workers by configuration. More than one row: a change is incomplete.",
             "short",
             "table",
             {"workers": "configuration"},
@@ -188,16 +188,16 @@ OWN: Final = Row(
     "Keylag itself",
     (
         Panel(
-            "Sources that deliver",
-            "1 is well; 0 means that panels of this source show nothing new.",
+            "Success of sources",
+            "1: the last read succeeded. 0: panels of this source show old data.",
             "short",
             "lines",
             {"{{instance}} {{source}}": "source_success"},
             width=8,
         ),
         Panel(
-            "Time of a scrape",
-            "Near the time-out, ask less often or allow more.",
+            "Duration of a read",
+            "Near the timeout: raise the interval or the timeout.",
             "s",
             "lines",
             {"{{source}}": "source_seconds"},
@@ -205,7 +205,7 @@ OWN: Final = Row(
         ),
         Panel(
             "Faults and failures",
-            "Faults are exceptions inside Keylag that did not reach Keystone.",
+            "Faults: exceptions in Keylag's code, which did not reach Keystone.",
             "ops",
             "lines",
             {
@@ -213,8 +213,8 @@ OWN: Final = Row(
                 "fault in {{keylag_seam}}": "faults",
             },
             width=8,
-            empty="Keylag has no faults",
-            empty_only=("fault in {{keylag_seam}}",),
+            empty_reason="Keylag has no faults",
+            empty_legends=("fault in {{keylag_seam}}",),
         ),
     ),
 )
@@ -222,7 +222,7 @@ OWN: Final = Row(
 BOARD: Final = Board(
     name="workers",
     title="Keylag / Workers and host",
-    purpose="Whether a worker is free, and what the busy ones do.",
+    purpose="Load of the workers, queueing, password hashing, and Keylag itself.",
     queries=QUERIES,
     variables=("job", "instance", "exporter"),
     rows=(WORKERS, SERVER, HASHING, OWN),

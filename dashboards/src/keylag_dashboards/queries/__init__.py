@@ -1,4 +1,4 @@
-"""The PromQL of every dashboard: one table of named queries for each.
+"""The PromQL of every dashboard: one table of named queries each.
 
-A word in capitals stands for the matchers or the range of `config.WORDS`.
+A name in capitals is a placeholder of `config.PLACEHOLDERS`.
 """

@@ -1,4 +1,4 @@
-"""Cache: Keystone's layers and regions, the way to memcached, and memcached."""
+"""Queries of *Cache*: layers, regions, round trips, and memcached itself."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,7 +10,7 @@ LAYERS: Final[Mapping[str, str]] = {
         keystone_cache_layer="request_local\"""",
     "backend": f'keystone_cache_region!="{_IDS}", keystone_cache_layer="backend"',
 }
-"""The three layers that a look-up may pass, with the matchers of each."""
+"""The layers of a look-up, with their matchers."""
 
 
 def _gets(matchers: str) -> str:
@@ -30,7 +30,7 @@ def _memoized(by: str, matchers: str = "") -> str:
 
 
 def _functions(matchers: str = "") -> str:
-    """Return the calls of each function in the time shown."""
+    """Return the calls of each function over the time shown."""
     return f"""sum by (keystone_cache_region, keystone_cache_function) (increase(
         keystone_cache_memoized_calls_total{{KEYSTONE{matchers}}}[SHOWN]))"""
 

@@ -1,9 +1,9 @@
-"""Experiment: the arms side by side, by the label keylag_run."""
+"""Queries of *Experiment*: one series per arm, by the label keylag_run."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from keylag_dashboards.categories import table
+from keylag_dashboards.categories import breakdown_queries
 
 _ARM: Final = "sum by (keylag_run)"
 _COUNT: Final = "http_server_request_duration_seconds_count{ARMS}"
@@ -32,7 +32,7 @@ QUERIES: Final[Mapping[str, str]] = {
         {_ARM} (rate({_MEMOIZED}{{
             ARM_WORKERS, keystone_cache_result="hit"}}[RATE]))
         / {_ARM} (rate({_MEMOIZED}{{ARM_WORKERS}}[RATE]))""",
-    **table("arm", "ARMS", "keylag_run"),
+    **breakdown_queries("arm", "ARMS", "keylag_run"),
     "failed": """sum by (keylag_run, http_response_status_code) (
         rate(http_server_request_duration_seconds_count{
             ARMS, http_response_status_code=~"[45].."}[RATE]))""",

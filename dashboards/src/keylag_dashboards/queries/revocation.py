@@ -1,4 +1,4 @@
-"""Revocation: what a check costs, what it fetches, and the table behind it."""
+"""Queries of *Revocation*: cost of a check, fetched events, and the table."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,7 +9,7 @@ PARTS: Final[Mapping[str, str]] = {
     "matching": 'keystone_phase="revocation_match"',
     "other": 'keystone_phase!~"sql|sql_pool|orm|cache|revocation_match"',
 }
-"""What a check is made of."""
+"""The parts of a check, with their matchers."""
 _CALLS: Final = """sum(
     rate(http_server_request_duration_seconds_count{TOKENS}[RATE]))"""
 _CHECKS: Final = """keystone_cache_memoized_calls_total{

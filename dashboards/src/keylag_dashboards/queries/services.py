@@ -1,12 +1,12 @@
-"""Services: what each asks of Keystone, and what longer caching would save."""
+"""Queries of *Services*: validations, and what longer caching would save."""
 
 from collections.abc import Mapping
 from typing import Final
 
 TIMES: Final = ("2", "4", "12")
-"""How many times as long a service's workers replay their token cache."""
+"""Factors by which replayed caches keep tokens longer."""
 STALL_SECONDS: Final = "0.1"
-"""A look-up in the token cache that takes longer is a stall; a bucket's bound."""
+"""A slower cache operation is a stall; a bound of a histogram bucket."""
 
 _VALIDATIONS: Final = "keystone_auth_token_validations_total"
 _REQUESTS: Final = "keystone_auth_token_request_duration_seconds_count"
@@ -24,7 +24,7 @@ def _rate(metric: str, by: str = "", matchers: str = "") -> str:
 
 
 def _missed(matchers: str) -> str:
-    """Return the misses of a replay over the time that is shown, by service."""
+    """Return the misses of a replayed cache over the time shown, by service."""
     return f"sum by (job) (increase({_REPLAYED}{{SERVICE, {matchers}}}[SHOWN]))"
 
 
@@ -45,7 +45,9 @@ def _lookup(share: float) -> str:
 
 
 QUERIES: Final[Mapping[str, str]] = {
-    "asked": _rate(_VALIDATIONS, "job", 'keystone_auth_token_validation="online"'),
+    "online_validations": _rate(
+        _VALIDATIONS, "job", 'keystone_auth_token_validation="online"'
+    ),
     "callers": """sum by (keystone_caller) (
         rate(keystone_token_validations_total{KEYSTONE}[RATE]))""",
     "requests": _rate(_REQUESTS, "job"),
@@ -60,7 +62,7 @@ QUERIES: Final[Mapping[str, str]] = {
     "age_hit_p95": _age(0.95, "hit"),
     "age_miss_p50": _age(0.5, "miss"),
     "cache_time": "max by (job) (keystone_auth_token_cache_time_seconds{SERVICE})",
-    "missed": _missed('keystone_auth_token_times="1"'),
+    "misses": _missed('keystone_auth_token_times="1"'),
     **{
         f"saved_{times}": f"""1 - {_missed(f'keystone_auth_token_times="{times}"')}
             / {_missed('keystone_auth_token_times="1"')}"""
@@ -72,7 +74,7 @@ QUERIES: Final[Mapping[str, str]] = {
         - {_rate(f"{_CACHE}_bucket", "job", f'le="{STALL_SECONDS}"')}""",
     "cache_errors": _rate("keystone_auth_token_cache_errors_total", "job, error_type"),
     "share": f"{_rate(_PHASES, 'job', _AUTH)} / {_rate(_PHASES, 'job')}",
-    "parts": _per_request("keystone_phase", _AUTH),
+    "auth_phases": _per_request("keystone_phase", _AUTH),
     "service_itself": f"""{_rate(_PHASES, "", 'keystone_operation!="auth_token"')}
         / {_rate(_REQUESTS)}""",
     "calls": _rate(f"{_CALLS}_count", "job, keystone_auth_token_call"),

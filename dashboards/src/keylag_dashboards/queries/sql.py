@@ -1,4 +1,4 @@
-"""SQL: from inside Keystone, from inside the database, and from ProxySQL."""
+"""Queries of *SQL*: Keystone, the database and ProxySQL."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,26 +13,26 @@ _STATEMENTS: Final = """sum(
     rate(keystone_request_sql_statements_total{TOKENS}[RATE]))"""
 
 
-def _log(counter: str) -> str:
+def _log_rate(counter: str) -> str:
     return f"""sum by (table_class) (
         rate(keylag_slow_log_{counter}{{EXPORTER}}[RATE]))"""
 
 
-def _logged(counter: str, by: str = "table_class") -> str:
-    """Return a counter's growth in the time shown, for tables."""
+def _log_increase(counter: str, by: str = "table_class") -> str:
+    """Return the increase of a slow-log counter over the time shown."""
     return f"""sum by ({by}) (
         increase(keylag_slow_log_{counter}{{EXPORTER}}[SHOWN]))"""
 
 
-def _sent(counter: str) -> str:
-    """Return the same of what Keystone counted, by the log's name of the label."""
+def _keystone_increase(counter: str) -> str:
+    """Return the increase of a Keystone counter, by the slow log's label name."""
     return f"""sum by (table_class) (label_replace(
         increase(keystone_sql_{counter}_total{{KEYSTONE}}[SHOWN]),
         "table_class", "$1", "keystone_sql_table_class", "(.*)"))"""
 
 
 def _per_call(metric: str, matchers: str) -> str:
-    """Return a metric's growth by operation, per token call in the time shown."""
+    """Return a metric's increase by operation, per token call."""
     return f"""sum by (operation) (label_replace(
         increase({metric}{{{matchers}}}[SHOWN]),
         "operation", "$1", "keystone_operation", "(.+)"))
@@ -41,17 +41,17 @@ def _per_call(metric: str, matchers: str) -> str:
 
 
 def _top(counter: str) -> str:
-    """Return the fifteen classes with most time, with a counter of theirs."""
+    """Return a counter of the fifteen classes with the most time."""
     text = (
         "max by (id, table_class, fingerprint) (keylag_slow_log_class_info{EXPORTER})"
     )
     by = "id, table_class"
-    return f"""{_logged(counter, by)} * on ({by}) group_right () {text}
-        and on ({by}) topk(15, {_logged("query_time_seconds_total", by)})"""
+    return f"""{_log_increase(counter, by)} * on ({by}) group_right () {text}
+        and on ({by}) topk(15, {_log_increase("query_time_seconds_total", by)})"""
 
 
 def _digest(counter: str) -> str:
-    """Return ProxySQL's fifteen digests with most time, with a counter of theirs."""
+    """Return a counter of the fifteen ProxySQL digests with the most time."""
     time = """sum by (digest) (
         increase(keylag_proxysql_digest_time_seconds_total{EXPORTER}[SHOWN]))"""
     return f"""sum by (digest) (
@@ -64,7 +64,7 @@ def _digest(counter: str) -> str:
 QUERIES: Final[Mapping[str, str]] = {
     "client": f"{_CLIENT} / {_CALLS}",
     "server": f"{_SERVER} / {_CALLS}",
-    "between": f"({_CLIENT} - {_SERVER}) / {_STATEMENTS}",
+    "outside_per_statement": f"({_CLIENT} - {_SERVER}) / {_STATEMENTS}",
     "round_trips": """sum by (http_request_method) (
         rate(keystone_request_sql_statements_total{TOKENS}[RATE]))
         / sum by (http_request_method) (
@@ -78,12 +78,12 @@ QUERIES: Final[Mapping[str, str]] = {
     "operation_logged": _per_call(
         "keylag_slow_log_statement_duration_seconds_count", "TOKENS_LOG"
     ),
-    "class_sent": _sent("statements"),
-    "class_rows": _sent("rows"),
-    "class_logged": _logged("statement_duration_seconds_count"),
-    "class_server": _logged("statement_duration_seconds_sum"),
+    "class_sent": _keystone_increase("statements"),
+    "class_rows": _keystone_increase("rows"),
+    "class_logged": _log_increase("statement_duration_seconds_count"),
+    "class_server": _log_increase("statement_duration_seconds_sum"),
     "class_p95": f"""histogram_quantile(0.95, {
-        _logged("statement_duration_seconds_bucket", "table_class, le")
+        _log_increase("statement_duration_seconds_bucket", "table_class, le")
     })""",
     "pool_wait": f"""sum(rate(keystone_request_phase_time_seconds_total{{
         TOKENS, keystone_phase="sql_pool"}}[RATE])) / {_CALLS}""",
@@ -97,10 +97,10 @@ QUERIES: Final[Mapping[str, str]] = {
     "top_calls": _top("calls_total"),
     "top_examined": _top("rows_examined_total"),
     "top_sent": _top("rows_sent_total"),
-    "examined": f"{_log('rows_examined_total')} / {_log('rows_sent_total')}",
-    "lock_time": _log("lock_time_seconds_total"),
-    "full_scans": _log("full_scans_total"),
-    "temporary": _log("temporary_tables_total"),
+    "examined": f"{_log_rate('rows_examined_total')} / {_log_rate('rows_sent_total')}",
+    "lock_time": _log_rate("lock_time_seconds_total"),
+    "full_scans": _log_rate("full_scans_total"),
+    "temporary": _log_rate("temporary_tables_total"),
     "log_behind": "keylag_slow_log_behind_bytes{EXPORTER}",
     "proxy_calls": """sum by (hostgroup) (
         rate(keylag_proxysql_calls_total{EXPORTER}[RATE]))""",

@@ -1,9 +1,9 @@
-"""Token calls: rate, errors, latency, and the stack that adds up to it."""
+"""Queries of *Token calls*: rate, errors, latency and breakdown."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from keylag_dashboards.categories import MATCHERS, table
+from keylag_dashboards.categories import MATCHERS, breakdown_queries
 
 AGES: Final[Mapping[str, str]] = {
     "now": "",
@@ -16,7 +16,7 @@ SPLITS: Final[Mapping[str, str]] = {
     "status": "http_response_status_code",
     "worker": "instance",
 }
-"""What the stack is split by, and the label that has it."""
+"""Name and label by which the breakdown is split."""
 
 _COUNT: Final = "http_server_request_duration_seconds_count"
 _SUM: Final = "http_server_request_duration_seconds_sum"
@@ -24,13 +24,13 @@ _PHASES: Final = "keystone_request_phase_time_seconds_total"
 
 
 def _per_call(metric: str, by: str) -> str:
-    """Return a metric's growth per token call, by a label."""
+    """Return the rate of a metric per token call, by a label."""
     return f"""sum by ({by}) (rate({metric}{{TOKENS}}[RATE]))
         / sum by ({by}) (rate({_COUNT}{{TOKENS}}[RATE]))"""
 
 
 def _category(matchers: str) -> str:
-    """Return a category's time per call; zero if nothing ran in it."""
+    """Return a category's time per call, 0 if it has none."""
     calls = f"sum(rate({_COUNT}{{TOKENS}}[RATE]))"
     spent = f"sum(rate({_PHASES}{{TOKENS, {matchers}}}[RATE]))"
     return f"({spent} or 0 * {calls}) / {calls}"
@@ -48,7 +48,7 @@ QUERIES: Final[Mapping[str, str]] = {
     "failures": """sum by (keystone_auth_method, error_type) (
         rate(keystone_auth_failures_total{KEYSTONE}[RATE]))""",
     "mean": _per_call(_SUM, "http_request_method"),
-    "slow": """keylag:token_calls_not_in_time:ratio_rate5m{job=~"$job"}""",
+    "not_in_time": """keylag:token_calls_not_in_time:ratio_rate5m{job=~"$job"}""",
     "statements": _per_call(
         "keystone_request_sql_statements_total", "http_request_method"
     ),
@@ -58,13 +58,13 @@ QUERIES: Final[Mapping[str, str]] = {
     "p50": _quantile(0.5),
     "p95": _quantile(0.95),
     "p99": _quantile(0.99),
-    "heat": """sum by (le) (
+    "duration_buckets": """sum by (le) (
         increase(http_server_request_duration_seconds_bucket{TOKENS}[RATE]))""",
     **{f"category_{name}": _category(matchers) for name, matchers in MATCHERS.items()},
     **{
         query: asked
         for name, label in SPLITS.items()
-        for query, asked in table(f"by_{name}", "TOKENS", label).items()
+        for query, asked in breakdown_queries(f"by_{name}", "TOKENS", label).items()
     },
     **{
         f"wall {age}": f"""sum(keylag:token_category_seconds:rate5m{{RECORDED}}{offset})

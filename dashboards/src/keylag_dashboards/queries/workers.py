@@ -1,4 +1,4 @@
-"""Workers: what keeps them busy, who waits for one, what a password costs."""
+"""Queries of *Workers and host*: load, queueing, password hashing."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -29,7 +29,7 @@ QUERIES: Final[Mapping[str, str]] = {
         rate(keylag_uwsgi_worker_starts_total{EXPORTER}[RATE]))""",
     "killed": "sum(rate(keylag_uwsgi_worker_harakiri_total{EXPORTER}[RATE]))",
     "exceptions": "sum(rate(keylag_uwsgi_worker_exceptions_total{EXPORTER}[RATE]))",
-    "outside": """sum(rate(keylag_uwsgi_worker_busy_seconds_total{EXPORTER}[RATE]))
+    "outside_app": """sum(rate(keylag_uwsgi_worker_busy_seconds_total{EXPORTER}[RATE]))
         - sum(rate(http_server_request_duration_seconds_sum{KEYSTONE}[RATE]))""",
     "hash_rate": """sum by (keystone_password_hash_algorithm,
         keystone_password_hash_cost, keystone_password_hash_action) (

@@ -1,1 +1,1 @@
-"""Follow a slow log and count its statements by fingerprint class."""
+"""The slow-log source: follow a slow log and count statements by fingerprint."""

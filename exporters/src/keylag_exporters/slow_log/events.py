@@ -1,8 +1,8 @@
-"""Cut blocks of a slow log into events, most of them without running Python code.
+"""Parses chunks of a slow log into events, mostly in C code.
 
-A block is parsed by three calls that run in C: `split` and `join` take the quoted
-literals out, one regular expression finds every event. Whatever that does not fit
-is looked at event by event: slower, but with the same outcome.
+Three calls parse a chunk on the fast path: `split` and `join` remove quoted literals,
+and one regular expression finds all events. Chunks that do not match take the slow
+path, event by event, with the same result.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from keylag_exporters.slow_log.server_start import without_server_start
+from keylag_exporters.slow_log.startup_banner import strip_startup_banner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SEPARATOR = b";\n#"
-"""What ends an event: its semicolon, the line's end, the next event's hash."""
+"""End of an event: its semicolon, a newline, the hash of the next event."""
 
 
 class Row(NamedTuple):
-    """One event. Numbers are digits as logged; `flags` is the rest of the header."""
+    """One event. `before` and `flags` are the rest of its header."""
 
     before: bytes
     query_time: bytes
@@ -34,9 +34,9 @@ class Row(NamedTuple):
 Fields = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]
 Rows = list[Fields]
 
-# Possessive throughout, so that text which does not fit fails at once. The two
-# lines that carry no flag of ours (MariaDB's Thread_id and Rows_affected) are
-# passed over; any other line is kept in `before` or `flags`.
+# All quantifiers are possessive, so that a mismatch fails without backtracking. Two
+# lines without flags (MariaDB's Thread_id and Rows_affected) are skipped; other lines
+# are kept in `before` or `flags`.
 _EVENT = re.compile(
     rb"#?+(?: Time: [^\n]*+\n#)?+ User@Host: [^\n]*+\n"
     rb"(?:# Thread_id: [^\n]*+\n|(# (?!Query_time)[^\n]*+\n))?+"
@@ -48,134 +48,136 @@ _EVENT = re.compile(
     rb"(?:use [^;\n]*+;\n)?+SET timestamp=[0-9]++;\n"
     rb"([^;]*+(?:;(?!\n#)[^;]*+)*+);\n#"
 )
-_HEADER = b"\n# Query_time: "
+_QUERY_TIME_LINE = b"\n# Query_time: "
 
-_ABOUT = re.compile(
+_HEADER_LINE = re.compile(
     rb"(?:#|use |SET (?:last_insert_id|insert_id|timestamp))[^\n]*(?:\n|\Z)"
 )
-_ABOUT_BEGINNINGS = (b"#", b"use ", b"SET last_insert_id", b"SET insert_id", b"SET t")
+_HEADER_PREFIXES = (b"#", b"use ", b"SET last_insert_id", b"SET insert_id", b"SET t")
 _NEXT_EVENT = re.compile(rb" (?:User@Host|Time): ")
 _ADMINISTRATOR = re.compile(rb"^# (administrator command:[^\n]*)", re.MULTILINE)
-_ABOUT_ITSELF = re.compile(rb"^SET [^\n]*;\n((?:use |SET )[^\n]*)\Z", re.MULTILINE)
+_STATEMENT_IN_HEADER = re.compile(
+    rb"^SET [^\n]*;\n((?:use |SET )[^\n]*)\Z", re.MULTILINE
+)
 _FIELDS = re.compile(rb"^# +[A-Z][A-Za-z_]++: \S[^\n]*", re.MULTILINE)
 _FIELD = re.compile(rb"\b(\w++):\s++(\S++)")
-_TIME = re.compile(rb"-?[0-9]{1,20}(?![0-9])(?:\.[0-9]{1,12})?")
+_SECONDS = re.compile(rb"-?[0-9]{1,20}(?![0-9])(?:\.[0-9]{1,12})?")
 _COUNT = re.compile(rb"-?[0-9]{1,20}(?![0-9])")
 _ZERO = (b"0",)
 _NO_STATEMENT = (b"", b"0")
 _NO_QUERY = b"/* No query */"
-"""What pt-query-digest takes for no statement, and what it says in place of one."""
-_LITERAL_TROUBLE = (b"#", b"(", b"*", b"--")
+"""Statement that pt-query-digest prints for an event without one."""
+_UNSAFE_IN_LITERALS = (b"#", b"(", b"*", b"--")
 
 
-def findall(block: bytes) -> Rows | None:
-    """Return the events of a block, or None when one is not of the usual form.
+def parse_fast(chunk: bytes) -> Rows | None:
+    """Return the events of a chunk, or None if one is not of the usual form.
 
-    A block starts after a separator and ends with one. Every event found holds two
-    semicolons or more and one separator, so either count shows what was passed over;
-    the first is much the cheaper one.
+    A chunk starts after a separator and ends with one. Each match contains at least two
+    semicolons and one separator, so either count reveals an event that was not matched.
+    Counting semicolons is much cheaper and therefore comes first.
     """
-    rows: Rows = _EVENT.findall(block)
+    rows: Rows = _EVENT.findall(chunk)
     found = len(rows)
-    complete = block.count(b";") == 2 * found or block.count(SEPARATOR) == found
+    complete = chunk.count(b";") == 2 * found or chunk.count(SEPARATOR) == found
     return rows if complete else None
 
 
-def without_literals(block: bytes) -> bytes | None:
-    """Empty each quoted literal, or return None where that is unsafe.
+def strip_literals(chunk: bytes) -> bytes | None:
+    """Empty each quoted literal; return None if the quotes are ambiguous.
 
-    Unsafe is what makes quotes ambiguous (escapes, double quotes) and literals
-    whose text changes a fingerprint: comment signs, parentheses, a separator.
+    Escapes and double quotes make quotes ambiguous. Comment signs, parentheses and
+    separators in literals change a fingerprint.
     """
-    if b"\\" in block or b'"' in block:
+    if b"\\" in chunk or b'"' in chunk:
         return None
-    pieces = block.split(b"'")
+    pieces = chunk.split(b"'")
     literals = b"".join(pieces[1::2])
-    if not len(pieces) % 2 or any(sign in literals for sign in _LITERAL_TROUBLE):
+    if not len(pieces) % 2 or any(sign in literals for sign in _UNSAFE_IN_LITERALS):
         return None
     return b"''".join(pieces[::2])
 
 
-def one_by_one(block: bytes) -> Iterator[Row | None]:
-    """Yield each event of a block; None for what cannot be understood.
+def parse_slow(chunk: bytes) -> Iterator[Row | None]:
+    """Yield each event of a chunk, and None for each invalid one.
 
-    A block is cut at each separator, and so also between an event's header and a
-    statement that begins with a hash. Such a statement ends with its line.
+    A chunk is split at separators, and so also between a header and a statement that
+    begins with a hash. Such a statement ends at the end of its line.
     """
     header = b""
-    events = block.removesuffix(SEPARATOR)
-    text = without_server_start(events)
+    events = chunk.removesuffix(SEPARATOR)
+    text = strip_startup_banner(events)
     text = text if text is events else text.removesuffix(b";\n")
     for whole in text.split(SEPARATOR):
-        chunk = whole
-        if header and not _NEXT_EVENT.match(chunk):
-            statement, _, chunk = chunk.partition(b";\n")
-            yield _event(header, statement.lstrip())
+        piece = whole
+        if header and not _NEXT_EVENT.match(piece):
+            statement, _, piece = piece.partition(b";\n")
+            yield _parse_header(header, statement.lstrip())
         elif header:
-            yield _event(header, _about_itself(header) or _NO_QUERY)
+            yield _parse_header(header, _statement_in_header(header) or _NO_QUERY)
         header = b""
-        if usual := _usual(chunk):
+        if usual := _parse_usual_form(piece):
             yield usual
-        elif chunk.strip():
-            header, statement = _halves(b"#" + chunk.removeprefix(b"#"))
+        elif piece.strip():
+            header, statement = _split_header(b"#" + piece.removeprefix(b"#"))
             if statement or header.endswith(b"\n"):
-                yield _event(header, statement)
+                yield _parse_header(header, statement)
                 header = b""
     if header:
-        yield _event(header, _about_itself(header))
+        yield _parse_header(header, _statement_in_header(header))
 
 
-def is_statement(text: bytes) -> bool:
-    """Tell whether a text is one statement, without any line about it."""
+def is_single_statement(text: bytes) -> bool:
+    """Return whether a text is one statement, without header lines."""
     return not (
         text in _NO_STATEMENT
-        or text.startswith(_ABOUT_BEGINNINGS)
-        or _HEADER in text
-        or without_server_start(text) is not text
+        or text.startswith(_HEADER_PREFIXES)
+        or _QUERY_TIME_LINE in text
+        or strip_startup_banner(text) is not text
     )
 
 
-def text_of(row: Row) -> bytes:
-    """Return an event's text again, for a second look at it."""
+def to_text(row: Row) -> bytes:
+    """Return the text of an event, to parse it again."""
     head = b" Query_time: %b  Lock_time: %b  Rows_sent: %b  Rows_examined: %b\n"
     flags = b"# " + row.flags if row.flags else b""
-    about = head % row[1:5] + row.before + flags
-    return about + b"SET timestamp=0;\n" + row.statement + SEPARATOR
+    header = head % row[1:5] + row.before + flags
+    return header + b"SET timestamp=0;\n" + row.statement + SEPARATOR
 
 
-def _usual(chunk: bytes) -> Row | None:
-    """Return the event of a chunk that is of the usual form."""
-    usual = _EVENT.fullmatch(chunk + SEPARATOR)
+def _parse_usual_form(piece: bytes) -> Row | None:
+    """Return the event if it has the usual form, else None."""
+    usual = _EVENT.fullmatch(piece + SEPARATOR)
     row = Row(*usual.groups(b"")) if usual else None
-    return row if row and is_statement(row.statement) else None
+    return row if row and is_single_statement(row.statement) else None
 
 
-def _event(header: bytes, statement: bytes) -> Row | None:
-    """Read an event's header; None without a statement or a query time."""
+def _parse_header(header: bytes, statement: bytes) -> Row | None:
+    """Return the event; None without a statement or a query time."""
     lines = b"\n".join(_FIELDS.findall(header))
     fields = dict(_FIELD.findall(lines))
-    time = _TIME.match(fields.get(b"Query_time", b""))
+    time = _SECONDS.match(fields.get(b"Query_time", b""))
     if statement in _NO_STATEMENT or time is None:
         return None
-    lock = _TIME.match(fields.get(b"Lock_time", b"0")) or _ZERO
+    lock = _SECONDS.match(fields.get(b"Lock_time", b"0")) or _ZERO
     sent = _COUNT.match(fields.get(b"Rows_sent", b"0")) or _ZERO
     examined = _COUNT.match(fields.get(b"Rows_examined", b"0")) or _ZERO
     return Row(header, time[0], lock[0], sent[0], examined[0], b"", statement)
 
 
-def _halves(text: bytes) -> tuple[bytes, bytes]:
-    """Split an event into the lines about the statement and the statement.
+def _split_header(text: bytes) -> tuple[bytes, bytes]:
+    """Split an event into header lines and statement.
 
-    A command may be one of those lines.
+    An administrator command may be one of the header lines.
     """
     end = 0
-    while about := _ABOUT.match(text, end):
-        end = about.end()
+    while header := _HEADER_LINE.match(text, end):
+        end = header.end()
     command = None if text[end:] else _ADMINISTRATOR.search(text)
     return text[:end], command[1] if command else text[end:]
 
 
-def _about_itself(header: bytes) -> bytes:
-    """Return the statement of a header without one: USE and SET look like its lines."""
-    found = _ABOUT_ITSELF.search(header)
+def _statement_in_header(header: bytes) -> bytes:
+    """Return a USE or SET statement, which looks like a header line."""
+    found = _STATEMENT_IN_HEADER.search(header)
     return found[1] if found else b""

@@ -1,10 +1,10 @@
-"""Abstract a statement into its class, exactly as pt-query-digest 3.2.1 does.
+"""Computes fingerprints exactly as pt-query-digest 3.2.1 does.
 
-Everything works on bytes: a slow log has no encoding, and the reference tool
-lower-cases ASCII alone. The rules were learnt by comparing outputs; what looks
-odd (`ascii` after ORDER BY losing its `asc`, `IN` without a word boundary on its
-right) is odd there too, and the ids depend on it. Unlike there, the time is linear
-in the length of the statement, whatever a client sends.
+All texts are bytes: a slow log has no encoding, and pt-query-digest lower-cases only
+ASCII. The rules were derived by comparing outputs. Oddities (`ascii` after ORDER BY
+loses its `asc`, `IN` has no word boundary on its right) are those of pt-query-digest,
+and the ids depend on them. In contrast to pt-query-digest, the time is linear in the
+length of the statement.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import re
 
 from keylag_exporters.slow_log.unions import fold_unions
 
-MAX_TEXT = 5000
-"""Characters of a fingerprint that are kept; the id is of the whole."""
+MAX_FINGERPRINT = 5000
+"""Maximum length of a stored fingerprint; the id is computed from all of it."""
 
-_DUMP = b"SELECT /*!40001 SQL_NO_CACHE */ * FROM `"
+_MYSQLDUMP = b"SELECT /*!40001 SQL_NO_CACHE */ * FROM `"
 _ADMINISTRATOR = b"administrator command: "
 _TOOLKIT = re.compile(rb"/\*\w+\.\w+:[0-9]/[0-9]\*/")
 _CALL = re.compile(rb"\A\s*(call\s+\S+)\(", re.IGNORECASE)
 _INSERT = re.compile(rb"(?:INSERT|REPLACE)(?: IGNORE)?\s+INTO", re.IGNORECASE)
 _VALUES = re.compile(rb"VALUES\s*\(", re.IGNORECASE)
 _NEXT_ROW = re.compile(rb"\)\s*,\s*\(")
-_RUN = re.compile(rb"[^'\"\r\n]++")
+_UNQUOTED_RUN = re.compile(rb"[^'\"\r\n]++")
 _DASHES_OR_HASH = re.compile(rb"--|#")
 _USE = re.compile(rb"\Ause \S+(?=\n?\Z)", re.IGNORECASE)
 _SPACE = re.compile(rb"[ \n\t\r\f]+")
 
-# (what is recognised, what stands for it), applied in this order
+# (pattern, replacement), applied in this order
 _LITERALS = (
     (re.compile(rb"\\[\"']"), b""),
     (re.compile(rb'"[^"]*+"'), b"?"),
@@ -46,27 +46,27 @@ _ASC = re.compile(rb"(?<=\s)asc")
 
 
 def class_id(fingerprint: bytes) -> str:
-    """Return the id that pt-query-digest prints: 0x and the MD5 in capitals."""
+    """Return the id that pt-query-digest prints: 0x and the uppercase MD5."""
     digest = hashlib.md5(fingerprint, usedforsecurity=False).hexdigest()
     return "0x" + digest.upper()
 
 
 def fingerprint(statement: bytes) -> bytes:
-    """Return the abstracted form of one statement without its last semicolon."""
-    special = _special(statement)
-    if special is not None:
-        return special
-    text = strip_comments(_with_one_row(statement))
+    """Return the fingerprint of one statement without its last semicolon."""
+    fixed = _fixed_fingerprint(statement)
+    if fixed is not None:
+        return fixed
+    text = strip_comments(_cut_after_first_row(statement))
     if _USE.match(text):
         return _USE.sub(b"use ?", text)
-    for pattern, stand_in in _LITERALS:
-        text = pattern.sub(stand_in, text)
+    for pattern, replacement in _LITERALS:
+        text = pattern.sub(replacement, text)
     text = text.lstrip(b" \t\n\r\f\v").removesuffix(b"\n")
     return _collapse(_SPACE.sub(b" ", text).lower())
 
 
-def _with_one_row(statement: bytes) -> bytes:
-    """Cut an INSERT of several rows behind its first row."""
+def _cut_after_first_row(statement: bytes) -> bytes:
+    """Cut a multi-row INSERT after its first row."""
     insert = _INSERT.match(statement)
     values = insert and _VALUES.search(statement, insert.end() + 1)
     row_end = values and _NEXT_ROW.search(statement, values.end())
@@ -78,13 +78,13 @@ def strip_comments(text: bytes) -> bytes:
     if b"/*" in text:
         text = b"".join(_outside_comments(text))
     if b"--" in text or b"#" in text:
-        text = _RUN.sub(_cut_comment, text)
+        text = _UNQUOTED_RUN.sub(_cut_line_comment, text)
     return text
 
 
-def _special(statement: bytes) -> bytes | None:
-    """Statements whose class is not derived from their text."""
-    if statement.startswith(_DUMP):
+def _fixed_fingerprint(statement: bytes) -> bytes | None:
+    """Return the fingerprint of a statement with a rule of its own."""
+    if statement.startswith(_MYSQLDUMP):
         return b"mysqldump"
     if b"/*" in statement and _TOOLKIT.search(statement):
         return b"percona-toolkit"
@@ -95,7 +95,7 @@ def _special(statement: bytes) -> bytes | None:
 
 
 def _outside_comments(text: bytes) -> list[bytes]:
-    """Return the pieces around `/* */`; linear however the text is built."""
+    """Return the pieces outside of `/* */`, in linear time."""
     pieces, done, look = [], 0, 0
     while (start := text.find(b"/*", look)) >= 0:
         if text[start + 2 : start + 3] == b"!":
@@ -110,7 +110,7 @@ def _outside_comments(text: bytes) -> list[bytes]:
     return pieces
 
 
-def _cut_comment(run: re.Match[bytes]) -> bytes:
+def _cut_line_comment(run: re.Match[bytes]) -> bytes:
     """Cut a line comment off a run, unless a quote follows the run."""
     if run.string[run.end() : run.end() + 1] in (b"'", b'"'):
         return run[0]
@@ -119,7 +119,6 @@ def _cut_comment(run: re.Match[bytes]) -> bytes:
 
 
 def _collapse(text: bytes) -> bytes:
-    """Fold lists, repeated unions, limits and the redundant ASC."""
     text = _LIST.sub(rb"\1(?+)", _NULL.sub(b"?", text))
     if b"union" in text:
         text = fold_unions(text)
@@ -131,7 +130,7 @@ def _collapse(text: bytes) -> bytes:
 
 
 def _without_asc(text: bytes) -> bytes:
-    """Remove each ASC with the space before it, unless nothing is before that."""
+    """Remove each ASC and the whitespace before it, unless nothing precedes it."""
     pieces: list[bytes] = []
     done = 0
     for asc in _ASC.finditer(text):

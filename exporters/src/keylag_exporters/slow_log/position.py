@@ -1,8 +1,8 @@
-"""Where in which file reading stopped, so that a restart reads on from there.
+"""Positions in log files, from which a restart resumes.
 
-A file is known by the bytes before the position, not by its name or inode alone:
-that holds through rename, copy-truncate and re-creation. Only where no byte was read
-does the inode decide.
+A file is identified by the checksum of the bytes before the position, not by its name
+or inode. This holds through rename, copytruncate and re-creation. The inode decides
+only if no byte was read.
 """
 
 from __future__ import annotations
@@ -20,60 +20,59 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-PROBE_BYTES = 1024
+CHECKSUM_BYTES = 1024
 FORMAT = 1
-_ROTATED = r"[-.](\d[\d-]*|old|bak|prev)"
-"""What logrotate and people append to the name of a log."""
+_ROTATED_SUFFIX = r"[-.](\d[\d-]*|old|bak|prev)"
+"""Suffixes that logrotate and administrators append to the name of a log."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """An offset, the checksum of up to PROBE_BYTES before it, and the file's inode.
+    """An offset, the checksum of up to CHECKSUM_BYTES before it, and the inode.
 
-    Without a checksum, or at offset 0, the inode must be the same; 0 is any.
+    At offset 0 or without a checksum, the inode must match; inode 0 matches any.
     """
 
     offset: int
-    probe: str
+    checksum: str
     inode: int = 0
 
     @classmethod
     def at(cls, file: IO[bytes], offset: int) -> Position:
         """Return the position at an offset of an open file."""
-        return cls(offset, _probe(file, offset), os.fstat(file.fileno()).st_ino)
+        return cls(offset, _checksum(file, offset), os.fstat(file.fileno()).st_ino)
 
-    def fits(self, file: IO[bytes]) -> bool:
-        """Tell whether an open file has this position's bytes before its offset."""
+    def matches(self, file: IO[bytes]) -> bool:
+        """Return whether an open file has the same bytes before the offset."""
         status = os.fstat(file.fileno())
         if status.st_size < self.offset:
             return False
-        if self.offset and self.probe:
-            return _probe(file, self.offset) == self.probe
+        if self.offset and self.checksum:
+            return _checksum(file, self.offset) == self.checksum
         return self.inode in (0, status.st_ino)
 
 
-def _probe(file: IO[bytes], offset: int) -> str:
-    """Return the checksum of the bytes before an offset."""
-    start = max(0, offset - PROBE_BYTES)
+def _checksum(file: IO[bytes], offset: int) -> str:
+    start = max(0, offset - CHECKSUM_BYTES)
     data = os.pread(file.fileno(), offset - start, start)
     return hashlib.sha256(data).hexdigest()
 
 
 def open_log(path: Path) -> IO[bytes]:
-    """Open a regular file; raise OSError for anything else, without waiting.
+    """Open a regular file without blocking; raise OSError for anything else.
 
-    A pipe would wait for its writer, and a device has nothing to tell.
+    Opening a pipe would wait for its writer, and a device is not a log.
     """
-    file = open(path, "rb", buffering=0, opener=_without_waiting)  # noqa: SIM115 -- returned
+    file = open(path, "rb", buffering=0, opener=_open_nonblocking)  # noqa: SIM115 -- returned
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return file
 
 
-def siblings(path: Path) -> list[Path]:
+def log_files(path: Path) -> list[Path]:
     """Return the log and its rotated, uncompressed predecessors, oldest first."""
-    names = re.compile(re.escape(path.name) + _ROTATED)
+    names = re.compile(re.escape(path.name) + _ROTATED_SUFFIX)
     found = []
     for entry in path.parent.iterdir():
         if entry == path or names.fullmatch(entry.name):
@@ -84,39 +83,39 @@ def siblings(path: Path) -> list[Path]:
     return [entry for _, _, entry in sorted(found)]
 
 
-def find(position: Position, files: list[Path]) -> Path | None:
-    """Return the newest file that has a position; None if no file has it.
+def find_file(position: Position, files: list[Path]) -> Path | None:
+    """Return the newest file that matches a position, or None.
 
-    Raises OSError if none has it of those that can be opened.
+    Raises OSError if no file matches and one could not be opened.
     """
-    problem = None
+    last_error = None
     for path in reversed(files):
         try:
             with open_log(path) as file:
-                if position.fits(file):
+                if position.matches(file):
                     return path
         except OSError as error:
-            problem = error
-    if problem:
-        raise problem
+            last_error = error
+    if last_error:
+        raise last_error
     return None
 
 
-def save(path: Path, state: dict[str, Any]) -> None:
-    """Write a state file whole or not at all; make its folder if it is missing."""
+def save_state(path: Path, state: dict[str, Any]) -> None:
+    """Write a state file atomically; create its folder if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".new")
-    with open(temporary, "w", opener=_private) as file:
+    with open(temporary, "w", opener=_open_private) as file:
         json.dump({"format": FORMAT, **state}, file)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
 
 
-def load(path: Path) -> dict[str, Any] | None:
-    """Return the saved state, or None when there is none.
+def load_state(path: Path) -> dict[str, Any] | None:
+    """Return the saved state, or None if there is none.
 
-    Raises OSError when it cannot be read, ValueError when it makes no sense.
+    Raises OSError if it is unreadable, ValueError if it is invalid.
     """
     try:
         state = json.loads(path.read_text())
@@ -128,19 +127,17 @@ def load(path: Path) -> dict[str, Any] | None:
     return state
 
 
-def set_aside(path: Path) -> Path:
-    """Rename a state file that cannot be used, so that it is not written over."""
+def set_aside_state(path: Path) -> Path:
+    """Rename an unusable state file, so that it is not overwritten."""
     aside = path.with_name(path.name + ".unusable")
     with contextlib.suppress(OSError):
         path.replace(aside)
     return aside
 
 
-def _private(name: str, flags: int) -> int:
-    """Open a file for its owner alone."""
+def _open_private(name: str, flags: int) -> int:
     return os.open(name, flags, 0o600)
 
 
-def _without_waiting(name: str, flags: int) -> int:
-    """Open a file without waiting for another process."""
+def _open_nonblocking(name: str, flags: int) -> int:
     return os.open(name, flags | os.O_NONBLOCK)

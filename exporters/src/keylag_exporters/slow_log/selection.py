@@ -1,4 +1,4 @@
-"""Which classes are exported by themselves: few, stable, and never stepping back."""
+"""Selects the classes that are exported as series of their own."""
 
 from __future__ import annotations
 
@@ -6,80 +6,101 @@ import heapq
 from operator import sub
 from typing import TYPE_CHECKING, Any
 
-from keylag_exporters.slow_log.classes import Key, StatementClass, Sums, Totals
-from keylag_exporters.slow_log.comment import Tag
+from keylag_exporters.slow_log.sql_comment import Tag
+from keylag_exporters.slow_log.statement_classes import (
+    Aggregate,
+    ClassKey,
+    CounterValues,
+    StatementClass,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SWAP_FACTOR = 2
-"""A newcomer takes a place only with so many times the time of who had it."""
+"""A class displaces a selected one only with SWAP_FACTOR times its query time."""
 
 
-class Selection:
-    """Chooses up to `most` classes by query time; sums the rest as one.
+class ClassSelection:
+    """Selects up to `max_classes` classes by query time; the rest is one sum.
 
-    A class that was part of the rest before it got its own series starts there at
-    zero: what the rest has counted stays with the rest. So no counter steps back.
+    The counters of a class that was part of the rest start at zero when it is selected,
+    and the rest keeps what it has counted. So no counter decreases.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self._start: dict[Key, Totals] = {}
-        self._was_rest: set[Key] = set()
+    def __init__(self, max_classes: int) -> None:
+        self.max_classes = max_classes
+        self._baselines: dict[ClassKey, Aggregate] = {}
+        self._unselected: set[ClassKey] = set()
 
-    def choose(
-        self, classes: Mapping[Key, StatementClass], total: Totals
-    ) -> tuple[list[tuple[StatementClass, Sums]], Sums]:
-        """Return the chosen classes with their sums, and the sums of the rest."""
-        self._start = {key: at for key, at in self._start.items() if key in classes}
-        best = heapq.nlargest(
-            self.most, classes.values(), key=lambda one: one.totals.query_time_us
+    def select(
+        self, classes: Mapping[ClassKey, StatementClass], total: Aggregate
+    ) -> tuple[list[tuple[StatementClass, CounterValues]], CounterValues]:
+        """Return the selected classes with their counters, and those of the rest."""
+        self._baselines = {
+            key: baseline for key, baseline in self._baselines.items() if key in classes
+        }
+        largest = heapq.nlargest(
+            self.max_classes,
+            classes.values(),
+            key=lambda statement_class: statement_class.aggregate.query_time_us,
         )
-        for one in best:
-            if one.key not in self._start and self._has_place(one, classes):
-                known = one.key in self._was_rest
-                self._start[one.key] = one.totals.copy() if known else Totals()
-        self._was_rest = set(classes) - set(self._start)
+        for statement_class in largest:
+            if statement_class.key not in self._baselines and self._make_room(
+                statement_class, classes
+            ):
+                was_unselected = statement_class.key in self._unselected
+                self._baselines[statement_class.key] = (
+                    statement_class.aggregate.copy() if was_unselected else Aggregate()
+                )
+        self._unselected = set(classes) - set(self._baselines)
         return self._split(classes, total)
 
-    def _has_place(
-        self, newcomer: StatementClass, classes: Mapping[Key, StatementClass]
+    def _make_room(
+        self, candidate: StatementClass, classes: Mapping[ClassKey, StatementClass]
     ) -> bool:
-        """Tell whether there is a place; make one if somebody takes far less time."""
-        if len(self._start) < self.most:
+        """Return whether a class may be selected; deselect a much smaller one."""
+        if len(self._baselines) < self.max_classes:
             return True
-        weakest = min(self._start, key=lambda key: classes[key].totals.query_time_us)
-        least = classes[weakest].totals.query_time_us
-        if newcomer.totals.query_time_us <= SWAP_FACTOR * least:
+        smallest = min(
+            self._baselines, key=lambda key: classes[key].aggregate.query_time_us
+        )
+        smallest_time = classes[smallest].aggregate.query_time_us
+        if candidate.aggregate.query_time_us <= SWAP_FACTOR * smallest_time:
             return False
-        del self._start[weakest]
+        del self._baselines[smallest]
         return True
 
     def _split(
-        self, classes: Mapping[Key, StatementClass], total: Totals
-    ) -> tuple[list[tuple[StatementClass, Sums]], Sums]:
-        """Return each chosen class since it was chosen, and what that leaves."""
-        rest = total.numbers()
-        chosen = []
-        for key, start in self._start.items():
-            since = _differences(classes[key].totals.numbers(), start.numbers())
-            rest = _differences(rest, since)
-            chosen.append((classes[key], since))
-        return chosen, rest
+        self, classes: Mapping[ClassKey, StatementClass], total: Aggregate
+    ) -> tuple[list[tuple[StatementClass, CounterValues]], CounterValues]:
+        """Return the counters of each selected class since its baseline, and rest."""
+        rest = total.counter_values()
+        selected = []
+        for key, baseline in self._baselines.items():
+            increase = _subtract(
+                classes[key].aggregate.counter_values(), baseline.counter_values()
+            )
+            rest = _subtract(rest, increase)
+            selected.append((classes[key], increase))
+        return selected, rest
 
     def as_dict(self) -> list[Any]:
-        """Return what a restart needs to go on with the same series."""
+        """Return the saved state, as JSON types."""
         return [
-            [id_, list(tag), at.as_dict()] for (id_, tag), at in self._start.items()
+            [id_, list(tag), baseline.as_dict()]
+            for (id_, tag), baseline in self._baselines.items()
         ]
 
-    def restore(self, saved: list[Any], classes: Mapping[Key, StatementClass]) -> None:
-        """Go on with the series that `as_dict` described."""
-        self._start = {(id_, Tag(*tag)): Totals(**at) for id_, tag, at in saved}
-        self._was_rest = set(classes) - set(self._start)
+    def restore(
+        self, saved: list[Any], classes: Mapping[ClassKey, StatementClass]
+    ) -> None:
+        """Continue with the series of a saved state."""
+        self._baselines = {
+            (id_, Tag(*tag)): Aggregate(**baseline) for id_, tag, baseline in saved
+        }
+        self._unselected = set(classes) - set(self._baselines)
 
 
-def _differences(sums: Sums, less: Sums) -> Sums:
-    """Return sums less other sums."""
-    return tuple(map(sub, sums, less))
+def _subtract(values: CounterValues, subtrahend: CounterValues) -> CounterValues:
+    return tuple(map(sub, values, subtrahend))

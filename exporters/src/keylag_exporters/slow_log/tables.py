@@ -1,12 +1,12 @@
-"""Which part of Keystone a statement belongs to, told from its table names."""
+"""Assigns statements to parts of Keystone by their table names."""
 
 from __future__ import annotations
 
 import re
 
-# (table class, its tables), most telling first: a statement that joins several
-# tables belongs to the first class that one of them is in. These are the tables
-# of Keystone 30; older releases have no others.
+# (table class, tables), most specific first: a statement on several tables belongs to
+# the first class with one of them. These are the tables of Keystone 30; older releases
+# have a subset.
 TABLE_CLASSES: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (name, frozenset(tables.split()))
     for name, tables in (
@@ -50,8 +50,8 @@ TABLE_CLASSES: tuple[tuple[str, frozenset[str]], ...] = tuple(
     )
 )
 
-# (class, how its fingerprints begin), for statements that touch no table
-_BEGINNINGS = (
+# (class, pattern at the start of its fingerprints), for statements without a table
+_PREFIX_PATTERNS = (
     (
         "transaction",
         re.compile(rb"(?:start transaction|begin|commit|rollback|(?:release )?savep)"),
@@ -67,19 +67,19 @@ _NAME = re.compile(rb"[a-z0-9_?]+")
 
 
 def table_class(fingerprint: bytes) -> str:
-    """Return the class of a fingerprint, `other` when it is none of Keystone's."""
-    names = _tables(fingerprint)
+    """Return the part of Keystone that a fingerprint belongs to, or `other`."""
+    names = _table_names(fingerprint)
     for name, tables in TABLE_CLASSES:
         if not tables.isdisjoint(names):
             return name
-    for name, beginning in _BEGINNINGS:
-        if beginning.match(fingerprint):
+    for name, pattern in _PREFIX_PATTERNS:
+        if pattern.match(fingerprint):
             return name
     return "other"
 
 
-def _tables(fingerprint: bytes) -> set[str]:
-    """Return the table names after FROM, JOIN, INTO, UPDATE, commas included."""
+def _table_names(fingerprint: bytes) -> set[str]:
+    """Return the names after FROM, JOIN, INTO, UPDATE, including comma lists."""
     return {
         name.decode()
         for first, more in _TABLE.findall(fingerprint)

@@ -1,4 +1,4 @@
-"""The units of systemd agree with the command, with the how-tos and with systemd."""
+"""systemd units agree with the command, the how-tos and systemd-analyze."""
 
 import re
 import shlex
@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from exporter_helpers import program
+from exporter_helpers import find_program
 
 from keylag_exporters.cli import main
-from keylag_exporters.sources import kinds
+from keylag_exporters.sources import load_source_types
 
 ROOT = Path(__file__).parents[2]
 UNITS = ROOT / "deploy" / "systemd"
 HOW_TO = ROOT / "docs" / "how-to"
 COMMON = UNITS / "keylag-exporter-.service.d" / "common.conf"
-NAMES = [kind.name for kind in kinds()]
-PORTS = {kind.name: kind.port for kind in kinds()}
+NAMES = [source.name for source in load_source_types()]
+PORTS = {source.name: source.port for source in load_source_types()}
 
 
 def settings(*files):
-    """Return the section [Service] of a unit and what is dropped in."""
+    """Return the section [Service] of a unit and its drop-ins."""
     parser = RawConfigParser(strict=False)
     parser.optionxform = str
     parser.read(files)
@@ -35,13 +35,13 @@ def unit(name):
     return UNITS / f"keylag-exporter-{name}.service"
 
 
-def words(name):
-    """Return the command line of a unit, without the program."""
+def command_line(name):
+    """Return the command line of a unit without the program."""
     return shlex.split(settings(unit(name))["ExecStart"])[1:]
 
 
 def options(name):
-    flags = iter(words(name)[1:])
+    flags = iter(command_line(name)[1:])
     return dict(zip(flags, flags, strict=True))
 
 
@@ -50,18 +50,18 @@ def test_each_source_has_a_unit():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_unit_names_options_that_there_are(name):
+def test_unit_uses_existing_options(name):
     help_ = CliRunner().invoke(main, [name, "--help"]).output
 
-    assert words(name)[0] == name
+    assert command_line(name)[0] == name
     assert set(options(name)) <= set(re.findall(r"--[a-z-]+", help_))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_unit_is_what_the_how_to_shows(name):
+def test_unit_matches_the_command_in_the_how_to(name):
     page = (HOW_TO / f"{name}-exporter.md").read_text()
-    told = re.search(rf"^\$ keylag-exporter {name} (.*)", page, re.MULTILINE)[1]
-    flags = iter(shlex.split(told))
+    command = re.search(rf"^\$ keylag-exporter {name} (.*)", page, re.MULTILINE)[1]
+    flags = iter(shlex.split(command))
     run = options(name)
     listen = run.pop("--listen")
     secret = run.pop("--password-file", None)
@@ -75,13 +75,13 @@ def test_a_unit_is_what_the_how_to_shows(name):
     assert f"http://{listen}/metrics" in page
 
 
-def test_the_state_is_in_the_folder_that_systemd_makes():
+def test_state_file_is_in_the_state_directory():
     folder = settings(unit("slow-log"))["StateDirectory"]
 
     assert Path(options("slow-log")["--state"]).parent == Path("/var/lib") / folder
 
 
-def test_the_user_is_one_that_systemd_makes():
+def test_service_user_is_declared_in_sysusers():
     (made,) = re.findall(r"^u (\S+)", (UNITS / "keylag.conf").read_text(), re.MULTILINE)
 
     assert settings(COMMON)["User"] == made
@@ -89,7 +89,7 @@ def test_the_user_is_one_that_systemd_makes():
 
 @pytest.fixture
 def installed(tmp_path):
-    """The units as systemd finds them, with this environment's program."""
+    """The units with the exporter of this environment."""
     copy = tmp_path / "system"
     shutil.copytree(UNITS, copy)
     ours = Path(sys.executable).with_name("keylag-exporter")
@@ -100,8 +100,8 @@ def installed(tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_systemd_has_nothing_to_say(installed, name):
-    analyze = program("systemd-analyze")
+def test_systemd_analyze_reports_nothing(installed, name):
+    analyze = find_program("systemd-analyze")
     done = subprocess.run(
         [analyze, "verify", "--man=no", installed / unit(name).name],
         capture_output=True,
@@ -113,7 +113,7 @@ def test_systemd_has_nothing_to_say(installed, name):
     assert (done.returncode, said) == (0, [])
 
 
-def test_the_page_on_deployment_names_each_port():
+def test_deploy_page_lists_every_port():
     page = (HOW_TO / "deploy.md").read_text()
 
     for name, port in PORTS.items():
@@ -124,5 +124,5 @@ def test_the_page_on_deployment_names_each_port():
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *(ROOT / "docs").rglob("*.md")]
 
 
-def test_commands_are_spelled_alike_on_all_pages():
+def test_pages_name_the_command_without_its_folder():
     assert [page for page in PAGES if "/bin/keylag " in page.read_text()] == []

@@ -1,11 +1,11 @@
-"""Take out the lines that mysqld and mariadbd write into the log at their start."""
+"""Removes the banner that mysqld and mariadbd log at startup."""
 
 from __future__ import annotations
 
 import re
 
-# Program and version, ports, column heads. Each part of a pattern is found once and
-# never looked for again, so that a long line takes linear time.
+# Program and version, ports, column headings. No part of a pattern backtracks, so that
+# a long line takes linear time.
 _LINE = re.compile(
     rb"^(?:[Tt][Cc][Pp]\s[Pp]ort:\s++[0-9]|Time\s++Id\s++Command"
     rb"|([/A-Z][^\n]*?(?:mysqld|mariadbd),\sVersion))",
@@ -14,8 +14,8 @@ _LINE = re.compile(
 _STARTED = re.compile(rb"started\swith:|embedded\slibrary")
 
 
-def without_server_start(text: bytes) -> bytes:
-    """Return a text without the lines of a server's start."""
+def strip_startup_banner(text: bytes) -> bytes:
+    """Return a text without startup banners; the same object if it has none."""
     pieces: list[bytes] = []
     done = 0
     for line in _LINE.finditer(text):

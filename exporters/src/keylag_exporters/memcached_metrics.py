@@ -1,17 +1,17 @@
-"""Families of the official memcached_exporter and the statistics behind them.
+"""Metrics of the official memcached_exporter and the statistics they come from.
 
-Names and labels are the official ones, so that dashboards and alerts work with
-either. A few official counters lack `_total`; those are gauges here, because the
-name matters and the exposition format reserves the suffix.
+Names and labels are the official ones, so that dashboards and alerts work with either
+exporter. Some official counters lack `_total`. They are gauges here, because the text
+format derives the type from the suffix and the name has to stay.
 """
 
 from __future__ import annotations
 
-from keylag_exporters.model import Declared
+from keylag_exporters.model import Metric
 
 Row = tuple[str, str, str]
 
-# (statistic, family without `memcached_`, what it is); `_total` makes a counter
+# (statistic, metric without `memcached_`, help); `_total` makes it a counter
 GENERAL: tuple[Row, ...] = (
     ("uptime", "uptime_seconds", "Age of the server process."),
     ("time", "time_seconds", "The server's clock, Unix time."),
@@ -25,7 +25,7 @@ GENERAL: tuple[Row, ...] = (
     (
         "conn_yields",
         "connections_yielded_total",
-        "Times a connection had to let others go first (option -R).",
+        "Times a connection reached its request limit (option -R).",
     ),
     (
         "listen_disabled_num",
@@ -37,8 +37,12 @@ GENERAL: tuple[Row, ...] = (
     ("total_malloced", "malloced_bytes", "Bytes given to slab pages."),
     ("curr_items", "current_items", "Items stored now."),
     ("total_items", "items_total", "Items ever stored."),
-    ("evictions", "items_evicted_total", "Valid items dropped for want of memory."),
-    ("reclaimed", "items_reclaimed_total", "Items stored in an expired item's place."),
+    ("evictions", "items_evicted_total", "Valid items evicted to free memory."),
+    (
+        "reclaimed",
+        "items_reclaimed_total",
+        "Items stored in the place of an expired item.",
+    ),
     ("store_too_large", "item_too_large_total", "Stores refused: item too large."),
     ("store_no_memory", "item_no_memory_total", "Stores refused: no memory."),
     ("direct_reclaims", "direct_reclaims_total", "Evictions by worker threads."),
@@ -52,7 +56,7 @@ GENERAL: tuple[Row, ...] = (
     (
         "crawler_items_checked",
         "lru_crawler_items_checked_total",
-        "Items that the LRU crawler looked at.",
+        "Items that the LRU crawler examined.",
     ),
     (
         "moves_to_cold",
@@ -98,13 +102,13 @@ GENERAL: tuple[Row, ...] = (
         for name, text in (
             ("conn_requests_total", "backend connections opened"),
             ("conn_errors_total", "backend connections that failed"),
-            ("conn_oom_total", "connections lost for want of memory"),
+            ("conn_oom_total", "connections lost for lack of memory"),
             ("req_active", "requests under way"),
             ("config_reloads_total", "configuration reloads"),
             ("config_reload_fails_total", "configuration reloads that failed"),
             ("config_cron_runs_total", "runs of scheduled hooks"),
             ("config_cron_fails_total", "scheduled hooks that failed"),
-            ("backend_marked_bad_total", "times a backend was found bad"),
+            ("backend_marked_bad_total", "times a backend was marked bad"),
             ("backend_failed", "backends that are failed now"),
             ("request_failed_depth_total", "requests dropped at the depth limit"),
         )
@@ -117,11 +121,15 @@ SETTINGS: tuple[Row, ...] = (
     ("maxconns", "max_connections", "Connections that may be open at once."),
     ("lru_crawler", "lru_crawler_enabled", "Whether the LRU crawler runs."),
     ("lru_crawler_sleep", "lru_crawler_sleep", "The crawler's pause, microseconds."),
-    ("lru_crawler_tocrawl", "lru_crawler_to_crawl", "Most items per crawl, 0: all."),
+    (
+        "lru_crawler_tocrawl",
+        "lru_crawler_to_crawl",
+        "Items per crawl at most, 0 for all.",
+    ),
     (
         "lru_maintainer_thread",
         "lru_crawler_maintainer_thread",
-        "Whether a background thread keeps the LRU queues.",
+        "Whether a thread maintains the LRU queues.",
     ),
     ("hot_lru_pct", "lru_crawler_hot_percent", "Share of the HOT queue."),
     ("warm_lru_pct", "lru_crawler_warm_percent", "Share of the WARM queue."),
@@ -134,7 +142,11 @@ ITEMS: tuple[Row, ...] = tuple(
     for key, name, text in (
         ("number", "current_items", "Items stored"),
         ("age", "items_age_seconds", "Age of the oldest item"),
-        ("crawler_reclaimed", "items_crawler_reclaimed_total", "Items crawled away"),
+        (
+            "crawler_reclaimed",
+            "items_crawler_reclaimed_total",
+            "Items reclaimed by the crawler",
+        ),
         ("evicted", "items_evicted_total", "Items evicted"),
         ("evicted_nonzero", "items_evicted_nonzero_total", "Evicted with a TTL"),
         ("evicted_time", "items_evicted_time_seconds", "Idle age of the last eviction"),
@@ -165,14 +177,14 @@ SLABS: tuple[Row, ...] = tuple(
         ("used_chunks", "chunks_used", "Chunks with an item"),
         ("free_chunks", "chunks_free", "Chunks without an item"),
         ("free_chunks_end", "chunks_free_end", "Unused chunks of the last page"),
-        ("mem_requested", "mem_requested_bytes", "Bytes that items asked for"),
+        ("mem_requested", "mem_requested_bytes", "Bytes requested by items"),
     )
 )
 
 LRU_HITS = (("hot", "hits_to_hot"), ("warm", "hits_to_warm"), ("cold", "hits_to_cold"),
             ("temporary", "hits_to_temp"))  # fmt: skip
 
-# Each row names command, status and statistic.
+# Command, status, statistic.
 COMMANDS = (
     *(
         (command, status, f"{command}_{plural}")
@@ -184,10 +196,10 @@ COMMANDS = (
 )
 
 
-def _declare(rows: tuple[Row, ...], labels: tuple[str, ...] = ()) -> list[Declared]:
-    """Return the families of a table; counters end in `_total`."""
+def _declare(rows: tuple[Row, ...], labels: tuple[str, ...] = ()) -> list[Metric]:
+    """Return the metrics of a table; names that end in `_total` are counters."""
     return [
-        Declared(
+        Metric(
             f"memcached_{name}",
             "counter" if name.endswith("_total") else "gauge",
             text,
@@ -198,9 +210,9 @@ def _declare(rows: tuple[Row, ...], labels: tuple[str, ...] = ()) -> list[Declar
 
 
 METRICS = (
-    Declared("memcached_up", "gauge", "Whether the server answered."),
-    Declared("memcached_version", "gauge", "Always 1: the version.", ("version",)),
-    Declared(
+    Metric("memcached_up", "gauge", "Whether the server answered."),
+    Metric("memcached_version", "gauge", "Always 1: the version.", ("version",)),
+    Metric(
         "memcached_commands_total",
         "counter",
         "Requests by command and outcome.",
@@ -208,13 +220,13 @@ METRICS = (
     ),
     *_declare((*GENERAL, *SETTINGS)),
     *_declare((*ITEMS, *SLABS), ("slab",)),
-    Declared(
+    Metric(
         "memcached_slab_lru_hits_total",
         "counter",
         "Reads that found their item, by slab class and queue.",
         ("slab", "lru"),
     ),
-    Declared(
+    Metric(
         "memcached_slab_commands_total",
         "counter",
         "Requests by slab class, command and outcome.",

@@ -1,4 +1,4 @@
-"""Counts of whole logs: those of pt-query-digest, however the bytes arrive."""
+"""Counts of whole logs equal those of pt-query-digest."""
 
 import gzip
 import json
@@ -18,39 +18,43 @@ from exporter_helpers import (
     MYSQL_START,
     SET,
     TIMES,
-    digest_of,
+    aggregate_log,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_fingerprint import log_of, oracle, statements
+from test_fingerprint import log_of, reference_counts, statements
 
 from keylag_exporters.cli import main
-from keylag_exporters.slow_log import once
-from keylag_exporters.slow_log.comment import Tag
-from keylag_exporters.slow_log.digest import Digest
-from keylag_exporters.slow_log.stream import Stream
+from keylag_exporters.slow_log import read_once
+from keylag_exporters.slow_log.aggregator import StatementAggregator
+from keylag_exporters.slow_log.event_splitter import EventSplitter
+from keylag_exporters.slow_log.sql_comment import Tag
 
 
-def classes_of(digest):
+def classes_of(aggregator):
     return {
         one["id"]: (one["count"], f"{one['query_time_seconds_sum']:.6f}")
-        for one in once.by_id(digest)
+        for one in read_once.merge_by_id(aggregator)
     }
 
 
 def fingerprints(data):
-    digest = digest_of(data)
-    counts = {one["fingerprint"]: one["count"] for one in once.by_id(digest)}
-    return counts, digest.skipped
+    aggregator = aggregate_log(data)
+    counts = {
+        one["fingerprint"]: one["count"] for one in read_once.merge_by_id(aggregator)
+    }
+    return counts, aggregator.skipped_events
 
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda path: path.stem)
-def test_a_real_log_has_the_counts_of_the_reference(log, pt_query_digest):
-    assert classes_of(digest_of(log.read_bytes())) == oracle(pt_query_digest, log)
+def test_recorded_logs_match_pt_query_digest(log, pt_query_digest):
+    assert classes_of(aggregate_log(log.read_bytes())) == reference_counts(
+        pt_query_digest, log
+    )
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_nasty_log_has_the_counts_of_the_reference(seed, pt_query_digest, tmp_path):
+def test_random_mixed_log_matches_pt_query_digest(seed, pt_query_digest, tmp_path):
     real = LOGS[0].read_bytes().split(b"\n# User@Host")
     draw = random.Random(seed)
     nasty = log_of(statements(seed + 100, 400)).split(b"\n# User@Host")
@@ -58,25 +62,27 @@ def test_a_nasty_log_has_the_counts_of_the_reference(seed, pt_query_digest, tmp_
     path = tmp_path / "mixed.log"
     path.write_bytes(b"".join(b"# User@Host" + one + b"\n" for one in mixed))
 
-    assert classes_of(digest_of(path.read_bytes())) == oracle(pt_query_digest, path)
+    assert classes_of(aggregate_log(path.read_bytes())) == reference_counts(
+        pt_query_digest, path
+    )
 
 
 @given(st.integers(1, 3000))
 @settings(max_examples=25, deadline=None)
-def test_it_does_not_matter_where_the_bytes_are_cut(size):
+def test_counts_are_independent_of_chunk_size(size):
     data = LOGS[0].read_bytes()[:40_000]
 
-    assert classes_of(digest_of(data, size)) == classes_of(digest_of(data))
+    assert classes_of(aggregate_log(data, size)) == classes_of(aggregate_log(data))
 
 
 @given(st.binary(max_size=300), st.integers(0, 20))
 @settings(max_examples=60, deadline=None)
-def test_noise_loses_at_most_its_neighbours(noise, at):
+def test_garbage_costs_at_most_two_events(noise, at):
     noise = noise.replace(b"Query_time", b"")
     events = [EVENT] * 20
     events.insert(at, noise + b";\n")
 
-    counted = digest_of(b"".join(events)).events
+    counted = aggregate_log(b"".join(events)).event_count
 
     assert 18 <= counted <= 20
 
@@ -107,14 +113,14 @@ def test_noise_loses_at_most_its_neighbours(noise, at):
          {"select ?": 1}),
     ],
 )  # fmt: skip
-def test_every_form_of_an_event_is_understood(log, expected):
+def test_every_event_form_is_parsed(log, expected):
     assert fingerprints(log) == (expected, 0)
 
 
 @pytest.mark.parametrize(
     "garbage", [b"# garbage\nand more;\n", b"# User@Host: x;\n", HEAD + SET + b"x;\n"]
 )
-def test_what_is_no_event_is_counted_and_skipped(garbage):
+def test_invalid_events_are_skipped_and_counted(garbage):
     assert fingerprints(EVENT + garbage + EVENT) == ({"select ?": 2}, 1)
 
 
@@ -134,8 +140,10 @@ def test_what_is_no_event_is_counted_and_skipped(garbage):
     ],
     ids=["mariadb", "percona", "mysql8", "mysql8-none"],
 )  # fmt: skip
-def test_flags_of_every_server_are_counted(header, flags):
-    (one,) = once.by_id(digest_of(HEAD + header + b"\n" + SET + b"SELECT 1;\n"))
+def test_flags_of_mariadb_percona_and_mysql_are_counted(header, flags):
+    (one,) = read_once.merge_by_id(
+        aggregate_log(HEAD + header + b"\n" + SET + b"SELECT 1;\n")
+    )
     names = ("errors", "full_scans", "full_joins", "temporary_tables",
              "disk_temporary_tables")  # fmt: skip
 
@@ -156,42 +164,42 @@ COMMENT = b"/*keylag:route='POST /v3/auth/tokens',operation='validate'*/"
         b"/*a*/" + COMMENT + b"SELECT 'it\\'s'",
     ],
 )
-def test_a_comment_is_a_tag_and_no_part_of_the_fingerprint(statement):
-    digest = digest_of(EVENT.replace(b"SELECT 1", statement) * 2)
-    ((key, one),) = digest.classes.items()
+def test_keylag_comment_becomes_the_tag_and_leaves_the_fingerprint(statement):
+    aggregator = aggregate_log(EVENT.replace(b"SELECT 1", statement) * 2)
+    ((key, one),) = aggregator.classes.items()
 
     assert key[1] == Tag("POST /v3/auth/tokens", "validate")
-    assert (one.fingerprint, one.totals.count) == (b"select ?", 2)
+    assert (one.fingerprint, one.aggregate.count) == (b"select ?", 2)
 
 
-def test_a_log_with_comments_has_the_counts_of_the_reference(pt_query_digest, tmp_path):
+def test_log_with_keylag_comments_matches_pt_query_digest(pt_query_digest, tmp_path):
     data = LOGS[0].read_bytes().replace(b"\nSELECT", b"\n" + COMMENT + b" SELECT")
     path = tmp_path / "tagged.log"
     path.write_bytes(data)
 
-    assert classes_of(digest_of(data)) == oracle(pt_query_digest, path)
+    assert classes_of(aggregate_log(data)) == reference_counts(pt_query_digest, path)
 
 
-def test_classes_are_bounded_and_nothing_is_lost():
+def test_number_of_classes_is_bounded_and_the_total_complete():
     words = [f"SELECT a FROM {'x' * n}".encode() for n in range(1, 200)]
-    digest = digest_of(log_of(words), size=1000, max_classes=50)
+    aggregator = aggregate_log(log_of(words), size=1000, max_classes=50)
 
-    assert len(digest.classes) <= 50
-    assert digest.forgotten == 199 - len(digest.classes)
-    assert digest.total.count == 199
+    assert len(aggregator.classes) <= 50
+    assert aggregator.forgotten_classes == 199 - len(aggregator.classes)
+    assert aggregator.total.count == 199
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_log():
+def test_memory_is_independent_of_log_size():
     data = LOGS[0].read_bytes()
     peaks = []
     for times in (5, 50):
-        digest = Digest()
-        stream = Stream(digest)
+        aggregator = StatementAggregator()
+        splitter = EventSplitter(aggregator)
         tracemalloc.start()
         for _ in range(times):
-            stream.write(data)
-        digest.flush()
+            splitter.write(data)
+        aggregator.flush()
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
 
@@ -233,7 +241,7 @@ NO_LOG = {
 @pytest.mark.parametrize("output", ["table", "json", "log"])
 @pytest.mark.parametrize("more", [[], ["--since=0"]], ids=["whole", "window"])
 @pytest.mark.parametrize("kind", NO_LOG)
-def test_what_is_no_slow_log_is_refused(tmp_path, kind, more, output):
+def test_once_rejects_files_without_events(tmp_path, kind, more, output):
     path = tmp_path / "other"
     path.write_bytes(NO_LOG[kind])
     words = [f"--once={path}", f"--output={output}", *more]
@@ -241,11 +249,11 @@ def test_what_is_no_slow_log_is_refused(tmp_path, kind, more, output):
     done = CliRunner().invoke(main, ["slow-log", *words])
 
     assert done.exit_code == 1
-    assert done.output.startswith(f"Error: {path} is no slow log: ")
+    assert done.output.startswith(f"Error: {path} is not a slow log: ")
 
 
 @pytest.mark.parametrize("content", [b"", MARIADB_START, MYSQL_START])
-def test_a_log_without_an_event_is_a_slow_log(tmp_path, content):
+def test_once_accepts_empty_logs_and_startup_banners(tmp_path, content):
     path = tmp_path / "slow.log"
     path.write_bytes(content)
 
@@ -258,7 +266,7 @@ def test_a_log_without_an_event_is_a_slow_log(tmp_path, content):
 
 
 @pytest.mark.parametrize("before", [b"", b"-- ", b"-" * (64 << 10)])
-def test_a_log_may_begin_within_an_event(tmp_path, before):
+def test_once_skips_a_partial_first_event(tmp_path, before):
     path = tmp_path / "slow.log"
     path.write_bytes(before + b"half a statement;\n" + EVENT * 2)
 
@@ -267,26 +275,28 @@ def test_a_log_may_begin_within_an_event(tmp_path, before):
     assert done.output.splitlines()[-1] == "2 events, 1 skipped"
 
 
-def test_a_window_cuts_events_out_by_their_time(tmp_path):
+def test_time_window_selects_events_by_timestamp(tmp_path):
     first = EVENT.replace(b"1795240444", b"1795240400")
     path = tmp_path / "slow.log"
     path.write_bytes(first * 2 + EVENT * 3)
 
     with (tmp_path / "out").open("w") as out:
-        once.report(str(path), "log", once.Window.of("1795240401", None), out)
+        read_once.print_report(
+            str(path), "log", read_once.TimeWindow.parse("1795240401", None), out
+        )
 
     assert (tmp_path / "out").read_bytes() == EVENT * 3
-    assert once.Window.of("2026-11-21T05:54:04", None).since == 1795240444
+    assert read_once.TimeWindow.parse("2026-11-21T05:54:04", None).since == 1795240444
 
 
 TALKATIVE = "query_plan,innodb,explain"
 
 
 @pytest.mark.stack
-def test_a_talkative_server_has_the_counts_of_the_reference(
+def test_verbose_mariadb_log_matches_pt_query_digest(
     mariadb, pt_query_digest, tmp_path
 ):
-    """Every extended line of MariaDB, commands without SQL, errors, JSON, long text."""
+    """Extended header lines, commands without SQL, errors, JSON and long text."""
     mariadb.execute(
         "DROP DATABASE IF EXISTS talk",
         "CREATE DATABASE talk",
@@ -312,9 +322,9 @@ def test_a_talkative_server_has_the_counts_of_the_reference(
     data = mariadb.slow_log.read_bytes()[start:]
     path = tmp_path / "talkative.log"
     path.write_bytes(data)
-    digest = digest_of(data)
+    aggregator = aggregate_log(data)
 
-    assert classes_of(digest) == oracle(pt_query_digest, path)
-    assert digest.skipped == 0
-    assert digest.total.count >= 30 * 5
-    assert digest.total.temporary_tables >= 30
+    assert classes_of(aggregator) == reference_counts(pt_query_digest, path)
+    assert aggregator.skipped_events == 0
+    assert aggregator.total.count >= 30 * 5
+    assert aggregator.total.temporary_tables >= 30

@@ -1,4 +1,4 @@
-"""The command as an operator runs it: several sources, one failing, TLS, signals."""
+"""The command as an operator runs it: all, failures, TLS, signals, errors."""
 
 import gzip
 import importlib.metadata
@@ -25,7 +25,7 @@ def log(tmp_path):
 
 
 @pytest.mark.stack
-def test_all_runs_what_the_file_says_and_the_living_speak(run, log, tmp_path):
+def test_all_exports_healthy_sources_beside_failing_ones(run, log, tmp_path):
     config = tmp_path / "exporter.toml"
     config.write_text(
         f'[slow-log]\nfile = "{log}"\nfrom-start = true\n'
@@ -47,7 +47,7 @@ def test_all_runs_what_the_file_says_and_the_living_speak(run, log, tmp_path):
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)]
 )
-def test_a_signal_ends_it_within_a_second(run, log, number, code):
+def test_signal_stops_the_command_within_a_second(run, log, number, code):
     exporter = run("slow-log", f"--file={log}")
     exporter.read()
 
@@ -57,7 +57,7 @@ def test_a_signal_ends_it_within_a_second(run, log, number, code):
 
 @pytest.mark.stack
 @pytest.mark.parametrize("lost", [False, True], ids=["saved", "lost"])
-def test_the_exit_code_says_whether_the_position_was_saved(run, log, tmp_path, lost):
+def test_exit_code_is_1_if_the_position_was_not_saved(run, log, tmp_path, lost):
     state = tmp_path / "missing" / "state.json"
     exporter = run("slow-log", f"--file={log}", f"--state={state}", "--from-start")
     exporter.read()
@@ -66,16 +66,16 @@ def test_the_exit_code_says_whether_the_position_was_saved(run, log, tmp_path, l
         state.parent.rmdir()
         state.parent.touch()
     exporter.stop()
-    said = exporter.process.stderr.read().decode()
+    stderr = exporter.process.stderr.read().decode()
 
     assert exporter.process.returncode == lost
     assert state.exists() != lost
-    assert ("Error: the state was not saved" in said) == lost
-    assert "Traceback" not in said
+    assert ("Error: the state was not saved" in stderr) == lost
+    assert "Traceback" not in stderr
 
 
 @pytest.mark.stack
-def test_prometheus_gets_text_compressed(run, log):
+def test_exposition_is_gzip_compressed_on_request(run, log):
     exporter = run("slow-log", f"--file={log}", "--from-start")
     exporter.read()
     request = urllib.request.Request(exporter.url, headers={"Accept-Encoding": "gzip"})
@@ -112,7 +112,7 @@ def web_config(tmp_path):
 
 
 @pytest.mark.stack
-def test_tls_and_basic_authentication_guard_everything(run, log, web_config):
+def test_tls_and_basic_authentication_protect_metrics(run, log, web_config):
     exporter = run(
         "slow-log", f"--file={log}", f"--web-config-file={web_config}", scheme="https"
     )
@@ -129,14 +129,14 @@ def test_tls_and_basic_authentication_guard_everything(run, log, web_config):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("unknown_key: 1", "not supported: unknown_key"),
-        ("basic_auth_users: {a: plain}", "no bcrypt hash"),
+        ("unknown_key: 1", "unsupported keys: unknown_key"),
+        ("basic_auth_users: {a: plain}", "not a bcrypt hash"),
         ("tls_server_config: {cert_file: x, key_file: y}", "tls_server_config"),
         ("[1", "cannot read"),
-        ("- 1", "a mapping is expected"),
+        ("- 1", "expected a mapping"),
     ],
 )
-def test_a_web_config_that_cannot_be_honoured_is_refused(tmp_path, text, message):
+def test_unsupported_web_config_is_rejected(tmp_path, text, message):
     path = tmp_path / "web.yml"
     path.write_text(text)
 
@@ -147,7 +147,7 @@ def test_a_web_config_that_cannot_be_honoured_is_refused(tmp_path, text, message
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["slow-log"], 2, "file is needed"),
+        (["slow-log"], 2, "option file is required"),
         (["slow-log", "--file=x", "--listen=127.0.0.1:x"], 2, "cannot listen"),
         (["memcached", "--listen=127.0.0.1:70000"], 2, "a number below 65536"),
         (["memcached", "--listen=192.0.2.1:80"], 1, "Cannot assign requested address"),
@@ -155,7 +155,7 @@ def test_a_web_config_that_cannot_be_honoured_is_refused(tmp_path, text, message
         (["uwsgi", "--address=127.0.0.1:70000"], 2, "a number below 65536"),
         (["revocations", "--port=70000"], 2, "a number below 65536"),
         (["revocations", "--port=x"], 2, "a number below 65536, not x"),
-        (["all"], 2, "nothing to run"),
+        (["all"], 2, "no source configured"),
         (["slow-log", "--once=/nonexistent"], 1, "No such file"),
         (["proxysql", "--password-file=/nonexistent"], 2, "No such file"),
         (["proxysql", "--password=secret"], 2, "No such option"),
@@ -163,30 +163,30 @@ def test_a_web_config_that_cannot_be_honoured_is_refused(tmp_path, text, message
         (["memcached", "--web-config-file=/"], 2, "cannot read /"),
     ],
 )
-def test_a_mistake_is_told_in_one_line(words, code, message):
-    done = told(*words)
+def test_usage_errors_are_reported_without_traceback(words, code, message):
+    done = run_command(*words)
 
     assert done.returncode == code
     assert message in done.stderr
     assert "Traceback" not in done.stderr
-    assert "defect" not in done.stderr
+    assert "This is a bug" not in done.stderr
 
 
-def told(*words):
+def run_command(*words):
     return subprocess.run(
         [*COMMAND, *words], capture_output=True, check=False, text=True
     )
 
 
-def test_the_traceback_is_there_for_who_asks():
-    done = told("--debug", "memcached", "--listen=127.0.0.1:70000")
+def test_debug_prints_the_traceback():
+    done = run_command("--debug", "memcached", "--listen=127.0.0.1:70000")
 
     assert done.returncode == 2
     assert "Traceback" in done.stderr
     assert done.stderr.rstrip().endswith("not 70000")
 
 
-def test_version_is_the_packages():
+def test_version_is_the_package_version():
     version = importlib.metadata.version("keylag-exporters")
 
-    assert told("--version").stdout == f"keylag-exporter, version {version}\n"
+    assert run_command("--version").stdout == f"keylag-exporter, version {version}\n"

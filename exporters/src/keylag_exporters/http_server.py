@@ -1,4 +1,4 @@
-"""Serve `/metrics` until a signal says to stop."""
+"""Serves `/metrics` until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -23,61 +23,61 @@ if TYPE_CHECKING:
     from keylag_exporters.web_config import WebConfig
 
 LOG = logging.getLogger("keylag_exporters")
-REQUEST_SECONDS = 10
-"""How long a client may take to send its request or to shake hands."""
-SCRAPE_TIMEOUT = "HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS"
-"""The header that says after how long Prometheus gives up."""
-SHARE_OF_TIMEOUT = 0.8
-"""What sources get of it; the rest is for writing and sending the answer."""
+CLIENT_TIMEOUT_SECONDS = 10
+"""Timeout of a client's request and of its TLS handshake."""
+SCRAPE_TIMEOUT_HEADER = "HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS"
+"""Header with the scrape timeout of Prometheus, in seconds."""
+TIMEOUT_SHARE = 0.8
+"""Share of it that sources get; the rest is for the response."""
 GZIP_LEVEL = 1
-"""Level 9 takes five times as long for a text a fifth smaller."""
+"""Level 9 takes five times as long for a response that is a fifth smaller."""
 
 _INDEX = b"keylag-exporter: see /metrics\n"
 
 
 class _Handler(WSGIRequestHandler):
-    """Requests with a time-out, and no line in the log for each of them."""
+    """Handles requests with a timeout and without an access log."""
 
-    timeout = REQUEST_SECONDS
+    timeout = CLIENT_TIMEOUT_SECONDS
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class Server(ThreadingMixIn, WSGIServer):
-    """A thread for each request; with TLS the handshake happens there, too."""
+    """Handles each request in its own thread, including the TLS handshake."""
 
     daemon_threads = True
     config: WebConfig
 
     def server_bind(self) -> None:
-        """Bind without asking the name service who we are: it may hang."""
+        """Bind without the reverse DNS look-up of HTTPServer, which may hang."""
         TCPServer.server_bind(self)
         host, self.server_port = self.server_address[:2]
         self.server_name = str(host)
         self.setup_environ()
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        """Answer one connection, after the handshake if there is one."""
-        request.settimeout(REQUEST_SECONDS)
+        """Answer one connection, after the TLS handshake if TLS is on."""
+        request.settimeout(CLIENT_TIMEOUT_SECONDS)
         if self.config.tls:
             request = self.config.tls.wrap_socket(request, server_side=True)
         super().finish_request(request, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say in one line that a connection failed; clients may do as they like."""
+        """Log a failed connection at debug level: clients cause these errors."""
         LOG.debug("%s from %s failed", request, client_address)
 
 
-class _Server6(Server):
-    """The same on an IPv6 address."""
+class _IPv6Server(Server):
+    """A Server that listens on an IPv6 address."""
 
     address_family = socket.AF_INET6
 
 
 def make_server(address: tuple[str, int], config: WebConfig) -> Server:
-    """Return a server bound to an address, not yet serving."""
-    server = (_Server6 if ":" in address[0] else Server)(address, _Handler)
+    """Return a server that is bound to an address and does not serve yet."""
+    server = (_IPv6Server if ":" in address[0] else Server)(address, _Handler)
     server.config = config
     return server
 
@@ -87,18 +87,16 @@ def serve(
     metrics: Callable[[float], bytes],
     closing: Iterable[Callable[[], None]] = (),
 ) -> None:
-    """Serve until SIGTERM, or SIGINT, which raises KeyboardInterrupt.
+    """Serve until SIGTERM, or until SIGINT, which raises KeyboardInterrupt.
 
-    The sources are closed then, within a second.
-
-    All are closed; what one of them raises comes after that.
-    `metrics` returns the exposition, within so many seconds. The server's thread never
-    wakes up without a request; it ends with the process.
+    `metrics` takes a timeout in seconds and returns the exposition. At the end all of
+    `closing` are called, even if some raise; their exceptions propagate. The server's
+    thread sleeps between requests and ends with the process.
     """
-    server.set_app(_guard(metrics, server.config))
+    server.set_app(_make_app(metrics, server.config))
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    # A shell starts what is in its background with Ctrl-C ignored.
+    # Shells start background processes with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Thread(
         target=server.serve_forever, kwargs={"poll_interval": None}, daemon=True
@@ -110,33 +108,33 @@ def serve(
         stop.wait()
 
 
-def _guard(
+def _make_app(
     metrics: Callable[[float], bytes], config: WebConfig
 ) -> Callable[..., Iterable[bytes]]:
-    """Return an application that asks for credentials and has one page."""
+    """Return the WSGI application: authorization, then `/metrics` or the index page."""
 
-    def guarded(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        if not config.allows(environ.get("HTTP_AUTHORIZATION", "")):
+    def app(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        if not config.is_authorized(environ.get("HTTP_AUTHORIZATION", "")):
             start("401 Unauthorized", [("WWW-Authenticate", 'Basic realm="metrics"')])
             return [b"Unauthorized\n"]
         if environ.get("PATH_INFO") != "/metrics":
             start("200 OK", [("Content-Type", "text/plain")])
             return [_INDEX]
         headers = [("Content-Type", CONTENT_TYPE)]
-        body = metrics(_scrape_timeout(environ))
+        body = metrics(_source_timeout(environ))
         if gzip_accepted(environ.get("HTTP_ACCEPT_ENCODING", "")):
             body = gzip.compress(body, GZIP_LEVEL)
             headers.append(("Content-Encoding", "gzip"))
         start("200 OK", headers)
         return [body]
 
-    return guarded
+    return app
 
 
-def _scrape_timeout(environ: dict[str, Any]) -> float:
-    """Return how long sources may take, so that Prometheus still gets an answer."""
+def _source_timeout(environ: dict[str, Any]) -> float:
+    """Return the seconds that sources get, so that the response is in time."""
     try:
-        seconds = float(environ[SCRAPE_TIMEOUT])
+        seconds = float(environ[SCRAPE_TIMEOUT_HEADER])
     except (KeyError, ValueError):
         return math.inf
-    return SHARE_OF_TIMEOUT * seconds if seconds > 0 else math.inf
+    return TIMEOUT_SHARE * seconds if seconds > 0 else math.inf

@@ -1,19 +1,19 @@
-"""A log that a server writes, and a follower that reads it by a clock of its own."""
+"""A writer of slow-log events and a clock, for tests of the follower."""
 
 from exporter_helpers import EVENT
 
-MOST = 1 << 30
+ALL_BYTES = 1 << 30
 
 
-class Clock:
+class FakeClock:
     now = 1000.0
 
     def __call__(self):
         return self.now
 
 
-class Writer:
-    """A server that writes numbered events, so that each is unlike all others."""
+class LogWriter:
+    """Writes numbered events, each with a different statement."""
 
     def __init__(self, path):
         self.path = path
@@ -31,8 +31,8 @@ class Writer:
             file.write(self.events(count))
 
 
-def counted(follower):
+def count_events(follower):
     for _ in range(3):
-        follower.poll(MOST)
-    follower._digest.flush()
-    return follower._digest.events
+        follower.poll(ALL_BYTES)
+    follower._aggregator.flush()
+    return follower._aggregator.event_count

@@ -135,10 +135,10 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 
 def run_benchmark(plan: Plan, out: Path | None, console: Console) -> None:
     """Measure, write and print the results; exits with 130 after Ctrl-C."""
-    found = describe_environment()
-    with reported(), results.folder(out, KIND, "overhead") as made:
-        measurements = measure(plan, made, console)
-        judge_and_print(measurements, plan, found, made, console)
+    environment = describe_environment()
+    with reported(), results.folder(out, KIND, "overhead") as folder:
+        measurements = measure(plan, folder, console)
+        judge_and_print(measurements, plan, environment, folder, console)
     if not measurements.complete:
         sys.exit(INTERRUPTED)
 
@@ -146,7 +146,7 @@ def run_benchmark(plan: Plan, out: Path | None, console: Console) -> None:
 def judge_and_print(
     measurements: Measurements,
     plan: Plan,
-    found: Mapping[str, Any],
+    environment: Mapping[str, Any],
     out: Path,
     console: Console,
 ) -> None:
@@ -154,7 +154,7 @@ def judge_and_print(
     facts = {
         "complete": measurements.complete,
         "exports": measurements.exports,
-        "environment": found,
+        "environment": environment,
     }
     write_and_print(
         measurements.rows, measurements.call_counts, plan, facts, out, console

@@ -52,8 +52,10 @@ class ExportCosts:
 
 def export_costs(arm: str, rows: Sequence[Row], plan: Plan) -> ExportCosts | None:
     """Return the exports of an arm in the complete rounds; None without exports."""
-    whole = _complete_rounds(rows, plan)
-    own = [row for row in rows if row.arm == arm and (row.restart, row.round) in whole]
+    complete = _complete_rounds(rows, plan)
+    own = [
+        row for row in rows if row.arm == arm and (row.restart, row.round) in complete
+    ]
     number = sum(row.exports for row in own)
     if not number:
         return None
@@ -69,7 +71,7 @@ def _complete_rounds(rows: Sequence[Row], plan: Plan) -> set[tuple[int, int]]:
     arms: dict[tuple[int, int], set[str]] = {}
     for row in rows:
         arms.setdefault((row.restart, row.round), set()).add(row.arm)
-    return {place for place, found in arms.items() if set(plan.arms) <= found}
+    return {key for key, found in arms.items() if set(plan.arms) <= found}
 
 
 def _cpu_ms(rows: Sequence[Row], seed: int) -> Interval:

@@ -60,8 +60,8 @@ class Interval:
 
     def as_list(self) -> list[float | None]:
         """Return [low, mid, high] for JSON, with None for infinite values."""
-        known = (self.low, self.mid, self.high)
-        return [value if isfinite(value) else None for value in known]
+        values = (self.low, self.mid, self.high)
+        return [value if isfinite(value) else None for value in values]
 
     def as_text(self) -> str:
         """Return the estimate and the interval as text."""
@@ -78,11 +78,11 @@ def complete_rounds(
     for row in rows:
         rounds = found.setdefault(row.restart, {})
         rounds.setdefault(row.round, {})[row.arm] = seconds(row)
-    whole = [
+    complete = [
         [this_round for this_round in rounds.values() if set(arms) <= set(this_round)]
         for rounds in found.values()
     ]
-    return [rounds for rounds in whole if rounds]
+    return [rounds for rounds in complete if rounds]
 
 
 def total_seconds(restarts: Restarts) -> dict[str, float]:

@@ -77,8 +77,8 @@ def read_rows(path: Path) -> list[Row]:
     with path.open(newline="", encoding="utf-8") as stream:
         text = stream.read()
     lines = list(csv.DictReader(text.splitlines()))
-    whole = all(set(line) == set(kinds) and None not in line.values() for line in lines)
-    if not (whole and text.endswith("\n")):
+    valid = all(set(line) == set(kinds) and None not in line.values() for line in lines)
+    if not (valid and text.endswith("\n")):
         message = f"{path.name} has another format, or is truncated"
         raise ValueError(message)
     rows = [
@@ -98,5 +98,5 @@ def _is_measured(row: Row) -> bool:
 
 def counts_as_dict(call_counts: CallCounts) -> dict[str, float]:
     """Return the counts by name."""
-    known = asdict(call_counts)
-    return {name: known[name] for name in ("spans", "cache_calls")}
+    values = asdict(call_counts)
+    return {name: values[name] for name in ("spans", "cache_calls")}

@@ -1,6 +1,6 @@
-"""Take runs of the benchmark together, as if one had made all their restarts.
+"""Merge runs of the benchmark into one with all their restarts.
 
-One run for each processor of a machine, side by side, has its restarts sooner.
+Concurrent runs, one per processor, need less time for the same number of restarts.
 """
 
 import json
@@ -23,31 +23,31 @@ from keylag_bench.schedule import Plan
 
 
 class RunError(click.ClickException):
-    """A folder that holds no run, or one that is not like the others."""
+    """A folder has no run, or a run that cannot be merged with the others."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What `overhead.py` left in a folder."""
+    """A run of `overhead.py`, read from its folder."""
 
     folder: Path
     rows: Sequence[Row]
     result: Mapping[str, Any]
-    """overhead.json."""
+    """The content of overhead.json."""
 
     @property
     def seed(self) -> int:
-        """What its order was drawn from, and how its processes were started."""
+        """The seed of its order and of the hash seeds of its processes."""
         return int(self.result["seed"])
 
     @property
     def restarts(self) -> int:
-        """How many it has begun."""
+        """The number of restarts, including an incomplete last one."""
         return 1 + max(row.restart for row in self.rows)
 
     @property
     def comparable_facts(self) -> Mapping[str, object]:
-        """What has to be the same in runs that are taken together."""
+        """The facts that must be equal in all runs of a merge."""
         comparable = {**self.result["environment"]}
         comparable.pop("load_before", None)
         workloads = self.result["workloads"]
@@ -59,7 +59,7 @@ class Run:
 
     @property
     def call_counts(self) -> list[CallCounts]:
-        """How much each call makes others do."""
+        """Spans and cache calls per request, by workload and arm."""
         return [
             CallCounts(workload, arm, measured["spans"], measured["cache_calls"])
             for workload, arms in self.result["workloads"].items()
@@ -68,22 +68,22 @@ class Run:
         ]
 
     def with_restarts_from(self, first: int) -> list[Row]:
-        """Return its rows, with restarts that no other run has."""
+        """Return its rows, with restarts numbered from `first`."""
         return [replace(row, restart=first + row.restart) for row in self.rows]
 
 
 def read_run(folder: Path) -> Run:
-    """Read what a run left; raises RunError if it left nothing."""
+    """Read a run; raises RunError if files are missing or invalid."""
     try:
         result = json.loads((folder / "overhead.json").read_text(encoding="utf-8"))
         run = Run(folder, read_rows(folder / "overhead.csv"), result)
-        _ = run.comparable_facts, run.seed  # that they can be read
-        why = "" if run.rows and result["workloads"] else "it measured no whole round"
+        _ = run.comparable_facts, run.seed  # raises if they are missing
+        reason = "" if run.rows and result["workloads"] else "no round is complete"
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        why = f"{type(error).__name__}: {error}"
-    if why:
+        reason = f"{type(error).__name__}: {error}"
+    if reason:
         message = (
-            f"{folder} holds no run that has ended: {why}. "
+            f"{folder} holds no finished run: {reason}. "
             f"Make one with: bench/overhead.py --out {folder}"
         )
         raise RunError(message)
@@ -91,7 +91,7 @@ def read_run(folder: Path) -> Run:
 
 
 def check_comparable(runs: Sequence[Run]) -> None:
-    """Raise RunError unless they are different runs of the same measurement."""
+    """Raise RunError unless the runs have equal facts and different seeds."""
     first = runs[0]
     for number, run in enumerate(runs):
         differing = [
@@ -101,20 +101,20 @@ def check_comparable(runs: Sequence[Run]) -> None:
         ]
         if differing:
             message = (
-                f"{first.folder} and {run.folder} do not measure the same: they differ "
-                f"in {', '.join(differing)}."
+                f"{first.folder} and {run.folder} cannot be merged: they differ in "
+                f"{', '.join(differing)}."
             )
             raise RunError(message)
         if run.seed in {other.seed for other in runs[:number]}:
             message = (
-                f"{run.folder} has the seed of a run before it, {run.seed}, so its "
-                "restarts are no others. Give each run its own --seed."
+                f"{run.folder} has the same seed as another run, {run.seed}, so its "
+                "restarts are not independent. Give each run its own --seed."
             )
             raise RunError(message)
 
 
 def merge_runs(runs: Sequence[Run]) -> tuple[list[Row], Plan]:
-    """Return all rows, and the plan of a run that would have made them."""
+    """Return the rows of all runs, and the plan of the merged run."""
     first = runs[0]
     starts = [sum(run.restarts for run in runs[:number]) for number in range(len(runs))]
     rows = chain.from_iterable(map(Run.with_restarts_from, runs, starts))
@@ -133,22 +133,22 @@ def merge_runs(runs: Sequence[Run]) -> tuple[list[Row], Plan]:
     return list(rows), plan
 
 
-@click.command("together", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("merge_runs", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument(
     "folders",
     nargs=-1,
     required=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-@out_folder_option("bench/together", "overhead.json of all")
+@out_folder_option("bench/merged", "the merged overhead.json")
 def command(folders: tuple[Path, ...], out: Path | None) -> None:
-    """Take runs of bench/overhead.py together.
+    """Merge runs of bench/overhead.py.
 
-    FOLDERS are what was given to them as --out.  Their restarts are judged as if one
-    run had made them all.
+    FOLDERS are their --out folders. The result is that of one run with the
+    restarts of all.
 
     \b
-    Example, with a checkout for each of two processors:
+    Example with two processors and one checkout for each:
       (cd a && taskset -c 0 .venv/bin/python bench/overhead.py --seed 1 --out /tmp/1) &
       (cd b && taskset -c 1 .venv/bin/python bench/overhead.py --seed 2 --out /tmp/2)
       .venv/bin/python bench/merge_runs.py /tmp/1 /tmp/2
@@ -161,7 +161,7 @@ def command(folders: tuple[Path, ...], out: Path | None) -> None:
         "environment": runs[0].result["environment"],
         "seeds": [run.result["seed"] for run in runs],
     }
-    with reported(), results.folder(out, "bench", "together") as made:
+    with reported(), results.folder(out, "bench", "merged") as made:
         write_and_print(rows, runs[0].call_counts, plan, facts, made, Console())
 
 

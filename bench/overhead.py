@@ -1,4 +1,4 @@
-"""Measure what Keylag costs a Keystone, beside what else there is; `make bench`."""
+"""Measure the overhead of Keylag and of other instrumentation; `make bench`."""
 
 import sys
 from collections import Counter
@@ -23,25 +23,25 @@ from keylag_bench.schedule import Plan, Schedule
 from keylag_bench.servers import open_servers
 
 QUICK_SIZE: Final = 2
-"""Restarts and rounds of a quick run."""
+"""Restarts of a quick run, and rounds of each."""
 KIND: Final = "bench"
 
 
 @dataclass
 class Measurements:
-    """What has been measured so far."""
+    """What a run has measured so far."""
 
     rows: list[Row] = field(default_factory=list)
     call_counts: list[CallCounts] = field(default_factory=list)
     exports: Counter[str] = field(default_factory=Counter)
-    """What was exported over OTLP, by path."""
+    """Export requests over OTLP, by path."""
     complete: bool = False
 
 
 def measure(plan: Plan, out: Path, console: Console) -> Measurements:
-    """Measure; Ctrl-C ends it early and keeps what there is.
+    """Run a plan; Ctrl-C ends it early and keeps its rows.
 
-    Raises StackError or ToolError if a server or a Keystone does not work.
+    Raises StackError or ToolError if a server or Keystone fails.
     """
     measurements = Measurements()
     try:
@@ -60,7 +60,7 @@ def measure(plan: Plan, out: Path, console: Console) -> Measurements:
             Schedule(plan, executor, write_row, count, Progress(console)).run()
             measurements.complete = True
     except KeyboardInterrupt:
-        console.print("Interrupted; this is what there is so far.")
+        console.print("Interrupted. The results so far:")
     return measurements
 
 
@@ -70,29 +70,35 @@ def measure(plan: Plan, out: Path, console: Console) -> Measurements:
     "workloads",
     type=click.Choice(list(WORKLOADS)),
     multiple=True,
-    help="May be given more than once.  [default: all]",
+    help="Workload; repeat the option for more.  [default: all]",
 )
 @click.option(
     "--arms",
     type=click.Choice([arm for arm in ARMS if arm != BASE]),
     multiple=True,
-    help=f"Beside {BASE}; may be given more than once.  [default: all]",
+    help=f"Arm beside {BASE}; repeat the option for more.  [default: all]",
 )
-@click.option("--restarts", type=click.IntRange(1), default=6, show_default=True)
+@click.option(
+    "--restarts",
+    type=click.IntRange(1),
+    default=6,
+    show_default=True,
+    help="How often all processes are restarted.",
+)
 @click.option(
     "--rounds",
     type=click.IntRange(1),
     default=12,
     show_default=True,
-    help="Of each arm and workload in each restart.",
+    help="Rounds of each workload in each restart.",
 )
 @click.option(
     "--requests",
     type=click.IntRange(1),
-    help="In a round.  [default: as many as take about half a second]",
+    help="Requests of each arm per round.  [default: about half a second of them]",
 )
-@click.option("--seed", default=1, show_default=True, help="Of the order.")
-@click.option("--quick", is_flag=True, help="See that it works; proves nothing.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the random order.")
+@click.option("--quick", is_flag=True, help="Test run without conclusive results.")
 @out_folder_option("bench/overhead", "overhead.json and overhead.csv")
 def command(  # noqa: PLR0913, PLR0917 - one for each option
     workloads: tuple[str, ...],
@@ -105,11 +111,11 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     *,
     quick: bool,
 ) -> None:
-    """Measure what instrumentation costs a Keystone.
+    """Measure the overhead of instrumentation in Keystone.
 
-    Runs bare Keystone beside Keylag, OpenTelemetry's own instrumentations and
-    OSProfiler, in random rounds of the same calls, and prints by how much CPU and
-    wall time grow. An hour or so; Ctrl-C ends it with what there is.
+    Runs the same calls with bare Keystone, Keylag, OpenTelemetry's own
+    instrumentations and OSProfiler, in random order, and prints the ratios of CPU
+    and wall time. Takes about an hour; Ctrl-C ends it with the results so far.
 
     \b
     Examples:
@@ -128,11 +134,11 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 
 
 def run_benchmark(plan: Plan, out: Path | None, console: Console) -> None:
-    """Measure, write and show; exits with 130 if it was interrupted."""
-    found = describe_environment()
-    with reported(), results.folder(out, KIND, "overhead") as made:
-        measurements = measure(plan, made, console)
-        judge_and_print(measurements, plan, found, made, console)
+    """Measure, write and print the results; exits with 130 after Ctrl-C."""
+    environment = describe_environment()
+    with reported(), results.folder(out, KIND, "overhead") as folder:
+        measurements = measure(plan, folder, console)
+        judge_and_print(measurements, plan, environment, folder, console)
     if not measurements.complete:
         sys.exit(INTERRUPTED)
 
@@ -140,15 +146,15 @@ def run_benchmark(plan: Plan, out: Path | None, console: Console) -> None:
 def judge_and_print(
     measurements: Measurements,
     plan: Plan,
-    found: Mapping[str, Any],
+    environment: Mapping[str, Any],
     out: Path,
     console: Console,
 ) -> None:
-    """Judge and show what was measured."""
+    """Analyse, write and print the results."""
     facts = {
         "complete": measurements.complete,
         "exports": measurements.exports,
-        "environment": found,
+        "environment": environment,
     }
     write_and_print(
         measurements.rows, measurements.call_counts, plan, facts, out, console

@@ -1,7 +1,7 @@
-"""Say what each part of Keylag costs in Python and in C; part of `make bench`.
+"""Measure each part of Keylag in Python and in C; a part of `make bench`.
 
-The overhead of whole calls is measured by overhead.py; this says where it comes from,
-so that C stays only where it saves something.
+overhead.py measures the overhead of whole calls.  This program shows where it comes
+from, to keep only the C code that saves time.
 """
 
 import json
@@ -27,15 +27,16 @@ from keylag_bench.servers import Servers, open_servers
 
 PROGRAM = Path(__file__).parent / "inside" / "part_costs.py"
 CALLS = tuple(product(("GET", "POST"), ("memcache_pool", "off")))
-"""Each call with each cache."""
+"""All pairs of call and cache backend."""
 NS_PER_US = 1000
 TIMEOUT_SECONDS = 300
 
 
 def measure(servers: Servers, call: str, cache: str) -> dict[str, Any]:
-    """Return what a call takes, what each part costs and how often the call runs it.
+    """Return the time of a call, and of each part its cost and runs per call.
 
-    Raises StackError, with the end of its log, if Keystone does not work.
+    Keys and units are those of bench/inside/part_costs.py.  Raises StackError with the
+    end of the log if Keystone fails.
     """
     arm = ARMS["keylag_python"]
     options = {**COMMON, **CACHES[cache], **arm.environment}
@@ -62,12 +63,12 @@ def measure(servers: Servers, call: str, cache: str) -> dict[str, Any]:
 
 
 def saved_us(part: dict[str, float]) -> float:
-    """Return the microseconds that C saves a request."""
+    """Return the microseconds that C saves per request."""
     return part["runs"] * (part["python"] - part["c"]) / NS_PER_US
 
 
 def table(title: str, found: dict[str, Any]) -> Table:
-    """Return a table with a row for each part, what saves most first."""
+    """Return a table of all parts, those that save most first."""
     shown = Table(title=title, title_justify="left", box=None)
     columns = (
         "part",
@@ -95,11 +96,12 @@ def _saving(saved: float, call_us: float) -> tuple[str, str]:
 @click.command("parts", context_settings={"help_option_names": ["-h", "--help"]})
 @out_folder_option("bench/parts", "parts.json")
 def command(out: Path | None) -> None:
-    """Say what each part of Keylag costs in Python and in C.
+    """Measure each part of Keylag in Python and in C.
 
-    Counts how often a validation and a log-in run each part, with a warm cache and
-    without one, times each part by itself in Python and in C, and prints what C
-    saves, also as a share of the call with Keylag in Python. Two minutes.
+    Counts the runs of each part per validation and per issued token, with a warm
+    cache and without a cache. Times each part alone, in Python and in C. Prints
+    the time that C saves, also as a share of the call with Keylag in Python.
+    Takes two minutes.
 
     \b
     Example:

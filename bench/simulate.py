@@ -1,13 +1,15 @@
-"""How often an experiment is wrong, and how often it finds what was planted.
+"""Simulate experiments to measure their error rates.
 
     .venv/bin/python bench/simulate.py
 
-Simulates whole experiments, each from its own seed: requests of 12 ms in the median
-with a long tail, in whole milliseconds as JMeter counts them; a machine whose speed
-drifts, which the arms of a round share, since they take short turns; and an
-effect of each start of a Keystone, which is what a quiet machine and a restless one
-differ in.  They are judged by the code that judges
-real ones, after every round.
+Each experiment has its own seed.  The model has
+
+- requests with a median of 12 ms and a long tail, in whole milliseconds like JMeter's;
+- a machine whose speed drifts, equally for all arms of a round;
+- a random effect of each restart of Keystone, whose size is that of the machine: quiet,
+  usual or restless.
+
+The code of real experiments judges them after every round.
 """
 
 import math
@@ -27,22 +29,23 @@ from keylag.experiment.verdicts import CANNOT_TELL, verdict
 
 MEDIAN_SECONDS = 0.012
 SPREAD = 0.25
-"""Of one request, as the deviation of its logarithm."""
+"""Standard deviation of the logarithm of a latency."""
 DRIFT = 0.05
-"""What a round's machine is faster or slower than the one before."""
+"""Standard deviation of the change of speed from round to round, as a share."""
 RESTART_SPREAD = {"quiet": 0.003, "usual": 0.01, "restless": 0.03}
-"""What one start of a Keystone is faster or slower than another, by machine."""
+"""Standard deviation of the effect of a restart, as a share, by machine."""
 REQUESTS = 650
+"""Requests of each arm per round."""
 ROUNDS = 24
-"""What 10 minutes on two cores have: turns of 8 s, 2 s of warm-up, fresh starts."""
+"""Rounds of ten minutes on two cores, with turns of 8 s and a warm-up of 2 s."""
 SMALLEST = 0.02
 LATENCY_FACTORS = [math.exp(x) for x in NormalDist(0, SPREAD).samples(50_000, seed=1)]
-"""What requests are drawn from, by their medians; drawing anew each time is slow."""
+"""Latencies relative to the median; a fixed population is faster to draw from."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """How much slower each arm is than the base, in truth."""
+    """The true slowdown of each arm, as a share of the base."""
 
     name: str
     slowdowns: Sequence[float]
@@ -56,52 +59,52 @@ CASES = (
 )
 
 
-def simulated_median(choice: Random, truth: float, start: float) -> float:
-    """Return the median of an arm's requests in a round."""
-    here = truth * math.exp(choice.gauss(0, start))
-    shapes = choice.choices(LATENCY_FACTORS, k=REQUESTS)
-    values = [round(here * shape, 3) for shape in shapes]
+def simulated_median(rng: Random, true_median: float, spread: float) -> float:
+    """Return the measured median of an arm in a round, in seconds."""
+    median = true_median * math.exp(rng.gauss(0, spread))
+    factors = rng.choices(LATENCY_FACTORS, k=REQUESTS)
+    values = [round(median * factor, 3) for factor in factors]
     return grouped_quantile(values, 0.5)
 
 
-def simulate_rounds(choice: Random, case: Case, start: float) -> Iterator[list[float]]:
-    """Give each round's difference from the base, an arm each; in shares of it."""
+def simulate_rounds(rng: Random, case: Case, spread: float) -> Iterator[list[float]]:
+    """Yield the relative differences of all arms from the base, round by round."""
     machine = 1.0
     for _ in range(ROUNDS):
-        machine *= math.exp(choice.gauss(0, DRIFT))
-        here = machine * MEDIAN_SECONDS
-        base = simulated_median(choice, here, start)
+        machine *= math.exp(rng.gauss(0, DRIFT))
+        median = machine * MEDIAN_SECONDS
+        base = simulated_median(rng, median, spread)
         yield [
-            simulated_median(choice, here * (1 + slowdown), start) / base - 1
+            simulated_median(rng, median * (1 + slowdown), spread) / base - 1
             for slowdown in case.slowdowns
         ]
 
 
-def simulate_experiment(seed: int, case: Case, start: float) -> str:
-    """Return the verdict it ends with; of several arms, one that claims something."""
+def simulate_experiment(seed: int, case: Case, spread: float) -> str:
+    """Return the final verdict; with several arms, one that claims a difference."""
     seen: list[list[float]] = [[] for _ in case.slowdowns]
-    verdict_text = [CANNOT_TELL] * len(case.slowdowns)
-    for differences in simulate_rounds(Random(seed), case, start):
+    verdicts = [CANNOT_TELL] * len(case.slowdowns)
+    for differences in simulate_rounds(Random(seed), case, spread):
         for values, difference in zip(seen, differences, strict=True):
             values.append(difference)
         alpha = ALPHA / len(case.slowdowns)
-        verdict_text = [
+        verdicts = [
             verdict(confidence_interval(values, alpha), SMALLEST) for values in seen
         ]
-        if CANNOT_TELL not in verdict_text:
+        if CANNOT_TELL not in verdicts:
             break
-    return max(verdict_text, key=claims_difference)
+    return max(verdicts, key=claims_difference)
 
 
 def claims_difference(verdict_text: str) -> bool:
-    """Tell whether a verdict claims one."""
+    """Return whether a verdict is faster or slower."""
     return verdict_text.endswith("er")
 
 
-def verdict_shares(case: Case, start: float, experiments: int) -> dict[str, float]:
-    """Return how many of the experiments had each verdict, as shares."""
+def verdict_shares(case: Case, spread: float, experiments: int) -> dict[str, float]:
+    """Return the share of experiments with each verdict."""
     counted = Counter(
-        simulate_experiment(seed, case, start) for seed in range(experiments)
+        simulate_experiment(seed, case, spread) for seed in range(experiments)
     )
     return {
         verdict_text: number / experiments for verdict_text, number in counted.items()
@@ -109,11 +112,13 @@ def verdict_shares(case: Case, start: float, experiments: int) -> dict[str, floa
 
 
 @click.command()
-@click.option("--experiments", default=500, show_default=True, help="Of each case.")
+@click.option(
+    "--experiments", default=500, show_default=True, help="Experiments per case."
+)
 def command(experiments: int) -> None:
-    """Simulate experiments and print how they end."""
-    for case, (machine, start) in product(CASES, RESTART_SPREAD.items()):
-        found = verdict_shares(case, start, experiments)
+    """Simulate experiments and print the shares of their verdicts."""
+    for case, (machine, spread) in product(CASES, RESTART_SPREAD.items()):
+        found = verdict_shares(case, spread, experiments)
         text = ", ".join(f"{name} {share:.1%}" for name, share in sorted(found.items()))
         click.echo(f"{case.name}, {machine} machine: {text}")
 

@@ -1,4 +1,4 @@
-"""What instrumentation costs a Keystone: measured, with intervals and verdicts.
+"""Measure the overhead of instrumentation in Keystone, with intervals and verdicts.
 
-`bench/inside` is what runs in each Keystone's process; this runs beside them.
+`bench/inside` runs in the process of each Keystone; this package controls them.
 """

@@ -1,6 +1,6 @@
-"""What is compared, and on which work: two tables.
+"""The tables of arms, caches and workloads.
 
-`{memcached}`, `{redis}` and `{sink}` in a value become the addresses of the servers.
+`{memcached}`, `{redis}` and `{sink}` in a value are replaced by server addresses.
 """
 
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ CONTROL = "bare_again"
 KEYLAG = "keylag"
 
 EXPORT_SECONDS = "KEYLAG_BENCH_EXPORT_SECONDS"
-"""The variable with an arm's seconds of work between exports of metrics."""
+"""Environment variable: seconds of an arm's work between exports of metrics."""
 
 _SIGNING_KEY = "keylag-bench"
 _KEYLAG = {
     "OTEL_METRICS_EXPORTER": "otlp",
-    # No exports by the time of day: an arm works only a part of it.
+    # No exports by wall time, because an arm works only part of it.
     "OTEL_METRIC_EXPORT_INTERVAL": "inf",
 }
 _TRACES = {
@@ -39,19 +39,19 @@ class Arm:
 
 @dataclass(frozen=True)
 class Workload:
-    """One call, made over and over, with one cache behind Keystone."""
+    """One call, repeated with one cache backend."""
 
     name: str
     call: str
     cache: str
     """A key of CACHES."""
     requests: int
-    """Of each arm in a round, so that an arm's take about half a second."""
+    """Requests of each arm per round, about half a second."""
     turn: int
-    """Of one arm before it is the next one's turn: some 50 ms, in which the caches
-    of the processor are its own, and the machine's speed has no time to change."""
+    """Requests of an arm per turn, about 50 ms: long enough to fill the processor's
+    caches, and short enough for the speed of the machine to stay the same."""
     goal: float | None
-    """What Keylag's CPU ratio may be at most; None if that is only to be known."""
+    """The highest CPU ratio allowed for Keylag; None if there is no goal."""
 
 
 ARMS: Mapping[str, Arm] = {
@@ -128,15 +128,15 @@ CACHES: Mapping[str, Mapping[str, str]] = {
         "KEYLAG_BENCH_TOKEN_CACHE": "{memcached}",
     },
 }
-"""By name, the options that make Keystone use it."""
+"""Options of Keystone by cache backend."""
 
 COMMON: Mapping[str, str] = {
-    # Password hashing is made cheap, or it would hide what is measured.
+    # The lowest cost: password hashing would hide the overhead.
     "OS_IDENTITY__PASSWORD_HASH_ROUNDS": "4",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "{sink}",
     "OS_PROFILER__ENABLED": "false",
 }
-"""What every arm runs with."""
+"""Environment of every arm."""
 
 WORKLOADS: Mapping[str, Workload] = {
     workload.name: workload
@@ -149,7 +149,7 @@ WORKLOADS: Mapping[str, Workload] = {
         Workload("post_warm_memcache_pool", "POST", "memcache_pool", 32, 2, 1.02),
         Workload("post_warm_pymemcache", "POST", "pymemcache", 32, 2, 1.02),
         Workload("post_warm_redis", "POST", "redis", 20, 2, 1.02),
-        # A service that does nothing: the ratio is of auth_token's own time.
+        # A service that does nothing: the ratio is that of auth_token's time.
         Workload("service_cached_token", "SERVICE", "auth_token", 800, 80, None),
     )
 }

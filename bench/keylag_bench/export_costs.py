@@ -1,8 +1,8 @@
-"""What periodic exports of metrics cost: how many there were, and the CPU of each.
+"""The cost of periodic exports of metrics: their number, and the CPU time of each.
 
-An export costs the same however many requests come between two of them, so its share
-of a request's CPU holds at the rate of requests that was measured, and grows as that
-falls.
+The cost of an export does not depend on the number of requests since the last one.  Its
+share of the CPU time of a request therefore holds for the measured request rate, and
+is larger for lower rates.
 """
 
 from collections.abc import Sequence
@@ -18,22 +18,22 @@ _NUMBER, _CPU = "exports", "CPU seconds"
 
 @dataclass(frozen=True)
 class ExportCosts:
-    """The exports of one arm on one workload."""
+    """The exports of one arm in one workload."""
 
     number: int
     seconds: float
-    """Of work, in which they were made."""
+    """Wall seconds of work of the arm."""
     requests: int
     cpu_ms: Interval
-    """CPU time of one export in its own thread."""
+    """CPU milliseconds of one export, in its own thread."""
 
     @property
     def requests_per_second(self) -> float:
-        """What the arm served while it worked."""
+        """The request rate of the arm while it worked."""
         return self.requests / self.seconds
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as overhead.json has it."""
+        """Return the value for overhead.json."""
         return {
             "number": self.number,
             "seconds": self.seconds,
@@ -42,18 +42,20 @@ class ExportCosts:
         }
 
     def as_text(self) -> str:
-        """Say it in a line."""
+        """Return one line of text."""
         return (
-            f"one export takes {self.cpu_ms.as_text()} ms of CPU; {self.number} were "
-            f"made in {self.seconds:.0f} s of work, at "
+            f"one export takes {self.cpu_ms.as_text()} ms of CPU time; {self.number} "
+            f"exports in {self.seconds:.0f} s of work, at "
             f"{self.requests_per_second:.0f} requests/s"
         )
 
 
 def export_costs(arm: str, rows: Sequence[Row], plan: Plan) -> ExportCosts | None:
-    """Return the exports of an arm in one workload's whole rounds; None without any."""
-    whole = _complete_rounds(rows, plan)
-    own = [row for row in rows if row.arm == arm and (row.restart, row.round) in whole]
+    """Return the exports of an arm in the complete rounds; None without exports."""
+    complete = _complete_rounds(rows, plan)
+    own = [
+        row for row in rows if row.arm == arm and (row.restart, row.round) in complete
+    ]
     number = sum(row.exports for row in own)
     if not number:
         return None
@@ -66,15 +68,14 @@ def export_costs(arm: str, rows: Sequence[Row], plan: Plan) -> ExportCosts | Non
 
 
 def _complete_rounds(rows: Sequence[Row], plan: Plan) -> set[tuple[int, int]]:
-    """Return the restarts and rounds that have all arms."""
     arms: dict[tuple[int, int], set[str]] = {}
     for row in rows:
         arms.setdefault((row.restart, row.round), set()).add(row.arm)
-    return {place for place, found in arms.items() if set(plan.arms) <= found}
+    return {key for key, found in arms.items() if set(plan.arms) <= found}
 
 
 def _cpu_ms(rows: Sequence[Row], seed: int) -> Interval:
-    """Return milliseconds an export, over the restarts that had one."""
+    # Only restarts with an export have a cost per export.
     found: dict[int, dict[str, float]] = {}
     for row in rows:
         sums = found.setdefault(row.restart, {_NUMBER: 0.0, _CPU: 0.0})

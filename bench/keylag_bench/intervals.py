@@ -1,18 +1,18 @@
-"""From rounds to ratios with intervals.
+"""Compute ratios between arms with confidence intervals.
 
-The estimate is a ratio of means: all of an arm's seconds by all of the base's, so
-that work which comes in lumps, an export or a garbage collection, counts in full.
+The estimate is a ratio of means: all seconds of an arm divided by all seconds of the
+base.  Rare work, such as an export or a garbage collection, thus counts in full.
 
-Its interval goes Student's t times the bootstrap's standard error each way.  The
-bootstrap draws restarts with replacement, each with all its rounds: to draw the rounds
-too would count what differs between them twice (A. C. Davison and D. V. Hinkley,
+The half width of the interval is Student's t times the standard error of a bootstrap.
+The bootstrap resamples whole restarts with all their rounds.  Resampling rounds too
+would count the variance between rounds twice (A. C. Davison and D. V. Hinkley,
 "Bootstrap Methods and their Application", 1997, 3.8; S. Ren and others, "Nonparametric
-bootstrapping for hierarchical data", Journal of Applied Statistics 37, 2010).  Its
-standard error is too small by the square root of (n - 1) / n, which is made up for
-(T. Hesterberg, "What teachers should know about the bootstrap", The American
+bootstrapping for hierarchical data", Journal of Applied Statistics 37, 2010).  The
+bootstrap's standard error is too small by the square root of (n - 1) / n, which is
+corrected (T. Hesterberg, "What teachers should know about the bootstrap", The American
 Statistician 69, 2015: narrowness bias, and the t interval with bootstrap standard
-error).  It takes two restarts at least; the fewer there are, the more rests on the
-differences between them being close to normal.
+error).  Two restarts are the minimum.  With few restarts, the interval relies on
+differences between restarts that are close to normal.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,21 +29,21 @@ from keylag_bench.raw_results import Row
 RESAMPLES = 2000
 LEVEL = 0.95
 MIN_RESTARTS = 2
-"""With fewer there is nothing to tell what the next restart would bring."""
+"""The minimum for a variance between restarts."""
 
 SecondsByArm = Mapping[str, float]
-"""Seconds by arm."""
+"""The seconds of each arm in one round."""
 Restarts = Sequence[Sequence[SecondsByArm]]
 """The rounds of each restart."""
 Totals = Mapping[str, Any]
-"""Seconds by arm, of many rounds: numbers, or arrays with an element a resample."""
+"""Seconds of each arm in many rounds: numbers, or arrays with one per resample."""
 Statistic = Callable[[Totals], Any]
-"""Computed from totals; an array from arrays."""
+"""A function of totals; arrays of totals give an array."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and its 95 % interval; the ends are infinite if there is none."""
+    """An estimate with its 95 % interval, whose ends are infinite without data."""
 
     low: float
     mid: float
@@ -51,20 +51,20 @@ class Interval:
 
     @property
     def width(self) -> float:
-        """From end to end."""
+        """The distance between both ends."""
         return self.high - self.low
 
     def contains(self, value: float) -> bool:
-        """Tell whether a value lies in it."""
+        """Return whether the interval contains a value; both ends belong to it."""
         return self.low <= value <= self.high
 
     def as_list(self) -> list[float | None]:
-        """Return [low, mid, high] for JSON, which has null for what is infinite."""
-        known = (self.low, self.mid, self.high)
-        return [value if isfinite(value) else None for value in known]
+        """Return [low, mid, high] for JSON, with None for infinite values."""
+        values = (self.low, self.mid, self.high)
+        return [value if isfinite(value) else None for value in values]
 
     def as_text(self) -> str:
-        """Return it as a reader sees it."""
+        """Return the estimate and the interval as text."""
         if not isfinite(self.width):
             return f"{self.mid:.3f} (no interval)"
         return f"{self.mid:.3f} [{self.low:.3f}, {self.high:.3f}]"
@@ -73,20 +73,20 @@ class Interval:
 def complete_rounds(
     rows: Iterable[Row], seconds: Callable[[Row], float], arms: Sequence[str]
 ) -> Restarts:
-    """Return the rounds of one workload; those that lack an arm are left out."""
+    """Return the rounds with all arms, by restart, from the rows of one workload."""
     found: dict[int, dict[int, dict[str, float]]] = {}
     for row in rows:
         rounds = found.setdefault(row.restart, {})
         rounds.setdefault(row.round, {})[row.arm] = seconds(row)
-    whole = [
+    complete = [
         [this_round for this_round in rounds.values() if set(arms) <= set(this_round)]
         for rounds in found.values()
     ]
-    return [rounds for rounds in whole if rounds]
+    return [rounds for rounds in complete if rounds]
 
 
 def total_seconds(restarts: Restarts) -> dict[str, float]:
-    """Add up the seconds of every arm."""
+    """Return the total seconds of each arm."""
     seconds_of_restarts: dict[str, float] = {}
     for this_round in (this_round for rounds in restarts for this_round in rounds):
         for arm, seconds in this_round.items():
@@ -97,7 +97,7 @@ def total_seconds(restarts: Restarts) -> dict[str, float]:
 def bootstrap_interval(
     statistic: Statistic, restarts: Restarts, seed: int, resamples: int = RESAMPLES
 ) -> Interval:
-    """Return a statistic of all rounds, and where it lies."""
+    """Return the estimate of a statistic with its 95 % interval."""
     mid = float(statistic(total_seconds(restarts)))
     half = inf
     if len(restarts) >= MIN_RESTARTS:
@@ -111,7 +111,7 @@ def bootstrap_interval(
 def bootstrap_standard_error(
     statistic: Statistic, restarts: Restarts, seed: int, resamples: int = RESAMPLES
 ) -> float:
-    """Return a statistic's standard error; NaN if it is infinite in some resample."""
+    """Return the standard error; NaN if the statistic is infinite in a resample."""
     seconds_of_restarts = [total_seconds([rounds]) for rounds in restarts]
     arms = list(seconds_of_restarts[0])
 
@@ -137,15 +137,16 @@ def _t_quantile(degrees_of_freedom: int) -> float:
 
 
 def _bare_seconds(seconds: Totals) -> Any:
-    """Return bare Keystone's seconds, the mean of both where it ran twice."""
+    # The mean of both bare arms, if the control was measured too.
     both = [seconds[arm] for arm in (BASE, CONTROL) if arm in seconds]
     return sum(both) / len(both)
 
 
 def ratio_statistic(arm: str, other: str | None = None) -> Statistic:
-    """Return the statistic: this arm's seconds by another's, else bare Keystone's.
+    """Return the ratio of an arm's seconds to those of `other`, as a statistic.
 
-    The control is compared with the other bare Keystone alone.
+    By default, `other` is bare Keystone: the mean of the base and the control.  The
+    control itself is compared with the base.
     """
     if other is None and arm in {BASE, CONTROL}:
         other = BASE
@@ -155,9 +156,9 @@ def ratio_statistic(arm: str, other: str | None = None) -> Statistic:
 
 
 def share_statistic(arm: str, other: str) -> Statistic:
-    """Return the statistic: what this arm adds by what the other one adds.
+    """Return the overhead of an arm as a share of the overhead of another arm.
 
-    Infinite where the other one adds nothing.
+    It is infinite if the other arm has no overhead.
     """
 
     def share(seconds: Totals) -> Any:

@@ -1,4 +1,4 @@
-"""Real Keystones, one process per arm, told over pipes what to call."""
+"""Run one Keystone process per arm and control it through pipes."""
 
 import json
 import select
@@ -16,12 +16,12 @@ from keylag_bench.servers import Servers
 
 WORKER = Path(__file__).parents[1] / "inside" / "worker.py"
 ANSWER_TIMEOUT_SECONDS = 120.0
-"""How long a process may take for one answer."""
+"""Time limit for one answer of a process."""
 EXIT_TIMEOUT_SECONDS = 10.0
 
 
 class WorkerProcess:
-    """One process."""
+    """One Keystone process, which reads orders and answers each with a line."""
 
     def __init__(
         self, command: Sequence[str], env: Mapping[str, str], log: Path
@@ -29,7 +29,7 @@ class WorkerProcess:
         self._log = log
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as errors:
-            # In a session of its own: Ctrl-C is for us, and we end it.
+            # In a session of its own, so that Ctrl-C reaches only this process.
             self._process = subprocess.Popen(
                 command,
                 env=dict(env),
@@ -40,14 +40,14 @@ class WorkerProcess:
             )
 
     def send_order(self, order: Mapping[str, object]) -> dict[str, Any]:
-        """Give it an order and return its answer; StackError if there is none."""
-        with suppress(BrokenPipeError):  # its log says more than this does
+        """Send an order and return the answer; raises StackError without an answer."""
+        with suppress(BrokenPipeError):  # the missing answer is reported with the log
             _require_pipe(self._process.stdin).write(json.dumps(order).encode() + b"\n")
             _require_pipe(self._process.stdin).flush()
         return self.read_answer()
 
     def read_answer(self) -> dict[str, Any]:
-        """Wait for a line and read it; StackError if none comes."""
+        """Wait for the next answer; raises StackError without an answer."""
         output = _require_pipe(self._process.stdout)
         readable, _, _ = select.select([output], [], [], ANSWER_TIMEOUT_SECONDS)
         line = output.readline() if readable else b""
@@ -58,7 +58,7 @@ class WorkerProcess:
         return answer
 
     def stop(self) -> None:
-        """End it; its input ends, and if that is not enough it is killed."""
+        """Close the input of the process, and kill it if it does not exit."""
         with suppress(BrokenPipeError):
             _require_pipe(self._process.stdin).close()
         try:
@@ -70,7 +70,6 @@ class WorkerProcess:
 
 
 def _require_pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    """Return a pipe that was asked for."""
     if stream is None:
         message = "not a pipe"
         raise ValueError(message)
@@ -78,14 +77,14 @@ def _require_pipe(stream: IO[bytes] | None) -> IO[bytes]:
 
 
 class ProcessExecutor:
-    """The executor that measures: see keylag_bench.schedule.Executor."""
+    """Measures real processes; see keylag_bench.schedule.Executor."""
 
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
         self._workers: dict[str, WorkerProcess] = {}
 
     def start(self, cache: str, arms: Sequence[str], hash_seed: int) -> None:
-        """Start a process per arm, side by side, on empty caches."""
+        """Flush the caches, and start a process per arm, all at the same time."""
         self._servers.flush_caches()
         for arm in arms:
             self._workers[arm] = self._start_worker(cache, arm, hash_seed)
@@ -106,20 +105,20 @@ class ProcessExecutor:
     def run(
         self, arm: str, call: str, requests: int, *, flush: bool = False
     ) -> TurnResult:
-        """Make one arm call; the others wait."""
+        """Make calls in the process of one arm; the others wait."""
         order = {"call": call, "requests": requests, "flush": flush}
         return TurnResult(**self._workers[arm].send_order(order))
 
     def collect_garbage(self, arm: str) -> None:
-        """Have an arm collect its garbage."""
+        """Make a full garbage collection in the process of an arm."""
         self._workers[arm].send_order({"tidy": True})
 
     def cache_calls(self) -> int:
-        """Return how many calls the caches have had, from all arms."""
+        """Return the number of calls that all caches have received."""
         return self._servers.cache_calls()
 
     def stop(self) -> None:
-        """End all processes."""
+        """Stop all processes."""
         workers, self._workers = self._workers, {}
         for worker in workers.values():
             worker.stop()

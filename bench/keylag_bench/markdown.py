@@ -1,4 +1,4 @@
-"""overhead.md: every call and arm in one table, as a page of documentation has it."""
+"""Format overhead.md: all calls and arms in one table, for the documentation."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,9 +7,10 @@ from keylag_bench.results import Result
 
 
 def to_markdown(result: Result) -> str:
-    """Return the CPU of every call and arm by bare Keystone's, and what is by Keylag's.
+    """Return tables of CPU ratios by call and arm, and the costs of exports.
 
-    The second table has each of Keylag's variants by Keylag itself.
+    The first table is relative to bare Keystone, the second one, for variants of
+    Keylag, to Keylag with its defaults.
     """
     by_bare = {
         call: {arm: m.cpu_ratio.as_text() for arm, m in arms.items() if arm != BASE}

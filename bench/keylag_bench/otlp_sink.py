@@ -1,4 +1,4 @@
-"""Where OTLP goes: a server that takes everything and keeps only how much it was."""
+"""An OTLP endpoint that accepts and discards everything, and counts requests."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"  # exporters keep their connection
 
     def do_POST(self) -> None:
-        """Answer as a collector does that has accepted everything."""
+        """Answer like a Collector that accepted everything."""
         size = int(self.headers.get("Content-Length", 0))
         self.rfile.read(size)
         if isinstance(self.server, OtlpSink):
@@ -24,7 +24,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class OtlpSink(ThreadingHTTPServer):
@@ -35,7 +35,7 @@ class OtlpSink(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__((HOST, 0), _Handler)
         self.requests_by_path: Counter[str] = Counter()
-        """Exports by path: /v1/traces, /v1/metrics."""
+        """Export requests by path: /v1/traces, /v1/metrics."""
 
     @property
     def port(self) -> int:
@@ -45,7 +45,7 @@ class OtlpSink(ThreadingHTTPServer):
 
 @contextmanager
 def open_otlp_sink() -> Iterator[OtlpSink]:
-    """Give a sink that listens until the end of the round."""
+    """Return a sink that listens until the end of the context."""
     with OtlpSink() as sink:
         thread = Thread(target=sink.serve_forever, name="otlp-sink", daemon=True)
         thread.start()

@@ -1,4 +1,4 @@
-"""The raw result: one row a round, and how much each call makes others do."""
+"""Raw results: one CSV row per arm and round, and call counts per request."""
 
 import csv
 from collections.abc import Callable, Iterator
@@ -11,23 +11,23 @@ from typing import get_type_hints
 
 @dataclass(frozen=True)
 class TurnResult:
-    """What one process says of one round."""
+    """The measurement of one turn, as the process of the arm reports it."""
 
     cpu_seconds: float
-    """Of all its threads, since the end of its round before."""
+    """CPU seconds of all its threads, since the end of its last turn."""
     wall_seconds: float
-    """From before the first call until after the last."""
+    """Wall seconds from the first call to the end of the last one."""
     spans: int
-    """Recorded since the process started."""
+    """Spans recorded since the process started."""
     exports: int = 0
-    """Periodic exports of metrics in it."""
+    """Periodic exports of metrics in the turn."""
     export_cpu_seconds: float = 0.0
-    """Of the threads that exported; contained in `cpu_seconds`."""
+    """CPU seconds of the exports, a part of `cpu_seconds`."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One round of one arm."""
+    """The sum of all turns of an arm in one round; a row of overhead.csv."""
 
     workload: str
     restart: int
@@ -42,7 +42,7 @@ class Row:
 
 @dataclass(frozen=True)
 class CallCounts:
-    """What one request of one arm makes, as a mean over some."""
+    """Spans and cache calls per request of an arm."""
 
     workload: str
     arm: str
@@ -55,9 +55,10 @@ WriteRow = Callable[[Row], None]
 
 @contextmanager
 def open_csv(path: Path) -> Iterator[WriteRow]:
-    """Give a function that adds a row to a CSV file; each outlives this process.
+    """Open a new CSV file and return a function that appends a row.
 
-    It is not synced to the disk: that would disturb the measurement.
+    Each row is flushed, so it survives this process.  It is not synced to the disk,
+    which would disturb the measurement.
     """
     with path.open("w", newline="", encoding="utf-8", buffering=1) as stream:
         writer = csv.writer(stream)
@@ -71,32 +72,31 @@ def open_csv(path: Path) -> Iterator[WriteRow]:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a CSV file; raises ValueError if it is cut off, or none."""
+    """Return the rows of a CSV file; raises ValueError for an invalid file."""
     kinds = get_type_hints(Row)
     with path.open(newline="", encoding="utf-8") as stream:
         text = stream.read()
     lines = list(csv.DictReader(text.splitlines()))
-    whole = all(set(line) == set(kinds) and None not in line.values() for line in lines)
-    if not (whole and text.endswith("\n")):
-        message = f"{path.name} is not as a benchmark writes it, or cut off"
+    valid = all(set(line) == set(kinds) and None not in line.values() for line in lines)
+    if not (valid and text.endswith("\n")):
+        message = f"{path.name} has another format, or is truncated"
         raise ValueError(message)
     rows = [
         Row(**{name: kind(line[name]) for name, kind in kinds.items()})
         for line in lines
     ]
     if not all(map(_is_measured, rows)):
-        message = f"{path.name} has a row whose requests took no time, or no number"
+        message = f"{path.name} has a row without positive, finite times"
         raise ValueError(message)
     return rows
 
 
 def _is_measured(row: Row) -> bool:
-    """Tell whether a row can be a measurement: requests that took some time."""
     seconds = (row.cpu_seconds, row.wall_seconds)
     return row.requests > 0 and all(0 < value < inf for value in seconds)
 
 
 def counts_as_dict(call_counts: CallCounts) -> dict[str, float]:
-    """Return the counts alone."""
-    known = asdict(call_counts)
-    return {name: known[name] for name in ("spans", "cache_calls")}
+    """Return the counts by name."""
+    values = asdict(call_counts)
+    return {name: values[name] for name in ("spans", "cache_calls")}

@@ -1,4 +1,4 @@
-"""What a reader sees: progress, the table, the verdicts."""
+"""Print progress, tables, verdicts and warnings."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,18 +19,18 @@ from keylag_bench.verdicts import find_warnings, verdicts
 COLUMNS = ("", "CPU ms", "CPU of bare", "wall of bare", "spans", "cache")
 SECONDS_PER_MINUTE = 60
 MIN_WIDTH = 100
-"""Columns that every table fits into."""
+"""Width of the console at which every table fits."""
 
 
 class Progress:
-    """Says before each set of processes how much time is left."""
+    """Prints the remaining time before each set of processes."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._started = time.monotonic()
 
     def __call__(self, number: int, sets: int, cache: str) -> None:
-        """Say which set comes; times are guessed from those before."""
+        """Print the number of the next set, and an estimate from the finished ones."""
         self._console.print(
             f"{number + 1} of {sets}: cache {cache}, {self._left(number, sets)}",
             highlight=False,
@@ -38,12 +38,12 @@ class Progress:
 
     def _left(self, number: int, sets: int) -> str:
         if number == 0:
-            return "time left not known yet"
+            return "remaining time not known yet"
         seconds = (time.monotonic() - self._started) / number * (sets - number)
         return f"about {seconds / SECONDS_PER_MINUTE:.0f} min left"
 
 
-def write_and_print(  # noqa: PLR0913, PLR0917 - what a run is
+def write_and_print(  # noqa: PLR0913, PLR0917 - all that a run has
     rows: Sequence[Row],
     call_counts: Iterable[CallCounts],
     plan: Plan,
@@ -51,7 +51,7 @@ def write_and_print(  # noqa: PLR0913, PLR0917 - what a run is
     out: Path,
     console: Console,
 ) -> None:
-    """Judge what was measured, leave overhead.json in `out`, and show it."""
+    """Analyse the rows, write overhead.json and overhead.md to `out`, and print."""
     result = analyse(rows, call_counts, plan)
     judged = [verdict.as_json() for verdict in verdicts(result)]
     out.mkdir(parents=True, exist_ok=True)
@@ -69,8 +69,8 @@ def write_and_print(  # noqa: PLR0913, PLR0917 - what a run is
 
 
 def print_result(result: Result, console: Console) -> None:
-    """Print a table a workload, the verdicts, and any doubts."""
-    # Intervals of few restarts are wide: rather broken lines than cut off figures.
+    """Print one table per workload, the verdicts and the warnings."""
+    # Wide intervals: wrapped lines are better than truncated figures.
     console.width = max(console.width, MIN_WIDTH)
     for workload, arms in result.items():
         console.print(_table(workload, arms))
@@ -79,8 +79,8 @@ def print_result(result: Result, console: Console) -> None:
                 console.print(line, highlight=False, markup=False, soft_wrap=True)
     for verdict in verdicts(result):
         console.print(verdict.as_text(), highlight=False, markup=False, soft_wrap=True)
-    for doubt in find_warnings(result):
-        console.print(f"Doubtful: {doubt}", highlight=False, markup=False)
+    for warning in find_warnings(result):
+        console.print(f"Warning: {warning}", highlight=False, markup=False)
 
 
 def _table(workload: str, arms: Mapping[str, ArmSummary]) -> Table:
@@ -108,7 +108,6 @@ def _cells(measured: ArmSummary) -> Sequence[str]:
 
 
 def _lines(arm: str, measured: ArmSummary) -> Iterator[str]:
-    """Say what a table has no room for."""
     if measured.by_keylag:
         ratio = measured.by_keylag.as_text()
         yield f"{ARMS[arm].title}: {ratio} of Keylag's CPU"

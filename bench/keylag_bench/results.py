@@ -1,4 +1,4 @@
-"""The result, made of the raw rows alone: ratios, counts and verdicts."""
+"""Analyse raw rows: ratios, counts and costs by workload and arm."""
 
 import json
 import os
@@ -35,31 +35,32 @@ PACKAGES = (
     "opentelemetry-instrumentation-wsgi",
     "osprofiler",
 )
-"""Packages whose versions go into the environment."""
+"""Packages whose versions the environment has."""
 
 
 @dataclass(frozen=True)
 class ArmSummary:
-    """One arm on one workload."""
+    """The results of one arm in one workload."""
 
     cpu_ratio: Interval
     wall_ratio: Interval
     cpu_ms: float
-    """Of one request."""
+    """CPU milliseconds per request."""
     wall_ms: float
+    """Wall milliseconds per request."""
     restarts: int
     rounds: int
-    """How many rounds, of all restarts, the figures are made of."""
+    """Complete rounds of all restarts."""
     counts: Mapping[str, float] = field(default_factory=dict)
     share_of_otel: Interval | None = None
-    """What it adds to the CPU by what `otel` adds."""
+    """CPU overhead of this arm as a share of the overhead of `otel`."""
     by_keylag: Interval | None = None
-    """The CPU of one of Keylag's arms by that of Keylag as it is by default."""
+    """CPU time of a variant of Keylag relative to Keylag with its defaults."""
     export_costs: ExportCosts | None = None
-    """Its periodic exports; None if it made none."""
+    """Its periodic exports; None without exports."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as overhead.json has it."""
+        """Return the value for overhead.json."""
         ratios = {"share_of_otel": self.share_of_otel, "by_keylag": self.by_keylag}
         return {
             "cpu_ratio": self.cpu_ratio.as_list(),
@@ -75,13 +76,13 @@ class ArmSummary:
 
 
 Result = Mapping[str, Mapping[str, ArmSummary]]
-"""Workload to arm to figures; what has no whole round is left out."""
+"""Results by workload and arm; workloads without a complete round are left out."""
 
 
 def analyse(
     rows: Sequence[Row], call_counts: Iterable[CallCounts], plan: Plan
 ) -> Result:
-    """Return the result of what there is."""
+    """Analyse the rows of a run, which may be incomplete."""
     counts = {(one.workload, one.arm): counts_as_dict(one) for one in call_counts}
     return {
         workload.name: _analyse_one(workload.name, rows, counts, plan)
@@ -103,7 +104,7 @@ def _analyse_one(
     milliseconds = 1e3 / _requests(workload, rows, plan)
     return {
         arm: ArmSummary(
-            # One seed for all, so that the same restarts are drawn.
+            # The same seed for all arms, which then resample the same restarts.
             cpu_ratio=bootstrap_interval(ratio_statistic(arm), cpu, plan.seed),
             wall_ratio=bootstrap_interval(ratio_statistic(arm), wall, plan.seed),
             cpu_ms=seconds["cpu"][arm] * milliseconds,
@@ -133,14 +134,14 @@ def _by_keylag(arm: str, restarts: Restarts, plan: Plan) -> Interval | None:
 
 
 def _requests(workload: str, rows: Iterable[Row], plan: Plan) -> int:
-    """Return how many requests each arm made in whole rounds."""
+    # Requests of each arm in complete rounds.
     own = [row for row in rows if row.workload == workload]
     rounds = complete_rounds(own, lambda row: float(row.requests), plan.arms)
     return int(total_seconds(rounds).get(BASE, 0))
 
 
 def describe_environment() -> dict[str, str]:
-    """Return what a reader has to know to judge the figures."""
+    """Return versions, hardware and load of the machine, for overhead.json."""
     lock = (CHECKOUT / "locks" / "bench.txt").read_text(encoding="utf-8")
     versions = dict(re.findall(r"^([\w-]+)==(\S+)", lock, re.MULTILINE))
     return {
@@ -154,7 +155,7 @@ def describe_environment() -> dict[str, str]:
 
 
 def _digest(collectors: Path) -> str:
-    """Return what tells one state of the collectors from another."""
+    # Identifies the state of the collectors.
     digest = sha256()
     for pattern in ("native/*", "src/**/*.py"):
         for file in sorted(collectors.glob(pattern)):
@@ -165,7 +166,7 @@ def _digest(collectors: Path) -> str:
 def write_json(
     path: Path, result: Result, plan: Plan, facts: Mapping[str, Any]
 ) -> None:
-    """Write overhead.json; `facts` stand beside the workloads."""
+    """Write overhead.json; `facts` are more keys beside the workloads."""
     text = {
         "workloads": {
             name: {arm: measured.as_json() for arm, measured in arms.items()}

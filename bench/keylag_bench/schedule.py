@@ -1,10 +1,11 @@
-"""The order of a measurement: what runs when, all of it from one seed.
+"""Run a measurement in the random order that one seed decides.
 
-In each restart, for each cache in random order: a fresh process per arm, some calls
-of every workload that do not count, then the rounds.  A round runs every workload
-in random order, and in each the arms take turns of some 50 ms, in random order again.
-Before a round each arm collects its garbage: a full collection takes as long as some
-requests, and comes once in hundreds, so that it would be one round's or another's.
+Each restart starts, for each cache in random order, a new process per arm.  After a
+warm-up of every workload come the rounds.  A round runs every workload in random order,
+and within a workload the arms take turns of about 50 ms, again in random order.
+
+Before each round, every arm makes a full garbage collection.  It takes as long as
+several requests and happens once in hundreds, so its cost would fall on random rounds.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,33 +25,33 @@ T = TypeVar("T")
 
 
 class Executor(Protocol):
-    """Runs rounds; the real one has processes, a test's computes its answers."""
+    """Makes the calls of the arms."""
 
     def start(self, cache: str, arms: Sequence[str], hash_seed: int) -> None:
-        """Start a fresh process per arm.
+        """Start a new process per arm.
 
-        All have one hash seed, so that the layout of dictionaries differs from
-        restart to restart and not from arm to arm.
+        All have the same hash seed: the layout of dictionaries varies between
+        restarts, but not between arms.
         """
 
     def run(
         self, arm: str, call: str, requests: int, *, flush: bool = False
     ) -> TurnResult:
-        """Run one round; `flush` has what waits to be exported sent in it."""
+        """Make calls in one turn of an arm; `flush` also exports pending data."""
 
     def collect_garbage(self, arm: str) -> None:
-        """Have an arm collect all its garbage, and charge nobody for it."""
+        """Make a full garbage collection in an arm, outside the measurement."""
 
     def cache_calls(self) -> int:
-        """Return how many calls the caches have had so far."""
+        """Return the number of calls that the caches have received so far."""
 
     def stop(self) -> None:
-        """End the processes."""
+        """Stop the processes."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured, how often."""
+    """The workloads and arms, and how often each is measured."""
 
     workloads: Sequence[Workload]
     arms: Sequence[str]
@@ -59,7 +60,7 @@ class Plan:
     seed: int
 
     def with_requests(self, requests: int | None) -> "Plan":
-        """Return a plan with so many requests in every round; None changes nothing."""
+        """Return the plan with `requests` per round; None keeps the present number."""
         workloads = [
             replace(workload, requests=requests or workload.requests)
             for workload in self.workloads
@@ -67,32 +68,32 @@ class Plan:
         return replace(self, workloads=workloads)
 
     def with_size(self, size: int) -> "Plan":
-        """Return a plan of `size` restarts and rounds."""
+        """Return the plan with `size` restarts of `size` rounds."""
         return replace(self, restarts=size, rounds=size)
 
     @property
     def caches(self) -> list[str]:
-        """The caches in use, each once."""
+        """The caches of all workloads, without duplicates."""
         return list(dict.fromkeys(workload.cache for workload in self.workloads))
 
     def workloads_with(self, cache: str) -> list[Workload]:
-        """Return the workloads of a cache."""
+        """Return the workloads with a cache."""
         return [workload for workload in self.workloads if workload.cache == cache]
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """One measurement under way."""
+    """Runs a plan with an executor."""
 
     plan: Plan
     executor: Executor
     write_row: WriteRow
     on_counts: Callable[[CallCounts], None]
     on_process_set: Callable[[int, int, str], None]
-    """Told before each set of processes: which, of how many, on which cache."""
+    """Called before each set of processes: its number, their total, the cache."""
 
     def run(self) -> None:
-        """Run all of it."""
+        """Run the whole plan."""
         rng = Random(self.plan.seed)
         for number, (restart, cache) in enumerate(_process_sets(self.plan, rng)):
             self.on_process_set(
@@ -143,7 +144,7 @@ class Schedule:
             )
 
     def _count_calls(self, workload: Workload, arm: str) -> CallCounts:
-        """Count what a few requests make; a first one says where counting starts."""
+        # Spans are counted from the flush of a first request on.
         before = self.executor.run(arm, workload.call, 1, flush=True)
         calls = self.executor.cache_calls()
         after = self.executor.run(arm, workload.call, COUNTED_REQUESTS, flush=True)
@@ -156,12 +157,11 @@ class Schedule:
 
 
 def _process_sets(plan: Plan, rng: Random) -> Iterator[tuple[int, str]]:
-    """Yield (restart, cache): every cache once before any has its next restart."""
     for restart in range(plan.restarts):
         for cache in shuffled(rng, plan.caches):
             yield restart, cache
 
 
 def shuffled(rng: Random, items: Sequence[T]) -> list[T]:
-    """Return them in random order."""
+    """Return the items in random order."""
     return rng.sample(items, len(items))

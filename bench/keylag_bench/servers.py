@@ -1,4 +1,4 @@
-"""The servers that every arm shares, and what they say they were asked."""
+"""The servers that all arms share, and the counters of their caches."""
 
 import hashlib
 import re
@@ -23,7 +23,7 @@ from keylag_bench.arms_and_workloads import COMMON
 
 SERVICES = (mariadb.SERVICE, memcached.SERVICE, redis.SERVICE)
 
-# (server, question, end of the answer); the answer is text.
+# (server, command, end of the response); responses are text.
 _FLUSH = (
     ("memcached", b"flush_all\r\n", b"OK\r\n"),
     ("redis", b"FLUSHALL\r\n", b"+OK\r\n"),
@@ -32,7 +32,7 @@ _STATISTICS = (
     ("memcached", b"stats\r\n", b"END\r\n"),
     ("redis", b"INFO commandstats\r\nPING\r\n", b"+PONG\r\n"),
 )
-# What Keystone's cache sends; OSProfiler's own pushes to Redis are none of it.
+# Commands of Keystone's cache, without the pushes of OSProfiler to Redis.
 _COUNTED = re.compile(
     r"^(?:STAT (?:cmd_get|cmd_set|cmd_touch|delete_hits|delete_misses) "
     r"|cmdstat_(?:get|set|setex|mget|mset|del):calls=)(\d+)",
@@ -41,7 +41,7 @@ _COUNTED = re.compile(
 
 
 class Servers:
-    """A database with an administrator in it, and two caches."""
+    """MariaDB with an administrator in Keystone's tables, memcached and Redis."""
 
     def __init__(self, stack: Stack, sink_port: int) -> None:
         self._stack = stack
@@ -58,61 +58,63 @@ class Servers:
         return load_secrets(self._stack.data).admin
 
     def log(self, arm: str) -> Path:
-        """Return the log of an arm."""
+        """Return the path of an arm's log."""
         return self._stack.log(f"bench-{arm}")
 
     def environment(self, arm: str, options: Mapping[str, str]) -> dict[str, str]:
-        """Return the whole environment of an arm's process.
+        """Return the environment variables of an arm's process.
 
-        `options` are added to Keystone's own; the tables say what stands in braces.
+        `options` are added to those of Keystone; names of servers in braces are
+        replaced by addresses.
         """
-        places = {
+        addresses = {
             **{name: f"{HOST}:{self._stack.port(name)}" for name in _PORTS},
             "sink": f"http://{HOST}:{self.sink_port}",
         }
-        filled = {key: value.format_map(places) for key, value in options.items()}
+        filled = {key: value.format_map(addresses) for key, value in options.items()}
         site = keystone_site(self._stack, self.sink_port)
         return site.environment(
             f"bench-{arm}", {**keystone.configuration(site), **filled}
         )
 
     def flush_caches(self) -> None:
-        """Empty the caches."""
-        for name, question, end in _FLUSH:
-            send_command(self._stack.port(name), question, end)
+        """Delete all values from both caches."""
+        for name, command, end in _FLUSH:
+            send_command(self._stack.port(name), command, end)
 
     def cache_calls(self) -> int:
-        """Return how many keys Keystone's caches were asked for or told, ever."""
-        answers = [
-            send_command(self._stack.port(name), *words) for name, *words in _STATISTICS
+        """Return the number of calls that both caches received since their start."""
+        statistics = [
+            send_command(self._stack.port(name), *command)
+            for name, *command in _STATISTICS
         ]
-        return count_cache_calls("".join(answers))
+        return count_cache_calls("".join(statistics))
 
 
 _PORTS = ("memcached", "redis")
 
 
 def count_cache_calls(statistics: str) -> int:
-    """Add up the calls in memcached's and Redis's own statistics."""
+    """Return the number of cache calls in statistics of memcached and Redis."""
     return sum(int(number) for number in _COUNTED.findall(statistics))
 
 
-def send_command(port: int, question: bytes, end: bytes) -> str:
-    """Return a server's answer, which ends with `end`; OSError if it does not."""
-    answer = b""
+def send_command(port: int, command: bytes, end: bytes) -> str:
+    """Send a command and return the response up to `end`; raises OSError without it."""
+    response = b""
     with socket.create_connection((HOST, port), ANSWER_SECONDS) as connection:
-        connection.sendall(question)
-        while not answer.endswith(end):
-            part = connection.recv(65536)
-            if not part:
+        connection.sendall(command)
+        while not response.endswith(end):
+            chunk = connection.recv(65536)
+            if not chunk:
                 message = f"port {port} closed the connection"
                 raise ConnectionError(message)
-            answer += part
-    return answer.decode()
+            response += chunk
+    return response.decode()
 
 
 def keystone_site(stack: Stack, endpoint: int) -> Site:
-    """Return the site of a Keystone whose public endpoint nobody calls."""
+    """Return the site of a Keystone; nothing listens on its public endpoint."""
     ports = {service.name: stack.port(service.name) for service in SERVICES}
     return Site(
         folder=stack.folder,
@@ -124,10 +126,10 @@ def keystone_site(stack: Stack, endpoint: int) -> Site:
 
 
 def initialise_keystone(stack: Stack) -> None:
-    """Give Keystone its tables and an administrator whose password is cheap to hash.
+    """Create Keystone's tables, and an administrator with a cheap password hash.
 
-    `keystone-manage bootstrap` hashes a password only when it differs from the one
-    it finds, so another one goes first.
+    `keystone-manage bootstrap` hashes a password only if it differs from the present
+    one, so the first call sets another password.
     """
     site = keystone_site(stack, stack.port("mariadb"))
     keystone.SERVICE.prepare(site)
@@ -151,9 +153,9 @@ def _initial_data() -> Prepared:
 
 @contextmanager
 def open_servers(sink_port: int, console: Console) -> Iterator[Servers]:
-    """Start the servers, and stop them at the end of the round.
+    """Start the servers, and stop them at the end of the context.
 
-    Waits while another benchmark of this checkout runs.  Raises StackError or
+    Waits for another benchmark of this checkout to end.  Raises StackError or
     ToolError.
     """
     folder = state_folder()
@@ -166,8 +168,7 @@ def open_servers(sink_port: int, console: Console) -> Iterator[Servers]:
         console=console,
         services=SERVICES,
     )
-    # Two at a time would measure each other, unless each has its own processor, which
-    # nobody here sees to.
+    # Two benchmarks on the same processor would disturb each other.
     with locked(folder / "bench.lock"):
         stack.down()
         with stack:

@@ -1,4 +1,4 @@
-"""Judge the result: the goals, and whether the machine let us see them at all."""
+"""Judge the goals, and warn about results that cannot be trusted."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -8,21 +8,21 @@ from keylag_bench.intervals import MIN_RESTARTS, Interval
 from keylag_bench.results import ArmSummary, Result
 
 MAX_SHARE_OF_OTEL = 0.1
-"""Of what OpenTelemetry's own instrumentations add, at most this."""
+"""Goal: Keylag's overhead relative to OpenTelemetry's instrumentations."""
 MIN_SPANS = 1.5
-"""More spans than this a request: they see more than the request itself."""
+"""This goal needs more spans per request, so that OpenTelemetry sees internals."""
 MAX_CONTROL_WIDTH = 0.02
-"""A control whose interval is wider hides what is looked for."""
+"""A wider interval of the control hides effects of the size of the goals."""
 MIN_ROUNDS = 10
-"""With fewer an interval means nothing."""
+"""The minimum for a verdict."""
 MIN_INTERVAL_WIDTH = 1e-9
-"""Restarts that differ by less were not measured: no two processes are so alike."""
+"""Narrower intervals come from copied data: no two processes are that equal."""
 MET, MISSED, CANNOT_TELL = "met", "missed", "cannot tell"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One goal on one workload."""
+    """The verdict on one goal in one workload."""
 
     workload: str
     goal: str
@@ -31,23 +31,23 @@ class Verdict:
     found: Interval
 
     def as_json(self) -> dict[str, object]:
-        """Return it as overhead.json has it."""
+        """Return the value for overhead.json."""
         return {**asdict(self), "found": self.found.as_list()}
 
     def as_text(self) -> str:
-        """Return it as a line."""
+        """Return one line of text."""
         return f"{self.workload}: {self.goal}: {self.outcome} ({self.found.as_text()})"
 
 
 def judge(found: Interval, at_most: float) -> str:
-    """Say on which side of a goal an interval lies; what is no number is on none."""
+    """Return MET or MISSED by the whole interval, otherwise CANNOT_TELL."""
     if found.high <= at_most:
         return MET
     return MISSED if found.low > at_most else CANNOT_TELL
 
 
 def verdicts(result: Result) -> list[Verdict]:
-    """Return the verdict on every goal that was measured."""
+    """Return the verdicts on the goals of all measured workloads."""
     return [
         verdict
         for workload, arms in result.items()
@@ -68,7 +68,7 @@ def _workload_verdicts(
 def _goals(
     workload: str, keylag: ArmSummary, otel: ArmSummary | None
 ) -> Iterator[tuple[str, Interval, float]]:
-    """Yield each goal as text, with what was found and what it may be at most."""
+    # Yields each goal as text, the measured interval, and the limit.
     goal = WORKLOADS[workload].goal
     if goal is None:
         return
@@ -83,44 +83,44 @@ def _goals(
 
 
 def find_warnings(result: Result) -> list[str]:
-    """Say why the figures are not to be trusted, where the control shows it."""
+    """Return reasons against trusting the figures, for each workload."""
     return [text for name, arms in result.items() for text in _warnings_of(name, arms)]
 
 
 def _warnings_of(workload: str, arms: Mapping[str, ArmSummary]) -> Iterator[str]:
-    if lack := _missing_evidence(arms):
-        yield f"{workload}: {lack}; no verdict holds."
+    if missing := _missing_evidence(arms):
+        yield f"{workload}: {missing}; there is no verdict."
     elif CONTROL in arms:
         yield from _control_warnings(workload, arms[CONTROL].cpu_ratio)
     else:
-        yield f"{workload}: no control was run. Add --arms {CONTROL}."
+        yield f"{workload}: the control is missing. Add --arms {CONTROL}."
 
 
 def _missing_evidence(arms: Mapping[str, ArmSummary]) -> str:
-    """Say what a workload lacks for any verdict; nothing if it has it all."""
     base = arms[BASE]
     if base.restarts < MIN_RESTARTS:
         return (
-            f"{base.restarts} restart has no interval, which needs at least "
-            f"{MIN_RESTARTS} restarts"
+            f"{base.restarts} restart is too few for an interval, which needs at "
+            f"least {MIN_RESTARTS}"
         )
     if base.rounds < MIN_ROUNDS:
         return f"{base.rounds} rounds are too few"
     others = [found.cpu_ratio for arm, found in arms.items() if arm != BASE]
     if any(ratio.width < MIN_INTERVAL_WIDTH for ratio in others):
-        return "all restarts are exactly alike, as no measurements are"
+        return "all restarts are exactly equal, so they were not measured"
     return ""
 
 
 def _control_warnings(workload: str, found: Interval) -> Iterator[str]:
     if not found.contains(1.0):
         yield (
-            f"{workload}: bare Keystone differs from itself, "
-            f"[{found.low:.3f}, {found.high:.3f}]. One workload in twenty does by "
-            "chance; otherwise something else was using the machine: run it again."
+            f"{workload}: the control differs from bare Keystone, "
+            f"[{found.low:.3f}, {found.high:.3f}]. This happens by chance in one "
+            "workload of twenty. Otherwise other programs used the machine: repeat "
+            "the run."
         )
     if found.width > MAX_CONTROL_WIDTH:
         yield (
-            f"{workload}: the control's interval is {found.width:.3f} wide. Run it "
-            "on a quieter machine, or with more --restarts and --rounds."
+            f"{workload}: the interval of the control is {found.width:.3f} wide. Use a "
+            "quieter machine, or more --restarts and --rounds."
         )

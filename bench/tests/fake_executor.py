@@ -1,4 +1,4 @@
-"""An executor whose answers are computed from what it is asked."""
+"""A fake executor of the benchmark that computes its results."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ COST = {
     "keylag_python": 1.1,
     "otel": 1.2,
 }
-"""Seconds of one request by arm; wall time is twice that."""
+"""CPU seconds of a request by arm; wall time is twice as long."""
 OFFSETS = (0.001, -0.001, 0.0)
-"""What is added to them in one restart after the other, but for bare Keystone."""
+"""Seconds added to each request of all arms but bare, by restart."""
 EXPORT_CPU_SECONDS = 0.25
 SPANS = {"otel": 7}
 CACHE_CALLS = 3
@@ -24,23 +24,23 @@ CACHE_CALLS = 3
 
 @dataclass
 class FakeExecutor:
-    """Writes down its orders and answers by the tables above."""
+    """Records its calls and returns computed results."""
 
     log: list[tuple[object, ...]] = field(default_factory=list)
     spans: dict[str, int] = field(default_factory=dict)
     request_cache_calls: int = 0
     starts: Counter[str] = field(default_factory=Counter)
-    """By cache."""
+    """Starts by cache."""
     offset: float = 0.0
     export_every: int = 0
-    """Turns of `keylag_export_5` until one has an export; 0 for none."""
+    """Turns of `keylag_export_5` between two exports; 0 for no exports."""
     turns: int = 0
-    """Of `keylag_export_5` so far."""
+    """Turns of `keylag_export_5` so far."""
     fail_after: int | None = None
-    """Rounds until it is interrupted."""
+    """Calls until KeyboardInterrupt."""
 
     def start(self, cache: str, arms: Sequence[str], hash_seed: int) -> None:
-        """Write down a start."""
+        """Record a start."""
         self.log.append(("start", cache, tuple(sorted(arms)), hash_seed))
         self.spans = dict.fromkeys(arms, 0)
         self.offset = OFFSETS[self.starts[cache] % len(OFFSETS)]
@@ -54,7 +54,7 @@ class FakeExecutor:
         *,
         flush: bool = False,  # noqa: ARG002
     ) -> TurnResult:
-        """Answer with the arm's cost times the requests."""
+        """Return the cost of the arm times the requests."""
         if self.fail_after is not None and self.fail_after == len(self.calls()):
             raise KeyboardInterrupt
         self.log.append(("run", arm, call, requests))
@@ -78,17 +78,17 @@ class FakeExecutor:
         return int(self.turns % self.export_every == 0)
 
     def collect_garbage(self, arm: str) -> None:
-        """Write down that an arm is to collect its garbage."""
-        self.log.append(("tidy", arm))
+        """Record a garbage collection."""
+        self.log.append(("collect_garbage", arm))
 
     def cache_calls(self) -> int:
-        """Return the calls of all requests."""
+        """Return the cache calls of all requests so far."""
         return self.request_cache_calls
 
     def stop(self) -> None:
-        """Write down a stop."""
+        """Record a stop."""
         self.log.append(("stop",))
 
     def calls(self) -> list[tuple[object, ...]]:
-        """Return the runs alone."""
+        """Return the arguments of all runs."""
         return [entry[1:] for entry in self.log if entry[0] == "run"]

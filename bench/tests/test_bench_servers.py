@@ -1,4 +1,4 @@
-"""What is read from the servers, and where OTLP goes."""
+"""Counters of the caches, and the OTLP sink."""
 
 import http.client
 from socketserver import BaseRequestHandler, TCPServer
@@ -31,15 +31,14 @@ cmdstat_info:calls=7,usec=9,usec_per_call=1.10\r
 """
 
 
-def test_calls_of_both_caches_are_added_up() -> None:
-    """Reads, writes and deletions count; what is no cache's does not."""
+def test_cache_calls_are_counted_without_other_commands() -> None:
     assert count_cache_calls(MEMCACHED) == 20
     assert count_cache_calls(REDIS) == 94
     assert count_cache_calls(MEMCACHED + REDIS) == 114
 
 
 class FakeServer(BaseRequestHandler):
-    """Answers in two parts, or hangs up."""
+    """Responds in two parts, or closes the connection after the first."""
 
     def handle(self) -> None:
         question = self.request.recv(64)
@@ -48,8 +47,7 @@ class FakeServer(BaseRequestHandler):
             self.request.sendall(b"END\r\n")
 
 
-def test_an_answer_is_read_to_its_end() -> None:
-    """Parts are put together; a server that hangs up midway is an error."""
+def test_response_is_read_to_its_end_or_raises() -> None:
     with TCPServer((HOST, 0), FakeServer) as server:
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         port = server.server_address[1]
@@ -61,8 +59,7 @@ def test_an_answer_is_read_to_its_end() -> None:
             server.shutdown()
 
 
-def test_the_sink_takes_everything() -> None:
-    """Exports are accepted on one connection and counted by path."""
+def test_sink_accepts_exports_and_counts_them_by_path() -> None:
     with open_otlp_sink() as sink:
         connection = http.client.HTTPConnection(HOST, sink.port, timeout=5)
         for path in ("/v1/traces", "/v1/traces", "/v1/metrics"):

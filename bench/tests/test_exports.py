@@ -1,4 +1,4 @@
-"""Periodic exports: made by the work of a process, and charged to it."""
+"""Periodic exports: their schedule, their CPU time and their cost."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ EXPORTING = replace(PLAN, arms=("bare", "keylag", "keylag_export_5"))
 
 @pytest.fixture
 def collected(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[MetricsData]]:
-    """Give what this process has exported."""
+    """Return the data that this process exports."""
     monkeypatch.setattr(MeterProvider, "_all_metric_readers", WeakSet())
     monkeypatch.setenv("PYTHONHASHSEED", "1")
     found: list[MetricsData] = []
@@ -48,7 +48,7 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[MetricsData]]:
 
 
 def work(exports: PeriodicExports, seconds: float, turn: float = 0.05) -> float:
-    """Work for so many seconds, turn by turn; return the exports in them."""
+    """Work for `seconds` in turns; return the number of exports."""
     for _ in range(round(seconds / turn)):
         if thread := exports.begin():
             thread.join()
@@ -57,13 +57,12 @@ def work(exports: PeriodicExports, seconds: float, turn: float = 0.05) -> float:
 
 
 @pytest.mark.parametrize(("interval", "expected"), [("5", 20), ("60", 2)])
-def test_exports_come_with_the_work(
+def test_exports_are_due_after_seconds_of_work(
     collected: list[MetricsData],
     monkeypatch: pytest.MonkeyPatch,
     interval: str,
     expected: int,
 ) -> None:
-    """One in so many seconds of work, each with what has been counted."""
     monkeypatch.setenv(SECONDS, interval)
     exports = PeriodicExports()
 
@@ -76,8 +75,10 @@ def test_exports_come_with_the_work(
 
 
 @pytest.mark.usefixtures("collected")
-def test_short_work_has_its_share_on_average(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twelve seconds contain one export of 60 s in five processes."""
+def test_short_work_has_its_share_of_exports_on_average(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """12 s of work contain an export of every 60 s in one process of five."""
     monkeypatch.setenv(SECONDS, "60")
     found = []
     for seed in range(300):
@@ -89,10 +90,9 @@ def test_short_work_has_its_share_on_average(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.usefixtures("collected")
-def test_the_processor_time_of_exports_is_known(
+def test_cpu_time_of_exports_is_reported_since_the_last_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of those since the last question; what only the first one does is left out."""
     monkeypatch.setenv(SECONDS, "5")
     exports = PeriodicExports()
     first = exports.taken()
@@ -107,18 +107,16 @@ def test_the_processor_time_of_exports_is_known(
     assert second["export_cpu_seconds"] > 0
 
 
-def test_there_are_none_unless_they_are_wanted(
+def test_without_the_variable_nothing_is_exported(
     collected: list[MetricsData], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the work."""
     monkeypatch.delenv(SECONDS, raising=False)
 
     assert work(PeriodicExports(), 100) == 0
     assert collected == []
 
 
-def test_exports_of_nothing_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An arm without a metrics reader would measure nothing."""
+def test_exports_without_a_metric_reader_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MeterProvider, "_all_metric_readers", WeakSet())
     monkeypatch.setenv("PYTHONHASHSEED", "1")
     monkeypatch.setenv(SECONDS, "5")
@@ -127,8 +125,7 @@ def test_exports_of_nothing_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
         PeriodicExports()
 
 
-def burn(seconds: float = 0.05) -> None:
-    """Use the processor."""
+def use_cpu(seconds: float = 0.05) -> None:
     end = time.process_time() + seconds
     while time.process_time() < end:
         pass
@@ -136,7 +133,7 @@ def burn(seconds: float = 0.05) -> None:
 
 @pytest.fixture
 def meter(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Give the worker's meter, on an instrumentation that does nothing."""
+    """Return the worker's meter with an application that does nothing."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "inside"))
     monkeypatch.delenv(SECONDS, raising=False)
     from worker import Instrumented, Meter
@@ -144,33 +141,29 @@ def meter(monkeypatch: pytest.MonkeyPatch) -> Any:
     return Meter(Instrumented(lambda _environ, _start: []))
 
 
-def timed(meter: Any, call: Callable[[], None] = lambda: None) -> float:
-    """Return the CPU seconds of one call."""
+def cpu_seconds_of(meter: Any, call: Callable[[], None] = lambda: None) -> float:
     return float(meter.time(call, 1, flush=False)["cpu_seconds"])
 
 
-def test_what_runs_between_the_turns_is_charged(meter: Any) -> None:
-    """An exporter's thread may work before the garbage is collected, too."""
-    timed(meter)
-    burn()
+def test_cpu_time_between_turns_is_charged(meter: Any) -> None:
+    cpu_seconds_of(meter)
+    use_cpu()
     meter.tidy()
 
-    assert timed(meter, burn) >= 0.1
+    assert cpu_seconds_of(meter, use_cpu) >= 0.1
 
 
-def test_a_full_collection_of_garbage_is_not_charged(
+def test_full_garbage_collection_is_not_charged(
     meter: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long it takes."""
-    timed(meter)
-    monkeypatch.setattr("gc.collect", lambda: burn(0.5))
+    cpu_seconds_of(meter)
+    monkeypatch.setattr("gc.collect", lambda: use_cpu(0.5))
     meter.tidy()
 
-    assert timed(meter) < 0.25
+    assert cpu_seconds_of(meter) < 0.25
 
 
-def test_exports_are_added_up_in_rows() -> None:
-    """A row has those of its turns, and their CPU time is part of the arm's."""
+def test_rows_have_the_exports_of_their_turns_and_their_cpu_time() -> None:
     executor = FakeExecutor(export_every=3)
     _, rows, _ = run_plan(EXPORTING, executor)
 
@@ -183,8 +176,7 @@ def test_exports_are_added_up_in_rows() -> None:
         assert row.cpu_seconds == pytest.approx(once + cost)
 
 
-def test_the_cost_of_an_export_comes_out() -> None:
-    """Beside the ratio to bare Keystone, and to Keylag without exports."""
+def test_result_has_export_costs_and_ratio_to_keylag() -> None:
     _, rows, call_counts = run_plan(EXPORTING, FakeExecutor(export_every=2))
     own = [row for row in rows if row.workload == "get_cache_off"]
     result = analyse(rows, call_counts, EXPORTING)
@@ -202,11 +194,10 @@ def test_the_cost_of_an_export_comes_out() -> None:
     assert found.by_keylag is not None
     assert found.by_keylag.mid == pytest.approx(expected)
     assert result["get_cache_off"]["keylag"].export_costs is None
-    assert f"; {number} were made in 218 s of work, at 0 r" in to_markdown(result)
+    assert f"; {number} exports in 218 s of work, at 0 r" in to_markdown(result)
 
 
-def test_exports_of_blocks_that_are_not_whole_are_left_out() -> None:
-    """They are in no ratio either; without any there is nothing to say."""
+def test_exports_of_incomplete_rounds_are_left_out() -> None:
     _, rows, _ = run_plan(EXPORTING, FakeExecutor(export_every=1))
     own = [row for row in rows if row.workload == "get_cache_off"]
     cut = [row for row in own if row.arm != "bare" or row.restart == 0]
@@ -219,8 +210,7 @@ def test_exports_of_blocks_that_are_not_whole_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("seconds", ["5", "60"])
-def test_the_arms_say_their_interval(seconds: str) -> None:
-    """To the program that runs inside Keystone, by one name."""
+def test_export_arms_set_the_variable_of_the_worker(seconds: str) -> None:
     arm = ARMS[f"keylag_export_{seconds}"]
 
     assert EXPORT_SECONDS == SECONDS

@@ -1,4 +1,4 @@
-"""The statistics, on rounds whose answers are known."""
+"""Ratios and intervals on rounds with known results."""
 
 import math
 from random import Random
@@ -23,16 +23,16 @@ UNKNOWN = (-math.inf, math.inf)
 
 
 def a_row(restart: int, round_number: int, arm: str, seconds: float) -> Row:
-    """Return a row; its wall time is twice its CPU time."""
+    """Return a row whose wall time is twice its CPU time."""
     return Row("w", restart, round_number, arm, 10, seconds, 2 * seconds)
 
 
 def noisy_rounds(
     choice: Random, restarts: int, rounds: int, between: float, within: float
 ) -> list[list[dict[str, float]]]:
-    """Return rounds whose true ratio is 1.05, with noise at both levels.
+    """Return rounds with a true ratio of 1.05, and noise within and between restarts.
 
-    The machine's speed, which both arms share, differs by a tenth between restarts.
+    The speed of the machine, equal for both arms, varies by a tenth between restarts.
     """
     return [
         [
@@ -46,8 +46,7 @@ def noisy_rounds(
     ]
 
 
-def test_blocks_that_lack_an_arm_are_left_out() -> None:
-    """An interrupted round does not count, nor a restart that has no other."""
+def test_incomplete_rounds_and_empty_restarts_are_left_out() -> None:
     rows = [
         a_row(0, 0, "bare", 1.0),
         a_row(0, 0, "keylag", 2.0),
@@ -63,16 +62,15 @@ def test_blocks_that_lack_an_arm_are_left_out() -> None:
     ]
 
 
-def test_a_ratio_is_one_of_sums() -> None:
-    """A long round weighs more than a short one: 5 / 4, not the mean of ratios."""
+def test_ratio_is_that_of_total_seconds() -> None:
+    """5 / 4, not the mean of the ratios of rounds."""
     restarts = [[{"bare": 1.0, "keylag": 2.0}], [{"bare": 3.0, "keylag": 3.0}]]
 
     assert total_seconds(restarts) == {"bare": 4.0, "keylag": 5.0}
     assert bootstrap_interval(ratio_statistic("keylag"), restarts, 1).mid == 5 / 4
 
 
-def test_bare_keystone_is_all_of_it() -> None:
-    """Where it ran twice an arm is compared with both, the control with the other."""
+def test_arms_are_compared_with_both_bare_arms_and_control_with_the_base() -> None:
     seconds = {"bare": 1.0, "bare_again": 3.0, "keylag": 3.0, "otel": 6.0}
 
     assert ratio_statistic("keylag")(seconds) == 1.5
@@ -81,16 +79,14 @@ def test_bare_keystone_is_all_of_it() -> None:
     assert share_statistic("keylag", "otel")(seconds) == 0.25
 
 
-def test_arms_are_compared_with_each_other() -> None:
-    """With the arm that is named, and no other."""
+def test_ratio_to_a_named_arm_uses_that_arm_alone() -> None:
     seconds = {"bare": 1.0, "bare_again": 3.0, "keylag": 4.0, "keylag_python": 5.0}
 
     assert ratio_statistic("keylag_python", "keylag")(seconds) == 1.25
     assert ratio_statistic("bare_again", "keylag")(seconds) == 0.75
 
 
-def test_equal_restarts_have_an_interval_without_width() -> None:
-    """It is for the verdicts to doubt them."""
+def test_equal_restarts_have_zero_width() -> None:
     restarts = [[{"bare": 2.0, "keylag": 3.0}] * 4] * 3
 
     assert bootstrap_interval(ratio_statistic("keylag"), restarts, 1) == Interval(
@@ -99,8 +95,7 @@ def test_equal_restarts_have_an_interval_without_width() -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, 4, 100])
-def test_one_restart_has_no_interval(rounds: int) -> None:
-    """However many rounds it has: they say nothing of the next restart."""
+def test_one_restart_has_an_infinite_interval(rounds: int) -> None:
     restarts = noisy_rounds(Random(3), 1, rounds, 0.01, 0.01)
 
     found = bootstrap_interval(ratio_statistic("keylag"), restarts, 1)
@@ -112,8 +107,8 @@ def test_one_restart_has_no_interval(rounds: int) -> None:
 
 
 @pytest.mark.parametrize("restarts", [2, 3, 6, 12])
-def test_an_interval_of_a_mean_is_students(restarts: int) -> None:
-    """Where the base is always alike the ratio is a mean, whose interval is known."""
+def test_interval_of_a_mean_is_that_of_the_t_test(restarts: int) -> None:
+    """With a constant base, the ratio is a mean."""
     values = [1.05, 1.01, 1.09, 1.02, 1.05, 1.04] * 2
     known = [[{"bare": 0.5, "keylag": value / 2}] * 2 for value in values[:restarts]]
 
@@ -130,11 +125,8 @@ def test_an_interval_of_a_mean_is_students(restarts: int) -> None:
     assert found.high - found.mid == pytest.approx(found.mid - found.low)
 
 
-def test_whole_restarts_are_drawn() -> None:
-    """What differs between the rounds of a restart alone is no uncertainty of its sum.
-
-    With each round drawn by itself the two would differ.
-    """
+def test_variance_within_a_restart_adds_no_error() -> None:
+    """Resampled rounds would add some."""
     apart = [[{"bare": 1.0, "keylag": 1.0}, {"bare": 1.0, "keylag": 3.0}]] * 5
     alike = [[{"bare": 2.0, "keylag": 4.0}]] * 5
 
@@ -142,8 +134,7 @@ def test_whole_restarts_are_drawn() -> None:
         assert bootstrap_standard_error(ratio_statistic("keylag"), restarts, 1) == 0.0
 
 
-def test_arms_of_a_restart_are_drawn_together() -> None:
-    """A restart that is slow for all arms is no difference between them."""
+def test_speed_of_a_restart_cancels_between_arms() -> None:
     restarts = [[{"bare": speed, "keylag": 1.05 * speed}] for speed in (1.0, 2.0, 7.0)]
 
     found = bootstrap_interval(ratio_statistic("keylag"), restarts, 1)
@@ -151,8 +142,7 @@ def test_arms_of_a_restart_are_drawn_together() -> None:
     assert found.as_list() == pytest.approx([1.05] * 3)
 
 
-def test_the_same_seed_is_the_same_interval() -> None:
-    """An analysis can be repeated."""
+def test_seed_decides_the_interval() -> None:
     restarts = noisy_rounds(Random(3), 4, 5, 0.01, 0.01)
 
     first = bootstrap_interval(ratio_statistic("keylag"), restarts, 1)
@@ -162,8 +152,7 @@ def test_the_same_seed_is_the_same_interval() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_share_of_what_another_adds() -> None:
-    """0.1 of 2.0 is a twentieth; of nothing, or of less, it is infinite."""
+def test_share_of_overhead_is_infinite_without_overhead_of_the_other() -> None:
     seconds = {"bare": 1.0, "keylag": 1.1, "otel": 3.0, "other": 1.0, "less": 0.9}
 
     assert share_statistic("keylag", "otel")(seconds) == pytest.approx(0.05)
@@ -173,8 +162,7 @@ def test_share_of_what_another_adds() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_share_of_what_may_be_nothing_has_no_interval() -> None:
-    """One restart in which the other adds nothing could have been all of them."""
+def test_share_has_no_interval_if_a_restart_has_no_overhead_of_the_other() -> None:
     restarts = [
         [{"bare": 1.0, "keylag": 1.01, "otel": 1.0 + added}]
         for added in (0.2, 0.2, 0.2, -0.1)
@@ -188,8 +176,7 @@ def test_a_share_of_what_may_be_nothing_has_no_interval() -> None:
     assert nothing.as_list() == [None, None, None]
 
 
-def test_interval_knows_what_it_holds() -> None:
-    """Its ends belong to it."""
+def test_interval_contains_its_ends() -> None:
     found = Interval(1.0, 1.5, 2.0)
 
     assert found.contains(1.0)
@@ -203,14 +190,10 @@ def test_interval_knows_what_it_holds() -> None:
 
 @pytest.mark.parametrize("between", [0.0, 0.01])
 @pytest.mark.parametrize("restarts", [2, 3, 6, 12])
-def test_the_interval_holds_the_truth_and_little_else(
+def test_interval_covers_the_true_ratio_in_95_percent(
     between: float, restarts: int
 ) -> None:
-    """Nineteen in twenty experiments have the true ratio inside, give or take.
-
-    What differs between rounds must not count twice: intervals that always hold the
-    truth are wider than they say.
-    """
+    """Higher coverage would mean that intervals are too wide."""
     choice = Random(11)
     held = 0
     for seed in range(500):

@@ -1,4 +1,4 @@
-"""Runs that are taken together are one run with all their restarts."""
+"""Merging of benchmark runs."""
 
 import json
 from dataclasses import replace
@@ -20,29 +20,30 @@ FACTS = {"complete": True, "environment": {"keystone": "30.0.0", "load_before": 
 
 @pytest.fixture
 def make_run(tmp_path: Path) -> Any:
-    """Return what leaves a run in a folder, with other facts if they are given."""
+    """Return a function that writes the files of a run, with other facts if given."""
 
-    def leave(name: str, seed: int = 1, **facts: Any) -> str:
+    def write(name: str, seed: int = 1, **facts: Any) -> str:
         plan = replace(PLAN, seed=seed)
         _, rows, call_counts = run_plan(plan)
         folder = tmp_path / name
         console = Console(file=StringIO())
         write_and_print(rows, call_counts, plan, {**FACTS, **facts}, folder, console)
-        with open_csv(folder / "overhead.csv") as write:
+        with open_csv(folder / "overhead.csv") as write_row:
             for row in rows:
-                write(row)
+                write_row(row)
         return str(folder)
 
-    return leave
+    return write
 
 
 def merge(*folders: str, out: Path) -> Any:
-    """Take runs together; return how that ended."""
+    """Merge runs; return the result of the command."""
     return CliRunner().invoke(command, [*folders, "--out", str(out)])
 
 
-def test_the_restarts_of_all_runs_count(make_run: Any, tmp_path: Path) -> None:
-    """Twice the rounds, the same ratios and verdicts, and the counts."""
+def test_merged_run_has_all_restarts_and_the_same_ratios(
+    make_run: Any, tmp_path: Path
+) -> None:
     busier = {"keystone": "30.0.0", "load_before": "0.9"}
     folders = [make_run("one"), make_run("two", 2, environment=busier, complete=False)]
 
@@ -66,8 +67,7 @@ def test_the_restarts_of_all_runs_count(make_run: Any, tmp_path: Path) -> None:
     assert "get_warm_redis: CPU <= 1.03 of bare: met" in ended.output
 
 
-def test_runs_of_other_releases_are_refused(make_run: Any, tmp_path: Path) -> None:
-    """What is not the same Keystone is not the same measurement."""
+def test_runs_of_different_releases_are_refused(make_run: Any, tmp_path: Path) -> None:
     other = make_run("other", 2, environment={"keystone": "23.0.0", "load_before": "0"})
 
     ended = merge(make_run("one"), other, out=tmp_path / "both")
@@ -77,8 +77,7 @@ def test_runs_of_other_releases_are_refused(make_run: Any, tmp_path: Path) -> No
     assert not (tmp_path / "both").exists()
 
 
-def test_the_same_restarts_do_not_count_twice(make_run: Any, tmp_path: Path) -> None:
-    """Runs of one seed start the same processes; one folder is one run."""
+def test_runs_with_the_same_seed_are_refused(make_run: Any, tmp_path: Path) -> None:
     for folders in (
         [make_run("one"), make_run("two")],
         [make_run("one"), make_run("one")],
@@ -89,8 +88,7 @@ def test_the_same_restarts_do_not_count_twice(make_run: Any, tmp_path: Path) -> 
         assert "Give each run its own --seed" in ended.output
 
 
-def test_a_run_is_not_overwritten(make_run: Any, tmp_path: Path) -> None:
-    """What all came to is left elsewhere."""
+def test_output_folder_with_a_run_is_refused(make_run: Any, tmp_path: Path) -> None:
     ended = merge(make_run("one"), make_run("two", 2), out=tmp_path / "two")
 
     assert ended.exit_code == 1
@@ -99,10 +97,9 @@ def test_a_run_is_not_overwritten(make_run: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["overhead.csv", "overhead.json"])
 @pytest.mark.parametrize("damage", ["gone", "cut", "binary", "empty", "other"])
-def test_a_folder_without_a_run_is_said(
+def test_missing_or_damaged_files_are_reported_with_their_folder(
     make_run: Any, tmp_path: Path, name: str, damage: str
 ) -> None:
-    """Whatever is wrong with its files."""
     folder = make_run("one")
     path = Path(folder, name)
     if damage == "gone":
@@ -116,5 +113,5 @@ def test_a_folder_without_a_run_is_said(
     ended = merge(folder, out=tmp_path / "both")
 
     assert ended.exit_code == 1
-    assert "holds no run that has ended" in ended.output
+    assert "holds no finished run" in ended.output
     assert folder in ended.output.replace("\n", "")

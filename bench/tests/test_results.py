@@ -1,4 +1,4 @@
-"""From rows to overhead.json and verdicts, on a Keystone whose cost is known."""
+"""Analysis, verdicts and output for an executor with known costs."""
 
 import csv
 import json
@@ -26,8 +26,7 @@ from keylag_bench.results import (
 from keylag_bench.verdicts import Verdict, find_warnings, judge, verdicts
 
 
-def test_known_costs_come_out() -> None:
-    """1.01 and 1.2 seconds by 1, for CPU and wall alike; 1 % is 5 % of 20 %."""
+def test_ratios_have_the_known_costs() -> None:
     _, rows, call_counts = run_plan()
 
     result = analyse(rows, call_counts, PLAN)
@@ -47,8 +46,7 @@ def test_known_costs_come_out() -> None:
     assert (arms["otel"].restarts, arms["otel"].rounds) == (3, 12)
 
 
-def test_a_workload_without_a_whole_block_is_left_out() -> None:
-    """What Ctrl-C cut off is not there, and the rest is."""
+def test_workload_without_complete_round_is_left_out() -> None:
     _, rows, call_counts = run_plan()
     some = [row for row in rows if row.workload != "get_cache_off"][:-1]
 
@@ -58,8 +56,7 @@ def test_a_workload_without_a_whole_block_is_left_out() -> None:
     assert analyse([], [], PLAN) == {}
 
 
-def test_verdicts_on_both_goals() -> None:
-    """The ratio always; the share where OpenTelemetry sees more than one span."""
+def test_both_goals_get_verdicts() -> None:
     _, rows, call_counts = run_plan()
 
     found = verdicts(analyse(rows, call_counts, PLAN))
@@ -89,22 +86,19 @@ def test_verdicts_on_both_goals() -> None:
         (1.031, 1.04, "missed"),
     ],
 )
-def test_an_interval_across_the_goal_cannot_tell(
+def test_verdict_needs_the_whole_interval_on_one_side_of_the_goal(
     low: float, high: float, expected: str
 ) -> None:
-    """Only an interval on one side of the goal decides."""
     assert judge(Interval(low, low, high), 1.03) == expected
 
 
-def test_a_good_control_leaves_no_doubt() -> None:
-    """Bare Keystone costs what bare Keystone costs."""
+def test_equal_control_gives_no_warnings() -> None:
     _, rows, call_counts = run_plan()
 
     assert find_warnings(analyse(rows, call_counts, PLAN)) == []
 
 
-def test_a_share_is_judged_where_opentelemetry_sees_more_than_the_request() -> None:
-    """By the spans of a request: one and a half are not more than that."""
+def test_share_is_judged_above_one_and_a_half_spans_per_request() -> None:
     _, rows, call_counts = run_plan()
     goals = {}
     for spans in (0, 1, 1.5, 2):
@@ -114,8 +108,7 @@ def test_a_share_is_judged_where_opentelemetry_sees_more_than_the_request() -> N
     assert goals == {0: 1, 1: 1, 1.5: 1, 2: 2}
 
 
-def test_a_verdict_as_json() -> None:
-    """With the interval that it rests on; its infinite ends are null."""
+def test_verdict_as_json_has_interval_with_null_for_infinity() -> None:
     found = Verdict("get_cache_off", "CPU <= 1.02", "met", Interval(0.9, 1.0, inf))
 
     assert found.as_json() == {
@@ -127,8 +120,8 @@ def test_a_verdict_as_json() -> None:
     assert found.as_text() == "get_cache_off: CPU <= 1.02: met (1.000 (no interval))"
 
 
-def a_control(low: float, high: float) -> Result:
-    """Return the result of a control alone, with enough rounds."""
+def control_result(low: float, high: float) -> Result:
+    """Return a result with the control alone and enough rounds."""
     base, control = (
         ArmSummary(found, found, 1.0, 1.0, restarts=6, rounds=72)
         for found in (Interval(1.0, 1.0, 1.0), Interval(low, 1.0, high))
@@ -136,46 +129,43 @@ def a_control(low: float, high: float) -> Result:
     return {"get_cache_off": {"bare": base, "bare_again": control}}
 
 
-def test_what_is_said_of_a_control() -> None:
-    """In whole sentences, with what to do next."""
-    assert find_warnings(a_control(0.995, 1.005)) == []
-    assert find_warnings(a_control(1.0, 1.015)) == []
-    assert find_warnings(a_control(1.001, 1.015)) == [
+def test_control_warnings_name_interval_and_remedy() -> None:
+    assert find_warnings(control_result(0.995, 1.005)) == []
+    assert find_warnings(control_result(1.0, 1.015)) == []
+    assert find_warnings(control_result(1.001, 1.015)) == [
         (
-            "get_cache_off: bare Keystone differs from itself, [1.001, 1.015]. One "
-            "workload in twenty does by chance; otherwise something else was using the "
-            "machine: run it again."
+            "get_cache_off: the control differs from bare Keystone, [1.001, 1.015]. "
+            "This happens by chance in one workload of twenty. Otherwise other "
+            "programs used the machine: repeat the run."
         )
     ]
-    assert find_warnings(a_control(0.98, 1.01)) == [
+    assert find_warnings(control_result(0.98, 1.01)) == [
         (
-            "get_cache_off: the control's interval is 0.030 wide. Run it on a quieter "
-            "machine, or with more --restarts and --rounds."
+            "get_cache_off: the interval of the control is 0.030 wide. Use a quieter "
+            "machine, or more --restarts and --rounds."
         )
     ]
-    assert find_warnings(a_control(1.0, 1.0)) == [
+    assert find_warnings(control_result(1.0, 1.0)) == [
         (
-            "get_cache_off: all restarts are exactly alike, as no measurements are; no "
-            "verdict holds."
+            "get_cache_off: all restarts are exactly equal, so they were not measured; "
+            "there is no verdict."
         )
     ]
     assert find_warnings({}) == []
 
 
-def test_a_bad_control_is_said() -> None:
-    """A control that differs from itself, and one that says nothing, are named."""
+def test_differing_control_gives_two_warnings_per_workload() -> None:
     _, rows, call_counts = run_plan()
     slowed = [_slowed(row, 1.18 if row.restart else 1.2) for row in rows]
 
     found = find_warnings(analyse(slowed, call_counts, PLAN))
 
     assert len(found) == 2 * len(PLAN.workloads)
-    assert "bare Keystone differs from itself, [1.1" in found[0]
-    assert "the control's interval is 0." in found[1]
+    assert "the control differs from bare Keystone, [1.1" in found[0]
+    assert "the interval of the control is 0." in found[1]
 
 
-def test_too_few_blocks_are_said() -> None:
-    """A quick run proves nothing, and says so."""
+def test_four_rounds_give_warning_and_no_verdict() -> None:
     plan = PLAN.with_size(2)
     _, rows, call_counts = run_plan(plan)
 
@@ -183,13 +173,12 @@ def test_too_few_blocks_are_said() -> None:
     found = find_warnings(result)
 
     assert found == [
-        f"{name}: 4 rounds are too few; no verdict holds." for name in NAMES
+        f"{name}: 4 rounds are too few; there is no verdict." for name in NAMES
     ]
     assert {verdict.outcome for verdict in verdicts(result)} == {"cannot tell"}
 
 
-def test_ten_blocks_are_enough() -> None:
-    """And nine are not."""
+def test_ten_rounds_are_enough_and_nine_are_not() -> None:
     plan = replace(PLAN, restarts=2, rounds=5)
     _, rows, call_counts = run_plan(plan)
 
@@ -198,8 +187,7 @@ def test_ten_blocks_are_enough() -> None:
     assert "9 rounds are too few" in find_warnings(analyse(nine, call_counts, plan))[0]
 
 
-def test_one_restart_decides_nothing() -> None:
-    """Its many rounds are one process each, so there is no interval."""
+def test_one_restart_gives_no_interval_and_no_verdict() -> None:
     plan = replace(PLAN, restarts=1, rounds=50)
     _, rows, call_counts = run_plan(plan)
     result = analyse(rows, call_counts, plan)
@@ -208,8 +196,8 @@ def test_one_restart_decides_nothing() -> None:
     assert (ratio.low, ratio.high) == (-inf, inf)
     assert {verdict.outcome for verdict in verdicts(result)} == {"cannot tell"}
     assert find_warnings(result)[0] == (
-        "get_warm_redis: 1 restart has no interval, which needs at least 2 restarts; "
-        "no verdict holds."
+        "get_warm_redis: 1 restart is too few for an interval, which needs at least 2; "
+        "there is no verdict."
     )
     console = Console(file=StringIO(), width=80)
     print_result(result, console)
@@ -217,30 +205,27 @@ def test_one_restart_decides_nothing() -> None:
     assert "1.010 (no interval)" in to_markdown(result)
 
 
-def test_restarts_that_are_exactly_alike_decide_nothing() -> None:
-    """They have been copied, or what timed them was too coarse."""
+def test_exactly_equal_restarts_give_no_verdict() -> None:
     _, rows, call_counts = run_plan()
     copied = [replace(row, restart=number) for number in range(3) for row in rows[:96]]
     copied = [row for row in copied if row.workload == "get_cache_off"]
     result = analyse(copied, call_counts, PLAN)
 
     assert {verdict.outcome for verdict in verdicts(result)} == {"cannot tell"}
-    assert "all restarts are exactly alike" in find_warnings(result)[0]
+    assert "all restarts are exactly equal" in find_warnings(result)[0]
 
 
-def test_a_measurement_without_a_control_is_said() -> None:
-    """Nothing shows then what else used the machine."""
+def test_missing_control_gives_a_warning() -> None:
     plan = replace(PLAN, arms=("bare", "keylag"))
     _, rows, call_counts = run_plan(plan)
 
     found = find_warnings(analyse(rows, call_counts, plan))
 
-    assert found[0] == "get_warm_redis: no control was run. Add --arms bare_again."
+    assert found[0] == "get_warm_redis: the control is missing. Add --arms bare_again."
     assert len(found) == len(NAMES)
 
 
-def test_every_call_and_arm_in_one_table() -> None:
-    """As Markdown: bare Keystone's own column would be ones."""
+def test_markdown_has_tables_relative_to_bare_and_to_keylag() -> None:
     plan = replace(PLAN, arms=("bare", "keylag", "keylag_python"))
     _, rows, call_counts = run_plan(plan)
 
@@ -261,8 +246,7 @@ def _slowed(row: Row, factor: float) -> Row:
     return Row(**{**vars(row), "cpu_seconds": row.cpu_seconds * factor})
 
 
-def test_what_is_written(tmp_path: Path) -> None:
-    """overhead.json has the ratios where others look for them, and the seed."""
+def test_json_has_ratios_counts_seed_and_environment(tmp_path: Path) -> None:
     _, rows, call_counts = run_plan()
     path = tmp_path / "overhead.json"
 
@@ -283,8 +267,7 @@ def test_what_is_written(tmp_path: Path) -> None:
     assert content["environment"]["sqlalchemy"].startswith("2.0.")
 
 
-def test_rows_are_written_as_they_come(tmp_path: Path) -> None:
-    """A row can be read before the next one is measured."""
+def test_each_row_is_flushed_to_the_csv(tmp_path: Path) -> None:
     path = tmp_path / "overhead.csv"
     with open_csv(path) as write_row:
         write_row(Row("w", 0, 1, "bare", 10, 0.5, 0.75))
@@ -295,10 +278,9 @@ def test_rows_are_written_as_they_come(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-1.0", "0.0"])
-def test_rows_that_no_clock_has_measured_are_refused(
+def test_rows_without_positive_finite_times_are_refused(
     tmp_path: Path, value: str
 ) -> None:
-    """One would make every ratio of its workload one, or none."""
     path = tmp_path / "overhead.csv"
     good = Row("w", 0, 1, "bare", 10, 0.5, 0.75)
     for bad in ("cpu_seconds", "wall_seconds"):
@@ -306,15 +288,14 @@ def test_rows_that_no_clock_has_measured_are_refused(
             write_row(good)
             write_row(replace(good, round=2, **{bad: float(value)}))
 
-        with pytest.raises(ValueError, match="took no time, or no number"):
+        with pytest.raises(ValueError, match="without positive, finite times"):
             read_rows(path)
     with open_csv(path) as write_row:
         write_row(good)
     assert read_rows(path) == [good]
 
 
-def test_the_table_fits_eighty_columns() -> None:
-    """Every arm has its line, with ratios, spans and cache calls."""
+def test_printed_table_fits_80_columns() -> None:
     _, rows, call_counts = run_plan()
     console = Console(file=StringIO(), width=80)
 
@@ -326,8 +307,7 @@ def test_the_table_fits_eighty_columns() -> None:
     assert line.split()[-2:] == ["7", "3"]
 
 
-def test_wide_intervals_of_every_arm_are_shown_whole() -> None:
-    """On eighty columns, too; narrow ones fit them."""
+def test_wide_intervals_widen_the_table() -> None:
     narrow, wide = Interval(0.991, 1.0, 1.009), Interval(-10.123, 1.0, 12.123)
     for found, columns in ((narrow, 80), (wide, 100)):
         arms = dict.fromkeys(ARMS, ArmSummary(found, found, 12.345, 15.5, 6, 72))

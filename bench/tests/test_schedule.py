@@ -1,4 +1,4 @@
-"""The order of a measurement is a contract: fair, and all of it from one seed."""
+"""The order of a measurement: balanced, and decided by one seed."""
 
 from dataclasses import replace
 from itertools import groupby
@@ -18,7 +18,7 @@ PLAN = Plan([WORKLOADS[name] for name in NAMES], ARMS, restarts=3, rounds=4, see
 def run_plan(
     plan: Plan = PLAN, executor: FakeExecutor | None = None
 ) -> tuple[FakeExecutor, list[Row], list[CallCounts]]:
-    """Run a plan on an executor; returns it with what was kept."""
+    """Run a plan; return the executor, the rows and the call counts."""
     executor = executor or FakeExecutor()
     rows: list[Row] = []
     call_counts: list[CallCounts] = []
@@ -32,8 +32,7 @@ def run_plan(
     return executor, rows, call_counts
 
 
-def test_every_block_has_every_arm_once() -> None:
-    """Each (workload, restart, round) has all arms, one after the other."""
+def test_every_round_has_every_arm_once() -> None:
     _, rows, _ = run_plan()
 
     groups = [
@@ -47,8 +46,7 @@ def test_every_block_has_every_arm_once() -> None:
     assert all(sorted(arms) == sorted(ARMS) for _, arms in groups)
 
 
-def test_the_arms_of_a_block_take_turns() -> None:
-    """Every turn has every arm once; the order is drawn anew."""
+def test_every_turn_has_every_arm_once_in_random_order() -> None:
     one = replace(PLAN, workloads=PLAN.workloads[:1], restarts=1, rounds=1)
     executor, rows, _ = run_plan(one)
 
@@ -63,20 +61,18 @@ def test_the_arms_of_a_block_take_turns() -> None:
     assert len(set(turns)) > 3
 
 
-def test_every_arm_collects_its_garbage_before_a_block() -> None:
-    """All of them, before the first turn of any."""
+def test_every_arm_collects_garbage_before_a_round() -> None:
     one = replace(PLAN, workloads=PLAN.workloads[:1], restarts=1, rounds=3)
     executor, rows, _ = run_plan(one)
 
     kinds = [kind for kind, _ in groupby(entry[0] for entry in executor.log)]
-    tidied = [entry[1] for entry in executor.log if entry[0] == "tidy"]
-    assert kinds == ["start", "run", *["tidy", "run"] * 3, "stop"]
-    assert sorted(map(str, tidied)) == sorted([*ARMS] * 3)
+    collected = [entry[1] for entry in executor.log if entry[0] == "collect_garbage"]
+    assert kinds == ["start", "run", *["collect_garbage", "run"] * 3, "stop"]
+    assert sorted(map(str, collected)) == sorted([*ARMS] * 3)
     assert len(rows) == 3 * len(ARMS)
 
 
-def test_one_seed_is_one_order() -> None:
-    """The same seed repeats everything; another one does not."""
+def test_seed_decides_the_order() -> None:
     first, _, _ = run_plan()
     again, _, _ = run_plan()
     other, _, _ = run_plan(replace(PLAN, seed=8))
@@ -85,8 +81,7 @@ def test_one_seed_is_one_order() -> None:
     assert first.log != other.log
 
 
-def test_each_set_of_processes_is_fresh_and_ended() -> None:
-    """One start per restart and cache, its own hash seed, and always a stop."""
+def test_every_restart_and_cache_starts_and_stops_processes() -> None:
     executor, _, _ = run_plan()
 
     turns = [entry for entry in executor.log if entry[0] in {"start", "stop"}]
@@ -96,8 +91,7 @@ def test_each_set_of_processes_is_fresh_and_ended() -> None:
     assert len({entry[3] for entry in starts}) == 6
 
 
-def test_the_first_calls_of_a_process_do_not_count() -> None:
-    """Before its rows each arm has made some calls of every workload."""
+def test_warm_up_calls_have_no_rows() -> None:
     executor, rows, _ = run_plan(replace(PLAN, restarts=1, rounds=1))
 
     warming = len(NAMES) * len(ARMS)
@@ -108,8 +102,7 @@ def test_the_first_calls_of_a_process_do_not_count() -> None:
     assert len(executor.calls()) == warming + counting + measured
 
 
-def test_counts_are_per_request() -> None:
-    """Spans and cache calls are differences, by the requests between."""
+def test_spans_and_cache_calls_are_counted_per_request() -> None:
     _, _, call_counts = run_plan()
 
     found = {
@@ -121,8 +114,7 @@ def test_counts_are_per_request() -> None:
     assert found["get_warm_redis", "keylag"] == (0, CACHE_CALLS)
 
 
-def test_an_interruption_keeps_what_there_is() -> None:
-    """Ctrl-C ends the processes; rows so far have been kept."""
+def test_interruption_stops_processes_and_keeps_rows() -> None:
     executor, rows, _ = run_plan(executor=FakeExecutor(fail_after=400))
 
     assert executor.log[-2:] == [("stop",), ("interrupted",)]
@@ -130,15 +122,15 @@ def test_an_interruption_keeps_what_there_is() -> None:
 
 
 @pytest.mark.parametrize(("requests", "expected"), [(None, [30, 20, 9]), (5, [5] * 3)])
-def test_requests_may_be_given(requests: int | None, expected: list[int]) -> None:
-    """One number for all workloads, or each its own."""
+def test_requests_of_all_workloads_can_be_set(
+    requests: int | None, expected: list[int]
+) -> None:
     plan = PLAN.with_requests(requests)
 
     assert [workload.requests for workload in plan.workloads] == expected
 
 
-def test_a_quick_plan_is_short() -> None:
-    """Few restarts and rounds, of the same calls."""
+def test_with_size_sets_restarts_and_rounds() -> None:
     plan = PLAN.with_size(2)
 
     assert (plan.restarts, plan.rounds) == (2, 2)

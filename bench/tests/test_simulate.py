@@ -1,4 +1,4 @@
-"""The simulation of whole experiments, with few of them."""
+"""The simulation of experiments, with few of them."""
 
 from simulate import CASES, RESTART_SPREAD, claims_difference, verdict_shares
 
@@ -6,8 +6,8 @@ FEW = 40
 CASE = {case.name: case for case in CASES}
 
 
-def wrong(name: str) -> float:
-    """Return the share that claims a difference."""
+def share_of_claims(name: str) -> float:
+    """Return the share of experiments that claim a difference."""
     found = verdict_shares(CASE[name], RESTART_SPREAD["usual"], FEW)
     return sum(
         share
@@ -16,13 +16,12 @@ def wrong(name: str) -> float:
     )
 
 
-def test_nothing_planted_is_seldom_found() -> None:
-    """At most the stated 5 %, and what chance makes of it in few experiments."""
-    assert wrong("A/A") <= 0.1
+def test_a_a_check_rarely_claims_a_difference() -> None:
+    """5 % are allowed; few experiments vary more."""
+    assert share_of_claims("A/A") <= 0.1
 
 
-def test_what_is_planted_is_found() -> None:
-    """5 % nearly always, and never as the opposite."""
+def test_planted_effect_of_5_percent_is_found_in_the_right_direction() -> None:
     found = verdict_shares(CASE["planted 5 %"], RESTART_SPREAD["usual"], FEW)
 
     assert found["slower"] >= 0.8

@@ -57,8 +57,8 @@ def test_run_ends_when_every_arm_has_a_verdict(make_run: MakeRun) -> None:
 
     assert run_under_test.state.ended == run.ALL_VERDICTS_REACHED
     assert run_under_test.state.rounds < 20
-    output = {one.arm: one.measures["p50"].verdict for one in found.comparisons}
-    assert output == {"b": "faster", "c": "no difference that matters"}
+    verdicts = {one.arm: one.measures["p50"].verdict for one in found.comparisons}
+    assert verdicts == {"b": "faster", "c": "no difference that matters"}
     assert "b: faster than a" in found.headlines[0]
 
 
@@ -73,20 +73,20 @@ def test_resumed_run_has_the_samples_of_an_uninterrupted_one(
         if (this_round.number, arm) == (2, this_round.arms[1]):
             raise KeyboardInterrupt
 
-    broken = make_run("broken", FakeExecutor(override=interrupt))
-    broken.execute()
-    interrupted = broken.folder.load_state()
-    with broken.folder.samples_path.open("a") as stream:
+    resumed = make_run("resumed", FakeExecutor(override=interrupt))
+    resumed.execute()
+    interrupted = resumed.folder.load_state()
+    with resumed.folder.samples_path.open("a") as stream:
         stream.write("2,1,b,10")
     rest = FakeExecutor()
-    make_run("broken", rest).execute()
+    make_run("resumed", rest).execute()
 
     assert (interrupted.ended, interrupted.rounds) == (INTERRUPTED, 2)
-    assert (
-        broken.folder.samples_path.read_bytes()
-        == whole.folder.samples_path.read_bytes()
-    )
-    assert isinstance(rest.log[1], int)  # a fresh Keystone before it goes on
+    samples, expected = (r.folder.samples_path.read_bytes() for r in (resumed, whole))
+    assert samples == expected
+    assert isinstance(
+        rest.log[1], int
+    )  # Keystones restart before the first resumed round
 
 
 def test_run_with_one_arm_runs_all_rounds(make_run: MakeRun) -> None:
@@ -133,22 +133,20 @@ def test_intervals_are_wider_with_more_arms(make_run: MakeRun) -> None:
     run_under_test = make_run("r", FakeExecutor())
     run_under_test.execute()
     decision = Decision(method="GET")
-    both = compare_arms(run_under_test.rows, "a", ["b", "c"], decision)[0].measures[
-        "p50"
-    ]
-    alone = compare_arms(run_under_test.rows, "a", ["b"], decision)[0].measures["p50"]
+    with_two = compare_arms(run_under_test.rows, "a", ["b", "c"], decision)[0]
+    with_one = compare_arms(run_under_test.rows, "a", ["b"], decision)[0]
+    two, one = (found.measures["p50"].absolute for found in (with_two, with_one))
 
-    assert both.absolute.low < alone.absolute.low
-    assert both.absolute.mid == alone.absolute.mid
+    assert two.low < one.low
+    assert two.mid == one.mid
 
 
 def test_warm_up_requests_are_not_counted(make_run: MakeRun) -> None:
     run_under_test = make_run("r", FakeExecutor())
     run_under_test.execute()
 
-    assert count_requests(run_under_test.folder.load_rows())["a"].requests == 6 * (
-        REQUESTS - 2
-    )
+    counts = count_requests(run_under_test.folder.load_rows())
+    assert counts["a"].requests == 6 * (REQUESTS - 2)
 
 
 def test_reports_have_verdicts_warnings_and_charts_and_escape_html(
@@ -158,9 +156,9 @@ def test_reports_have_verdicts_warnings_and_charts_and_escape_html(
     run_under_test.execute()
     report.write_reports(run_under_test.folder)
     page = (run_under_test.folder.path / "report.html").read_text()
-    known = json.loads((run_under_test.folder.path / "result.json").read_text())
+    content = json.loads((run_under_test.folder.path / "result.json").read_text())
 
-    assert known["comparisons"][0]["measures"]["p50"]["verdict"] == "faster"
+    assert content["comparisons"][0]["measures"]["p50"]["verdict"] == "faster"
     assert "A slice has room for 2.4 consecutive requests of a." in page
     assert "Is &lt;b&gt; faster?" in page
     assert "src=" not in page

@@ -47,16 +47,17 @@ class Bar:
     middle: float
     text: str
     kind: str
+    """The CSS class: whole, more, less, noise, interval or band."""
 
 
 def median_by_round(rows: Sequence[Row], method: str, arms: Sequence[str]) -> LineChart:
     """Chart the median of every arm in milliseconds over the rounds."""
-    found = figures_by_arm(rows, method)
+    figures = figures_by_arm(rows, method)
     return _line_chart(
         {
             arm: [
                 (round_number, 1000 * f["p50"])
-                for round_number, f in found.get(arm, {}).items()
+                for round_number, f in figures.get(arm, {}).items()
             ]
             for arm in arms
         }
@@ -67,11 +68,11 @@ def latency_distribution(
     rows: Sequence[Row], method: str, arms: Sequence[str]
 ) -> LineChart:
     """Chart a histogram of every arm's latencies: ms, and per cent of requests."""
-    taken = {arm: _latencies(rows, method, arm) for arm in arms}
-    everything = sorted(value for values in taken.values() for value in values)
-    if not everything:
+    latencies = {arm: _latencies(rows, method, arm) for arm in arms}
+    ordered = sorted(value for values in latencies.values() for value in values)
+    if not ordered:
         return _line_chart({})
-    low, high = everything[0], everything[int(SHOWN_SHARE * (len(everything) - 1))]
+    low, high = ordered[0], ordered[int(SHOWN_SHARE * (len(ordered) - 1))]
     # Latencies are whole milliseconds; narrower bins would alternate with empty ones.
     width = max(1.0, math.ceil((high - low + 1) / BINS))
     number = int((high - low) / width) + 1
@@ -81,7 +82,7 @@ def latency_distribution(
                 (low + (n + 0.5) * width, 100 * count / len(values))
                 for n, count in enumerate(_histogram(values, low, width, number))
             ]
-            for arm, values in taken.items()
+            for arm, values in latencies.items()
             if values
         }
     )
@@ -100,9 +101,9 @@ def _histogram(
 ) -> list[int]:
     bins = [0] * number
     for value in values:
-        place = int((value - low) / width)
-        if place < number:
-            bins[place] += 1
+        index = int((value - low) / width)
+        if index < number:
+            bins[index] += 1
     return bins
 
 
@@ -141,13 +142,13 @@ def waterfall(one: Comparison) -> list[Bar]:
     mean = one.measures.get("mean")
     if mean is None or not one.parts:
         return []
-    places = [mean.base]
+    sums = [mean.base]
     for part in PARTS:
-        places.append(places[-1] + one.parts[part].absolute.mid)
-    scale = 100 / max(places)
+        sums.append(sums[-1] + one.parts[part].absolute.mid)
+    scale = 100 / max(sums)
     steps = [
         _waterfall_bar(PART_NAMES[part], before, after, scale, one.parts[part])
-        for part, before, after in zip(PARTS, places, places[1:], strict=False)
+        for part, before, after in zip(PARTS, sums, sums[1:], strict=False)
     ]
     first = Bar("base", 0, mean.base * scale, 0, f"{mean.base * 1000:.2f} ms", "whole")
     last = Bar(one.arm, 0, mean.arm * scale, 0, f"{mean.arm * 1000:.2f} ms", "whole")
@@ -157,40 +158,40 @@ def waterfall(one: Comparison) -> list[Bar]:
 def _waterfall_bar(
     label: str, before: float, after: float, scale: float, part: Difference
 ) -> Bar:
-    clear = part.absolute.low > 0 or part.absolute.high < 0
-    kind = ("more" if after > before else "less") if clear else "noise"
+    differs = part.absolute.low > 0 or part.absolute.high < 0
+    kind = ("more" if after > before else "less") if differs else "noise"
     left, width = min(before, after) * scale, abs(after - before) * scale
-    text = f"{(after - before) * 1000:+.2f} ms{'' if clear else ', within noise'}"
+    text = f"{(after - before) * 1000:+.2f} ms{'' if differs else ', within noise'}"
     return Bar(label, left, width, 0, text, kind)
 
 
 def interval_chart(one: Comparison, smallest: float) -> list[Bar]:
-    """Chart the relative interval of each measure over a band that does not matter."""
-    found = [d for d in one.measures.values() if d.relative is not None]
+    """Chart the relative interval of each measure over the band of no difference."""
+    measures = [d for d in one.measures.values() if d.relative is not None]
     ends = [
         abs(end)
-        for d in found
+        for d in measures
         if d.relative
         for end in (d.relative.low, d.relative.high)
         if math.isfinite(end)
     ]
-    far = 1.1 * max([*ends, 2 * smallest])
+    limit = 1.1 * max([*ends, 2 * smallest])
 
-    def place(value: float) -> float:
-        return 50 + 50 * max(-1.0, min(1.0, value / far))
+    def position(value: float) -> float:
+        return 50 + 50 * max(-1.0, min(1.0, value / limit))
 
-    band_left, band_right = place(-smallest), place(smallest)
+    band_left, band_right = position(-smallest), position(smallest)
     band = Bar("", band_left, band_right - band_left, 50, "", "band")
     rows = [
         Bar(
             MEASURE_NAMES[d.name],
-            place(d.relative.low),
-            place(d.relative.high) - place(d.relative.low),
-            place(d.relative.mid),
+            position(d.relative.low),
+            position(d.relative.high) - position(d.relative.low),
+            position(d.relative.mid),
             format_percent(d.relative),
             "interval",
         )
-        for d in found
+        for d in measures
         if d.relative
     ]
     return [band, *rows]

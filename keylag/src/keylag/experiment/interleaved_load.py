@@ -89,23 +89,24 @@ class SharedDeadline:
 
     not_started: set[str]
     seconds: float
-    deadline: float = inf
+    expires_at: float = inf
+    """In seconds of time.monotonic."""
 
-    def has_passed(self, arm: str, seen: Progress) -> bool:
+    def has_passed(self, arm: str, progress: Progress) -> bool:
         """Return whether to end the load of an arm, given its progress."""
-        if seen.done:
+        if progress.done:
             self.mark_started(arm)
-        return time.monotonic() > self.deadline
+        return time.monotonic() > self.expires_at
 
     def mark_started(self, arm: str) -> None:
         """Record that the load of an arm has started, or failed to."""
         self.not_started.discard(arm)
         if not self.not_started:
-            self.deadline = min(self.deadline, time.monotonic() + self.seconds)
+            self.expires_at = min(self.expires_at, time.monotonic() + self.seconds)
 
     def expire(self) -> None:
         """End all loads now."""
-        self.deadline = -inf
+        self.expires_at = -inf
 
 
 def _run_all(
@@ -137,7 +138,7 @@ def _run_jmeter(
             load,
             home=home(),
             out=out / arm,
-            is_over=lambda seen: deadline.has_passed(arm, seen),
+            is_over=lambda progress: deadline.has_passed(arm, progress),
         )
         return jtl.read(result.samples)
     except (jmeter.JMeterError, jtl.JtlError) as error:

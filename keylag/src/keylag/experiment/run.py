@@ -22,7 +22,7 @@ MAX_FAILED_ROUNDS: Final = 3
 ALL_VERDICTS_REACHED: Final = "every arm has a verdict"
 TIME_LIMIT_REACHED: Final = "the time limit is reached"
 NOTHING_TO_COMPARE: Final = "the base or every other arm failed"
-STOPPED_BY_ERROR: Final = "an error stopped it"
+STOPPED_BY_ERROR: Final = "an error stopped the run"
 ROUNDS_DONE: Final = "all rounds are done"
 
 
@@ -162,8 +162,8 @@ class ExperimentRun:
     def has_all_verdicts(self) -> bool:
         """Return whether every arm that is not skipped has a verdict."""
         measure = self.plan.decision.measure
-        compared = {one.arm: one.measures.get(measure) for one in self.comparisons}
-        found = [
-            compared.get(arm) for arm in self._active_arms if arm != self.plan.base
-        ]
-        return bool(found) and all(one and one.verdict != CANNOT_TELL for one in found)
+        by_arm = {one.arm: one.measures.get(measure) for one in self.comparisons}
+        others = [by_arm.get(arm) for arm in self._active_arms if arm != self.plan.base]
+        return bool(others) and all(
+            one and one.verdict != CANNOT_TELL for one in others
+        )

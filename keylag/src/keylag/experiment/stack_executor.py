@@ -104,17 +104,17 @@ class StackExecutor:
     @contextmanager
     def _suspended_cache(self, name: str) -> Iterator[None]:
         arm, folder = self._plan.resolved_arm(name), self._stacks[name].folder
-        found = [
-            mark.process
-            for mark in processes.find(stack=folder)
-            if arm.hung_cache and mark.service == cache_service_name(arm)
+        cache_servers = [
+            found.process
+            for found in processes.find(stack=folder)
+            if arm.hung_cache and found.service == cache_service_name(arm)
         ]
-        for process in found:
+        for process in cache_servers:
             process.suspend()
         try:
             yield
         finally:
-            for process in found:
+            for process in cache_servers:
                 process.resume()
 
     def stop(self) -> None:

@@ -1,6 +1,6 @@
-# fill FILE: print a file with the ${NAME}s in it filled in from the shell's variables.
+# fill FILE: print a file with each ${NAME} replaced by the shell variable.
 fill() {
-  # A here-document fills in; what it would carry out, too, is escaped.
+  # A here-document expands variables; escape the commands that it would run.
   eval "cat <<END_OF_FILE
 $(sed 's/[`\\]/\\&/g; s/\$(/\\&/g' "$1")
 END_OF_FILE"

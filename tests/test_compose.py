@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from keylag_exporters.sources import SOURCES
+
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
@@ -139,6 +141,13 @@ def test_prometheus_scrapes_services_that_are_there() -> None:
     assert {p.name for p in (folder / "targets").iterdir()} == {
         Path(f).name for f in files
     }
+
+
+def test_the_exporters_container_reads_every_source() -> None:
+    """`keylag-exporter all` runs the sources that have an option."""
+    command = " ".join(SERVICES["exporters"]["command"])
+
+    assert [name for name in SOURCES if f"--{name}-" not in command] == []
 
 
 @pytest.mark.parametrize("name", ["keystone", "service"])

@@ -1,6 +1,5 @@
 #!/bin/sh
-# What a new Keystone needs: its tables, its keys, its first administrator.
-# Each step leaves alone what is there.
+# Set up a new Keystone: tables, keys, first administrator. Each step is idempotent.
 set -eu
 
 manage() {
@@ -10,16 +9,16 @@ manage() {
 for folder in "$OS_FERNET_TOKENS__KEY_REPOSITORY" "$OS_CREDENTIAL__KEY_REPOSITORY"; do
   mkdir -p -m 700 "$folder"
 done
-# Numbers do for a user without a name; both are required.
+# User and group are required; numbers also work for users without a name.
 for kind in fernet credential; do
   manage "${kind}_setup" --keystone-user "$(id -u)" --keystone-group "$(id -g)"
 done
 manage db_sync
 
-# A name that Keystone replaces by its own public_endpoint: the data may be copied to
-# where another port is free.
+# Keystone replaces this by its public_endpoint, so a copy of the data works on another
+# port.
 endpoint='$(public_endpoint)s/v3'
-# Services may have to ask elsewhere, as they do in containers.
+# In containers, services reach Keystone at another address.
 internal=${KEYLAG_INTERNAL_ENDPOINT:-$endpoint}
 manage bootstrap --bootstrap-region-id RegionOne \
   --bootstrap-public-url "$endpoint" \

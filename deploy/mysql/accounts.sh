@@ -1,5 +1,5 @@
-# Read by the entry point of MySQL's and MariaDB's images when the database is new; they
-# give docker_process_sql.
+# Sourced by the entry points of the MySQL and MariaDB images for a new database; these
+# define docker_process_sql.
 . /keylag/fill.sh
 
 KEYLAG_ACCOUNTS_HOST=%

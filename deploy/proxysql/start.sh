@@ -1,10 +1,10 @@
 #!/bin/bash
-# Start ProxySQL in its container, with the configuration filled in.
+# Fill in the configuration and start ProxySQL in its container.
 set -euo pipefail
 . /keylag/fill.sh
 
-# The version that the database says when somebody connects: a byte 10 after the header of
-# the packet, then the text, ended by a zero byte.
+# Read the version from the server's greeting: after the packet header a byte 10, then
+# the version, terminated by a zero byte.
 exec 3<>/dev/tcp/database/3306
 KEYLAG_PROXYSQL_SERVER_VERSION=$(head -c 32 <&3 | tail -c +6 | tr '\0' '\n' | head -n 1)
 exec 3>&-
@@ -13,7 +13,7 @@ KEYLAG_PROXYSQL_FOLDER=/var/lib/proxysql
 KEYLAG_PROXYSQL_LISTEN=0.0.0.0:6033
 KEYLAG_PROXYSQL_ADMIN_LISTEN=0.0.0.0:6032
 KEYLAG_PROXYSQL_ADMIN_PASSWORD=$(cat /secrets/proxysql)
-# Not `stats`, who may only come from the same machine.
+# ProxySQL accepts the user `stats` only from localhost.
 KEYLAG_PROXYSQL_READER=keylag
 KEYLAG_PROXYSQL_READER_PASSWORD=$(cat /secrets/exporters)
 KEYLAG_PROXYSQL_SERVER_HOST=database
@@ -23,5 +23,5 @@ KEYLAG_PROXYSQL_KEYSTONE_PASSWORD=$(cat /secrets/database)
 
 umask 077
 fill /keylag/proxysql.cnf >/etc/keylag-proxysql.cnf
-# The configuration counts at every start, not only at the first.
+# --initial applies the configuration at each start, not only at the first.
 exec proxysql --foreground --initial --no-version-check -c /etc/keylag-proxysql.cnf

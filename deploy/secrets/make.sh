@@ -1,36 +1,36 @@
 #!/bin/sh
-# Make the passwords of a stack of containers, once, each in a file for its reader only.
+# Generate the passwords of the containers once, each in a file for its reader only.
 set -eu
 umask 077
 cd /secrets
 
-# The user of the database's images, and of ours.
-OURS=999:999
+# The user of the database images and of Keylag's images.
+KEYLAG=999:999
 # The user of Grafana's image.
 GRAFANA=472:472
 
-# put NAME OWNER: write what is piped in to a file, whole.
+# put NAME OWNER: write standard input to a file, atomically.
 put() {
   cat >"$1.new"
   chown "$2" "$1.new"
   mv "$1.new" "$1"
 }
 
-# make NAME OWNER: make a password, unless there is one.
+# make NAME OWNER: generate a password unless the file exists.
 make() {
   [ -s "$1" ] || head -c 18 /dev/urandom | base64 | tr '+/' '-_' | put "$1" "$2"
 }
 
 for name in root database proxysql exporters admin profiler service; do
-  make "$name" "$OURS"
+  make "$name" "$KEYLAG"
 done
 make grafana "$GRAFANA"
 
-# What PyMySQL reads the password of Keystone's account from.
-printf '[client]\npassword=%s\n' "$(cat database)" | put keystone.cnf "$OURS"
+# PyMySQL reads the password of Keystone's account from this file.
+printf '[client]\npassword=%s\n' "$(cat database)" | put keystone.cnf "$KEYLAG"
 
-# For whoever works with Keystone from outside.
-put openrc "$OURS" <<END
+# For clients outside of the containers.
+put openrc "$KEYLAG" <<END
 export OS_AUTH_URL='$KEYLAG_PUBLIC_ENDPOINT/v3'
 export OS_USERNAME='admin'
 export OS_PASSWORD='$(cat admin)'

@@ -1,7 +1,7 @@
-"""A small service behind auth_token: it tells callers who Keystone says they are.
+"""A small service behind auth_token that returns the caller's project and roles.
 
-What it does has no weight of its own, so that a load on it shows what
-authentication costs.  Its options come from OS_KEYSTONE_AUTHTOKEN__* variables.
+It does almost no work itself, so a load on it measures authentication. Its options come
+from OS_KEYSTONE_AUTHTOKEN__* variables.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ AuthTokenInstrumentor().instrument()
 from keystonemiddleware.auth_token import AuthProtocol  # noqa: E402 - instrumented
 from oslo_config import cfg  # noqa: E402
 
-#: Under which auth_token names itself to Keystone.
+#: Name in auth_token's User-Agent.
 NAME = "keylag-service"
 HEALTH = "/healthcheck"
 
 cfg.CONF([], project=NAME, default_config_files=[], default_config_dirs=[])
 
 
-def answer(
+def show_identity(
     environ: dict[str, Any], start_response: Callable[..., Any]
 ) -> Iterable[bytes]:
-    """Tell the project and the roles that auth_token has found out."""
-    known = {
+    """Return the project and roles that auth_token has validated."""
+    identity = {
         "project": environ.get("HTTP_X_PROJECT_NAME"),
         "roles": environ.get("HTTP_X_ROLES", "").split(","),
     }
-    body = json.dumps(known).encode()
+    body = json.dumps(identity).encode()
     length = ("Content-Length", str(len(body)))
     start_response("200 OK", [("Content-Type", "application/json"), length])
     return [body]
 
 
-protected = AuthProtocol(answer, {})
+protected = AuthProtocol(show_identity, {})
 
 
 def application(
     environ: dict[str, Any], start_response: Callable[..., Any]
 ) -> Iterable[bytes]:
-    """Let all but the question whether it lives pass auth_token."""
+    """Answer health checks directly; pass all other requests to auth_token."""
     if environ["PATH_INFO"] == HEALTH:
         start_response("204 No Content", [])
         return []

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from keylag import results
-from keylag.command_errors import INTERRUPTED, reported
+from keylag.command_errors import INTERRUPTED, handle_errors
 from keylag.commands.common import out_folder_option
 from keylag_bench.process import Processes
 from keylag_bench.report import Progress, publish
@@ -130,7 +130,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 def run(plan: Plan, out: Path | None, console: Console) -> None:
     """Measure, write and show; exits with 130 if it was interrupted."""
     found = environment()
-    with reported(), results.folder(out, KIND, "overhead") as made:
+    with handle_errors(), results.folder(out, KIND, "overhead") as made:
         kept = measure(plan, made, console)
         show(kept, plan, found, made, console)
     if not kept.complete:

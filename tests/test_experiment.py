@@ -19,8 +19,8 @@ from keylag.experiment.reading import PlanError, read
 from keylag.experiment.run import Run, Sent
 from keylag.experiment.schedule import Block
 from keylag.experiment.stacks import Stacks
-from keylag.record import load_secrets
 from keylag.stack import Stack
+from keylag.stack_record import load_secrets
 from keylag.tools import ToolError
 
 pytestmark = pytest.mark.stack
@@ -165,7 +165,7 @@ class Unlucky(Ended):
         return brought
 
     def _keystone(self, arm: str) -> list[psutil.Process]:
-        found = processes.find(stack=self._stacks[arm].folder)
+        found = processes.find_processes(stack=self._stacks[arm].folder)
         return [mark.process for mark in found if mark.service == "keystone"]
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import requests
 from rich.console import Console
 
-from keylag import sql_sides
-from keylag.cloud import connect
-from keylag.jtl import Sample, read
-from keylag.plans import find
-from keylag.sending import send
-from keylag.sql_sides import BySide
+from keylag import sql_comparison
+from keylag.jtl import Sample, read_samples
+from keylag.load_plans import find_plan
+from keylag.load_runner import send_load
+from keylag.load_target import from_stack
+from keylag.sample_cloud import connect
+from keylag.sql_comparison import TotalsByMethod
 from keylag.stack import Stack
-from keylag.target import of_stack
 
 PLANS = {
     "token-issue": {},
@@ -36,7 +36,7 @@ class Sent:
 
     jmeter: Counter[str]
     prometheus: Counter[str]
-    sql: BySide
+    sql: TotalsByMethod
 
 
 def ask(stack: Stack, query: str) -> dict[tuple[str, ...], float]:
@@ -57,8 +57,10 @@ def requests_by_method(stack: Stack) -> Counter[str]:
 
 def _send(stack: Stack, name: str, chosen: dict[str, str], out: Path) -> list[Sample]:
     """Send one plan's load, all of which has to be answered well."""
-    result = send(find(name), of_stack(stack), chosen, out / name, Console(quiet=True))
-    samples, notes = read(result.samples)
+    result = send_load(
+        find_plan(name), from_stack(stack), chosen, out / name, Console(quiet=True)
+    )
+    samples, notes = read_samples(result.samples)
     assert notes == []
     assert all(sample.success for sample in samples)
     return samples
@@ -87,10 +89,15 @@ def call_service(stack: Stack, out: Path) -> list[Sample]:
 
 def send_all(stack: Stack, run: str, out: Path) -> Sent:
     """Send all three plans, and ask everybody what they saw of it."""
-    sides_before, before = sql_sides.settled(stack, run), requests_by_method(stack)
+    sides_before, before = (
+        sql_comparison.wait_for_totals(stack, run),
+        requests_by_method(stack),
+    )
     written: Counter[str] = Counter()
     for name, shares in PLANS.items():
         samples = _send(stack, name, {**SHORT, **shares}, out)
         written.update(s.label.removeprefix("setup ").split()[0] for s in samples)
-    sides = sql_sides.since(sql_sides.settled(stack, run), sides_before)
+    sides = sql_comparison.subtract_totals(
+        sql_comparison.wait_for_totals(stack, run), sides_before
+    )
     return Sent(written, requests_by_method(stack) - before, sides)

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from keylag.launch import StackError
-from keylag.tools.base import tail
+from keylag.launcher import StackError
+from keylag.tools.tool import tail
 from keylag_bench.rows import Sample
 from keylag_bench.servers import Servers
 from keylag_bench.tables import ARMS, CACHES, COMMON

@@ -11,14 +11,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from keylag.prepared import Prepared
-from keylag.record import load_secrets
 from keylag.services import keystone, mariadb, memcached, redis
-from keylag.services.base import ANSWER_SECONDS, HOST, Site, StackOptions
-from keylag.stack import Stack
+from keylag.services.base import (
+    HEALTH_TIMEOUT_SECONDS,
+    HOST,
+    ServiceContext,
+    StackOptions,
+)
+from keylag.stack import InitialData, Stack
+from keylag.stack_record import load_secrets
 from keylag.state import CHECKOUT, locked, state_folder
 from keylag.tools import Tools, venvs
-from keylag.tools.install import ready
+from keylag.tools.install import require_tool
 from keylag_bench.tables import COMMON
 
 SERVICES = (mariadb.SERVICE, memcached.SERVICE, redis.SERVICE)
@@ -73,7 +77,7 @@ class Servers:
         filled = {key: value.format_map(places) for key, value in options.items()}
         site = site_of(self._stack, self.sink_port)
         return site.environment(
-            f"bench-{arm}", {**keystone.configuration(site), **filled}
+            f"bench-{arm}", {**keystone.oslo_variables(site), **filled}
         )
 
     def forget(self) -> None:
@@ -98,7 +102,7 @@ def count_calls(statistics: str) -> int:
 def ask(port: int, question: bytes, end: bytes) -> str:
     """Return a server's answer, which ends with `end`; OSError if it does not."""
     answer = b""
-    with socket.create_connection((HOST, port), ANSWER_SECONDS) as connection:
+    with socket.create_connection((HOST, port), HEALTH_TIMEOUT_SECONDS) as connection:
         connection.sendall(question)
         while not answer.endswith(end):
             part = connection.recv(65536)
@@ -109,10 +113,10 @@ def ask(port: int, question: bytes, end: bytes) -> str:
     return answer.decode()
 
 
-def site_of(stack: Stack, endpoint: int) -> Site:
+def site_of(stack: Stack, endpoint: int) -> ServiceContext:
     """Return the site of a Keystone whose public endpoint nobody calls."""
     ports = {service.name: stack.port(service.name) for service in SERVICES}
-    return Site(
+    return ServiceContext(
         folder=stack.folder,
         tools=stack.tools,
         options=StackOptions(),
@@ -130,19 +134,19 @@ def fill(stack: Stack) -> None:
     site = site_of(stack, stack.port("mariadb"))
     keystone.SERVICE.prepare(site)
     program = stack.tools.keystone / "bin" / "keystone-manage"
-    environment = {**keystone.configuration(site), **COMMON}
+    environment = {**keystone.oslo_variables(site), **COMMON}
     for password in (secrets.token_urlsafe(), site.secrets.admin):
-        site.once(
+        site.run_helper(
             "keystone",
             [program, f"--config-dir={keystone.CONFIG_FOLDER}", "bootstrap"],
             {**environment, "OS_BOOTSTRAP_PASSWORD": password},
         )
 
 
-def _prepared() -> Prepared:
+def _prepared() -> InitialData:
     lock = (CHECKOUT / "locks" / "bench.txt").read_bytes()
     cost = COMMON["OS_IDENTITY__PASSWORD_HASH_ROUNDS"]
-    return Prepared(f"bench {cost} {hashlib.sha256(lock).hexdigest()}", fill)
+    return InitialData(f"bench {cost} {hashlib.sha256(lock).hexdigest()}", fill)
 
 
 @contextmanager
@@ -153,12 +157,12 @@ def open_servers(sink_port: int, console: Console) -> Iterator[Servers]:
     ToolError.
     """
     folder = state_folder()
-    interpreter = ready(venvs.BENCH, folder / "tools").parents[1]
+    interpreter = require_tool(venvs.BENCH, folder / "tools").parents[1]
     stack = Stack(
         folder / "bench",
         replace(Tools.load(), keystone=interpreter),
         StackOptions(),
-        prepared=_prepared(),
+        initial_data=_prepared(),
         console=console,
         services=SERVICES,
     )

@@ -12,7 +12,7 @@ from keylag.experiment.loads import clock
 from keylag.experiment.result import of_folder
 from keylag.experiment.run import Sent
 from keylag.experiment.schedule import Block
-from keylag.launch import StackError
+from keylag.launcher import StackError
 
 
 @pytest.mark.parametrize("room", [100, 10_000])

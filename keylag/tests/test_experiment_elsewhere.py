@@ -21,8 +21,8 @@ from keylag.experiment.elsewhere import Switched, run_switch
 from keylag.experiment.environment import cost
 from keylag.experiment.marks import TOKEN, Marked
 from keylag.experiment.schedule import Block
-from keylag.launch import StackError
-from keylag.users import COLUMNS
+from keylag.launcher import StackError
+from keylag.users_csv import COLUMNS
 
 PLAN = """\
 question = "Which?"

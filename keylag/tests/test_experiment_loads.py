@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from fake_keystone import FakeKeystone, password_of, running
 
-from keylag import target
+from keylag import load_target
 from keylag.experiment import loads, reading
 from keylag.experiment.loads import Ending
 from keylag.experiment.measures import seconds_asked
 from keylag.experiment.samples import Row, Window, rows_of
 from keylag.experiment.schedule import Block
-from keylag.follow import Progress
+from keylag.jmeter_progress import Progress
 from keylag.jtl import Sample
-from keylag.users import COLUMNS
+from keylag.users_csv import COLUMNS
 
 PLAN = """\
 question = "Which?"
@@ -120,7 +120,9 @@ def test_an_arm_that_cannot_be_loaded_leaves_the_others(tmp_path: Path) -> None:
     assert any(not row.warm_up for row in brought["a"].rows), brought["a"]
 
 
-def where(keystone: FakeKeystone, folder: Path, password: str = "") -> target.Target:
+def where(
+    keystone: FakeKeystone, folder: Path, password: str = ""
+) -> load_target.LoadTarget:
     """Return a Keystone of the tests, with one user."""
     path = folder / f"users{keystone.server_address[1]}.csv"
     with path.open("w", newline="", encoding="utf-8") as stream:
@@ -128,4 +130,4 @@ def where(keystone: FakeKeystone, folder: Path, password: str = "") -> target.Ta
         users.writerow(COLUMNS)
         known = password or password_of("someone")
         users.writerow(["someone", known, "D", "demo", "D"])
-    return target.of_url(keystone.url, path, {})
+    return load_target.from_url(keystone.url, path, {})

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from keylag.tools.base import Build, Tool
-from keylag_dev.sandbox import contained
+from keylag.tools.tool import Build, Tool
+from keylag_dev.sandbox import contained_command
 
 MIRROR = "http://deb.debian.org/debian"
-SOURCE = "dev/src/keylag_dev/debian.py"
+INPUT_FILE = "dev/src/keylag_dev/debian.py"
 PACKAGES = (
     *("ca-certificates", "gcc", "libc6-dev"),
     *(
@@ -20,11 +20,11 @@ PACKAGES = (
 )
 """What compiles the collectors, and the servers and libraries of their tests."""
 
-UNUSED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
+EXCLUDED_PATHS = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
 
 
 @dataclass(frozen=True)
-class Debian:
+class DebianRelease:
     """A release of Debian, by its code name, and the Python to have from it."""
 
     release: str
@@ -36,7 +36,7 @@ class Debian:
         return Tool(
             name=f"debian-{self.release}",
             purpose=f"Debian {self.release} with Python {self.python}",
-            inputs=(SOURCE,),
+            inputs=(INPUT_FILE,),
             program=f"usr/bin/python{self.python}",
             make=self._make,
             advice=(
@@ -54,12 +54,12 @@ class Debian:
             *("mmdebstrap", "--variant=essential", f"--include={packages}"),
             # A mirror may lag behind; what it has is signed all the same.
             '--aptopt=Acquire::Check-Valid-Until "false"',
-            *(f"--dpkgopt=path-exclude={pattern}" for pattern in UNUSED),
+            *(f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED_PATHS),
             # What a crash leaves half written is made again anyway.
             "--dpkgopt=force-unsafe-io",
             *(self.release, archive, MIRROR),
         )
-        build.run(contained(mmdebstrap))
+        build.run(contained_command(mmdebstrap))
         # Unpacked so that whoever made it can delete it.
         unpack = ("tar", "--no-same-owner", "--exclude=./dev/*", "-xf")
         build.run([*unpack, str(archive)])

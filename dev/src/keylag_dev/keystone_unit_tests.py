@@ -15,12 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from keylag.state import CHECKOUT
-from keylag.tools.base import ToolError
-from keylag.tools.venvs import collectors_tests
-from keylag_dev.matrix import environment, say
+from keylag.tools.tool import ToolError
+from keylag.tools.venvs import collectors_tests_tool
+from keylag_dev.matrix import install_environment, print_line
 
-TESTS = replace(
-    collectors_tests(
+TESTS_TOOL = replace(
+    collectors_tests_tool(
         "keystone-own",
         "locks/keystone-own.txt",
         "what Keystone's own tests need",
@@ -31,7 +31,7 @@ TESTS = replace(
     ),
 )
 ARMS = ("without", "with")
-MODULES = (
+TOKEN_MODULES = (
     *("token.test_fernet_provider", "token.test_jws_provider"),
     *("token.test_token_serialization", "test_token_provider"),
     *("test_revoke", "test_v3_os_revoke", "test_middleware", "test_auth_plugin"),
@@ -49,7 +49,7 @@ ALL = "all"
 Outcomes = dict[str, str]
 
 
-def every_module(python: Path) -> list[str]:
+def list_modules(python: Path) -> list[str]:
     """Return all modules of unit tests that an environment's Keystone has."""
     packages = python.parent.parent.glob("lib/python3*/site-packages")
     folder = next(packages) / "keystone" / "tests" / "unit"
@@ -99,27 +99,29 @@ def differences(outcomes: dict[str, Outcomes]) -> list[str]:
     ]
 
 
-def _row(name: str, counts: dict[str, Counter[str]]) -> str:
+def _table_row(name: str, counts: dict[str, Counter[str]]) -> str:
     cells = (counts[arm][kind] for kind in ("passed", "failed") for arm in ARMS)
     return f"{name:42}" + "".join(f"{cell:>10}" for cell in cells)
 
 
 def main(modules: Sequence[str]) -> int:
     """Run, and print passes and failures of both arms and what differs."""
-    python = environment(TESTS)
+    python = install_environment(TESTS_TOOL)
     total: dict[str, Counter[str]] = {arm: Counter() for arm in ARMS}
     different: list[str] = []
-    say(f"{'':42}{'passed':>20}{'failed':>20}\n{'module':42}{' without      with' * 2}")
+    print_line(
+        f"{'':42}{'passed':>20}{'failed':>20}\n{'module':42}{' without      with' * 2}"
+    )
     if list(modules) == [ALL]:
-        modules = every_module(python)
-    for module in modules or MODULES:
+        modules = list_modules(python)
+    for module in modules or TOKEN_MODULES:
         outcomes = run(python, module)
         counts = {arm: Counter(outcomes[arm].values()) for arm in ARMS}
-        say(_row(module, counts))
+        print_line(_table_row(module, counts))
         different += differences(outcomes)
         for arm in ARMS:
             total[arm] += counts[arm]
-    say("\n".join([_row("all", total), *different]))
+    print_line("\n".join([_table_row("all", total), *different]))
     return 1 if different else 0
 
 

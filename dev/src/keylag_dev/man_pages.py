@@ -10,7 +10,7 @@ from click_man.core import write_man_pages
 
 PACKAGES: Final = ("keylag", "keylag-exporters")
 """The distributions whose commands have pages."""
-_AS_IS: Final = re.compile(r"^\x08\n((?:[^.\n].*\n)+)", re.MULTILINE)
+_VERBATIM: Final = re.compile(r"^\x08\n((?:[^.\n].*\n)+)", re.MULTILINE)
 """A paragraph that click leaves as it is; click-man leaves its mark in."""
 
 
@@ -22,16 +22,16 @@ def command(folder: Path) -> None:
     for package in map(distribution, PACKAGES):
         for entry in package.entry_points.select(group="console_scripts"):
             group = entry.load()
-            _load(group)
+            _load_subcommands(group)
             write_man_pages(
                 entry.name, group, version=package.version, target_dir=str(folder)
             )
     for page in folder.glob("keylag*.1"):
         text = page.read_text(encoding="utf-8")
-        page.write_text(_AS_IS.sub(r".nf\n\1.fi\n", text), encoding="utf-8")
+        page.write_text(_VERBATIM.sub(r".nf\n\1.fi\n", text), encoding="utf-8")
 
 
-def _load(group: click.Command) -> None:
+def _load_subcommands(group: click.Command) -> None:
     """Import the sub-commands, which click-man does not ask for."""
     if isinstance(group, click.Group):
         context = click.Context(group)
@@ -39,7 +39,7 @@ def _load(group: click.Command) -> None:
             found = group.get_command(context, name)
             if found:
                 group.add_command(found, name)
-                _load(found)
+                _load_subcommands(found)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from keylag_otel.model import OPERATIONS, PHASES
 
 PAGE = CHECKOUT / "docs" / "reference" / "metrics.md"
 
-COUNTED = frozenset((*TALLIES.values(), *auth_token.TALLIES.values()))
-LABELS = (*METHODS, *COMBINATIONS.values(), MULTIPLE, OTHER)
+COUNTERS = frozenset((*TALLIES.values(), *auth_token.TALLIES.values()))
+AUTH_METHODS = (*METHODS, *COMBINATIONS.values(), MULTIPLE, OTHER)
 
 INTRODUCTION = """\
 # Metrics of keylag-otel
@@ -47,15 +47,15 @@ def page() -> str:
         lines.append(
             f"| `{instrument.name}` | `{prometheus_name(instrument, kind)}` | {kind} "
             f"| {instrument.unit} | {instrument.description} | {attributes} "
-            f"| {instrument.limit if instrument in COUNTED else ''} |"
+            f"| {instrument.limit if instrument in COUNTERS else ''} |"
         )
-    lines += ["", f"`keystone.phase` is one of {_listed(PHASES)}."]
-    lines += ["", f"`keystone.auth.method` is one of {_listed(LABELS)}."]
-    lines += ["", f"`keystone.operation` is one of {_listed(OPERATIONS)}."]
+    lines += ["", f"`keystone.phase` is one of {_join_names(PHASES)}."]
+    lines += ["", f"`keystone.auth.method` is one of {_join_names(AUTH_METHODS)}."]
+    lines += ["", f"`keystone.operation` is one of {_join_names(OPERATIONS)}."]
     return "\n".join(lines) + "\n"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in sorted(names))
 
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from keylag.state import CHECKOUT, state_folder
-from keylag.tools.base import Tool, ToolError
-from keylag.tools.venvs import fill
-from keylag_dev.matrix import environment, say
+from keylag.tools.tool import Tool, ToolError
+from keylag.tools.venvs import create_venv
+from keylag_dev.matrix import install_environment, print_line
 
-LEAST = 0.85
+MIN_SCORE = 0.85
 """The share of its mutants that the tests of a module have to kill."""
 
 
@@ -33,11 +33,11 @@ class Project:
     """The folder whose modules may be mutated."""
     modules: tuple[str, ...]
     tests: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
+    excluded_tests: tuple[str, ...] = ()
     """Tests among them that take long, or that a busy machine could fail."""
 
 
-_ORACLE = (
+_REFERENCE_TEST = (
     "tests/test_fingerprint.py::test_nasty_statements_get_the_ids_of_the_reference"
 )
 
@@ -76,11 +76,11 @@ PROJECTS: Mapping[str, Project] = {
             "tests/test_fingerprint.py",
             "tests/test_fingerprint_linear.py",
         ),
-        left_out=(
+        excluded_tests=(
             "tests/test_fingerprint_linear.py::test_time_grows_as_the_statement_does",
             "tests/test_fingerprint.py::test_a_hostile_statement_takes_linear_time",
-            f"{_ORACLE}[1]",
-            f"{_ORACLE}[2]",
+            f"{_REFERENCE_TEST}[1]",
+            f"{_REFERENCE_TEST}[2]",
         ),
     ),
     "bench": Project(
@@ -125,13 +125,13 @@ markers =
     stack
 """
 
-LOCK = "locks/mutation.txt"
+LOCK_FILE = "locks/mutation.txt"
 TOOL = Tool(
     name="mutation-tests",
     purpose="mutmut, and what the mutated modules and their tests import",
-    inputs=(LOCK,),
+    inputs=(LOCK_FILE,),
     program="bin/mutmut",
-    make=lambda build: fill(build, build.folder, LOCK),
+    make=lambda build: create_venv(build, build.folder, LOCK_FILE),
     advice="The packages come from the index that pip and uv are configured to use.",
     command="make mutation",
 )
@@ -143,7 +143,7 @@ Outcomes = Counter[str]
 """How many mutants of a module came to each outcome."""
 
 
-def chosen(words: Sequence[str]) -> dict[str, Project]:
+def select_projects(words: Sequence[str]) -> dict[str, Project]:
     """Return the projects with those modules whose path contains one of the words."""
     found = {}
     for folder, project in PROJECTS.items():
@@ -157,7 +157,7 @@ def chosen(words: Sequence[str]) -> dict[str, Project]:
     return found
 
 
-def outcomes(results: str) -> dict[str, Outcomes]:
+def parse_outcomes(results: str) -> dict[str, Outcomes]:
     """Return the outcomes by dotted module, of what `mutmut results` prints."""
     found: dict[str, Outcomes] = {}
     for module, outcome in _RESULT.findall(results):
@@ -165,24 +165,24 @@ def outcomes(results: str) -> dict[str, Outcomes]:
     return found
 
 
-def dotted(module: str) -> str:
+def module_name(module: str) -> str:
     """Return the name that a module is imported by."""
     return module.removeprefix("src/").removesuffix(".py").replace("/", ".")
 
 
-def noticed(found: Outcomes) -> int:
+def count_killed(found: Outcomes) -> int:
     """Return how many tests noticed; a mutant that never ends is noticed too."""
     return found["killed"] + found["timeout"]
 
 
 def score(found: Outcomes) -> float:
     """Return the share that tests noticed; what no test calls has survived."""
-    return noticed(found) / found.total()
+    return count_killed(found) / found.total()
 
 
-def row(module: str, found: Outcomes) -> str:
+def table_row(module: str, found: Outcomes) -> str:
     """Return a line of the table."""
-    survived = found.total() - noticed(found)
+    survived = found.total() - count_killed(found)
     counts = (found.total(), found["killed"], survived, found["timeout"])
     cells = (*map(str, counts), f"{score(found):.1%}")
     return f"{module:52}" + "".join(f"{cell:>10}" for cell in cells)
@@ -198,7 +198,7 @@ class Workspace:
     def fill(self) -> None:
         """Copy the checkout, with what was compiled in it."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        shutil.copytree(CHECKOUT, self.folder, ignore=_left_out)
+        shutil.copytree(CHECKOUT, self.folder, ignore=_ignored_names)
 
     def run(self, name: str, project: Project) -> dict[str, Outcomes]:
         """Try every mutant of a project; return what became of them."""
@@ -206,14 +206,19 @@ class Workspace:
             source=project.source,
             modules="\n    ".join(project.modules),
             tests="\n    ".join(
-                (*project.tests, *(f"--deselect={test}" for test in project.left_out))
+                (
+                    *project.tests,
+                    *(f"--deselect={test}" for test in project.excluded_tests),
+                )
             ),
         )
         (self.folder / name / "setup.cfg").write_text(configuration)
         jobs = len(os.sched_getaffinity(0))
         self._mutmut(name, "run", "--max-children", str(jobs))
-        found = outcomes(self._mutmut(name, "results", "--all", "true"))
-        unknown = [module for module in project.modules if dotted(module) not in found]
+        found = parse_outcomes(self._mutmut(name, "results", "--all", "true"))
+        unknown = [
+            module for module in project.modules if module_name(module) not in found
+        ]
         if unknown:
             message = f"mutmut makes no mutants of {', '.join(unknown)} in {name}."
             raise ToolError(message)
@@ -241,7 +246,7 @@ class Workspace:
         return log.read_text("utf-8")
 
 
-def _left_out(folder: str, names: list[str]) -> set[str]:
+def _ignored_names(folder: str, names: list[str]) -> set[str]:
     """Return what is not copied of a folder of the checkout: what was made there."""
     made = shutil.ignore_patterns(".*", "__pycache__", "out")(folder, names)
     state = state_folder()
@@ -251,16 +256,16 @@ def _left_out(folder: str, names: list[str]) -> set[str]:
 def main(words: Sequence[str]) -> int:
     """Print the score of each module; return how many are below the least."""
     started = time.monotonic()
-    workspace = Workspace(state_folder() / "mutation", environment(TOOL))
+    workspace = Workspace(state_folder() / "mutation", install_environment(TOOL))
     workspace.fill()
-    say(f"{'module':52}" + "".join(f"{name:>10}" for name in COLUMNS))
+    print_line(f"{'module':52}" + "".join(f"{name:>10}" for name in COLUMNS))
     low = 0
-    for name, project in chosen(words).items():
+    for name, project in select_projects(words).items():
         found = workspace.run(name, project)
         for module in project.modules:
-            say(row(f"{name}/{module}", found[dotted(module)]))
-            low += score(found[dotted(module)]) < LEAST
-    say(f"{low} below {LEAST:.0%}, in {time.monotonic() - started:.0f} s")
+            print_line(table_row(f"{name}/{module}", found[module_name(module)]))
+            low += score(found[module_name(module)]) < MIN_SCORE
+    print_line(f"{low} below {MIN_SCORE:.0%}, in {time.monotonic() - started:.0f} s")
     return low
 
 

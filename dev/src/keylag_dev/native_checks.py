@@ -14,22 +14,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from keylag.state import CHECKOUT, state_folder
-from keylag.tools.base import ToolError
+from keylag.tools.tool import ToolError
 from keylag.tools.venvs import COLLECTORS_TESTS
-from keylag_dev.matrix import environment, say
+from keylag_dev.matrix import install_environment, print_line
 
-STRICT = ("-Wall", "-Wextra", "-Werror")
-TWINS = "tests/test_native_differential.py"
-REFERENCES = "tests/test_native_references.py"
-SAFETY = "tests/test_native_safety.py"
-UNITS = tuple(
+WARNING_FLAGS = ("-Wall", "-Wextra", "-Werror")
+DIFFERENTIAL_TESTS = "tests/test_native_differential.py"
+REFERENCE_TESTS = "tests/test_native_references.py"
+SAFETY_TESTS = "tests/test_native_safety.py"
+UNIT_TESTS = tuple(
     f"tests/test_{name}.py"
     for name in ("answer", "request", "sums", "totals", "trace_tree", "wrappers")
 )
-QUICK = {"HYPOTHESIS_EXAMPLES": "20"}
+FEW_EXAMPLES = {"HYPOTHESIS_EXAMPLES": "20"}
 """For checks that are after something else."""
 
-_INTERPRETER = """
+_PRINT_BUILD_SETTINGS = """
 import sysconfig as s
 print(s.get_path("include"), s.get_config_var("EXT_SUFFIX"))
 """
@@ -61,10 +61,10 @@ _SANITIZERS = {
 CHECKS: Mapping[str, Check] = {
     "memory": Check(
         "AddressSanitizer around each Python object, under the tests of the C part",
-        tests=(*UNITS, REFERENCES, SAFETY, TWINS),
+        tests=(*UNIT_TESTS, REFERENCE_TESTS, SAFETY_TESTS, DIFFERENTIAL_TESTS),
         flags=_SANITIZED,
         # Python's own allocator would hide the borders of objects.
-        settings={**_SANITIZERS, "PYTHONMALLOC": "malloc", **QUICK},
+        settings={**_SANITIZERS, "PYTHONMALLOC": "malloc", **FEW_EXAMPLES},
         preloads="libasan.so",
     ),
     "sanitizers": Check(
@@ -76,24 +76,24 @@ CHECKS: Mapping[str, Check] = {
             *("--ignore=tests/test_memory.py", "--ignore=tests/test_upstream.py"),
         ),
         flags=_SANITIZED,
-        settings={**_SANITIZERS, **QUICK},
+        settings={**_SANITIZERS, **FEW_EXAMPLES},
         preloads="libasan.so",
     ),
     "references": Check(
         "reference counts over repeated runs, in a debug build of Python",
-        tests=(REFERENCES, SAFETY, TWINS),
-        settings=QUICK,
+        tests=(REFERENCE_TESTS, SAFETY_TESTS, DIFFERENTIAL_TESTS),
+        settings=FEW_EXAMPLES,
         interpreter="python3-dbg",
     ),
     "differential": Check(
         "2000 random sequences of operations, in Python and in C",
-        tests=(TWINS,),
+        tests=(DIFFERENTIAL_TESTS,),
         settings={"HYPOTHESIS_EXAMPLES": "2000"},
     ),
 }
 
 
-def compile_into(folder: Path, python: str | Path, flags: Sequence[str]) -> None:
+def compile_native(folder: Path, python: str | Path, flags: Sequence[str]) -> None:
     """Copy the collectors into a folder and compile their C part there.
 
     Raises ToolError with the compiler's words if it gives as much as a warning.
@@ -102,11 +102,11 @@ def compile_into(folder: Path, python: str | Path, flags: Sequence[str]) -> None
     ignored = shutil.ignore_patterns("*.so", "__pycache__", "build", "*.egg-info")
     shutil.copytree(CHECKOUT / "collectors", folder, ignore=ignored)
     include, suffix = subprocess.check_output(
-        [python, "-c", _INTERPRETER], text=True
+        [python, "-c", _PRINT_BUILD_SETTINGS], text=True
     ).split()
     sources = sorted((folder / "native").glob("*.c"))
     target = folder / "src" / "keylag_otel" / f"_watch{suffix}"
-    command = ["gcc", "-shared", "-fPIC", *STRICT, *flags, f"-I{include}"]
+    command = ["gcc", "-shared", "-fPIC", *WARNING_FLAGS, *flags, f"-I{include}"]
     ended = subprocess.run(
         [*command, *sources, "-o", target], capture_output=True, text=True, check=False
     )
@@ -115,7 +115,7 @@ def compile_into(folder: Path, python: str | Path, flags: Sequence[str]) -> None
         raise ToolError(message)
 
 
-def _settings(check: Check, folder: Path, tested: Path) -> dict[str, str]:
+def _test_environment(check: Check, folder: Path, tested: Path) -> dict[str, str]:
     packages = next(tested.parent.parent.glob("lib/python3*/site-packages"))
     settings = {
         **check.settings,
@@ -129,29 +129,29 @@ def _settings(check: Check, folder: Path, tested: Path) -> dict[str, str]:
     return settings
 
 
-def run(name: str) -> int:
+def run_check(name: str) -> int:
     """Run one check; return the exit code of its tests."""
     check = CHECKS[name]
-    say(f"{name}: {check.purpose}")
-    tested = environment(COLLECTORS_TESTS)
+    print_line(f"{name}: {check.purpose}")
+    tested = install_environment(COLLECTORS_TESTS)
     python = shutil.which(check.interpreter) if check.interpreter else str(tested)
     if python is None:
         message = f"{check.interpreter} is missing. Run `./setup.sh --with native`."
         raise ToolError(message)
     folder = state_folder() / "tools" / f"native-{name}"
-    compile_into(folder, python, check.flags)
+    compile_native(folder, python, check.flags)
     command = [python, "-X", "faulthandler", "-m", "pytest", "-q"]
     return subprocess.run(
         [*command, "-p", "no:cacheprovider", *check.tests],
         cwd=folder,
-        env={**os.environ, **_settings(check, folder, tested)},
+        env={**os.environ, **_test_environment(check, folder, tested)},
         check=False,
     ).returncode
 
 
-def _timed(name: str) -> str:
+def _run_and_time(name: str) -> str:
     started = time.monotonic()
-    code = run(name)
+    code = run_check(name)
     outcome = "passed" if code == 0 else f"FAILED with code {code}"
     return f"{name:14}{outcome:24}{time.monotonic() - started:6.0f} s"
 
@@ -160,10 +160,10 @@ def main(names: Sequence[str]) -> int:
     """Run checks, also when one fails; return how many did."""
     unknown = set(names) - set(CHECKS)
     if unknown:
-        say(f"There is no {', '.join(unknown)}; there are {', '.join(CHECKS)}.")
+        print_line(f"There is no {', '.join(unknown)}; there are {', '.join(CHECKS)}.")
         return 2
-    rows = [_timed(name) for name in names or CHECKS]
-    say("\n".join(rows))
+    rows = [_run_and_time(name) for name in names or CHECKS]
+    print_line("\n".join(rows))
     return sum("FAILED" in row for row in rows)
 
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 from keylag.state import CHECKOUT, state_folder
 
-HOST_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl")
+NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl")
 """How the host finds and trusts a package index."""
 
-OWN = ("--unshare-pid", "--die-with-parent")
-AS_ROOT = ("--cap-add", "ALL")
+PROCESS_ISOLATION = ("--unshare-pid", "--die-with-parent")
+ROOT_CAPABILITIES = ("--cap-add", "ALL")
 """As outside, root may mount, and become another user, as memcached does."""
 
 
-def contained(command: Iterable[object]) -> list[str]:
+def contained_command(command: Iterable[object]) -> list[str]:
     """Return the command that runs another one on this machine's own files.
 
     A mount that outlived a killed command would let `make clean` delete what is
@@ -27,11 +27,20 @@ def contained(command: Iterable[object]) -> list[str]:
     """
     if os.geteuid() != 0:
         return [*map(str, command)]
-    bwrap = ("bwrap", "--dev-bind", "/", "/", "--proc", "/proc", *OWN, *AS_ROOT)
+    bwrap = (
+        "bwrap",
+        "--dev-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        *PROCESS_ISOLATION,
+        *ROOT_CAPABILITIES,
+    )
     return [*bwrap, *map(str, command)]
 
 
-def inside(
+def debian_command(
     root: Path,
     command: Iterable[object],
     *,
@@ -45,7 +54,7 @@ def inside(
     `writable`.  Without `network` there is only a 127.0.0.1 of its own.
     """
     mounts = [
-        *(("--ro-bind-try", path, path) for path in HOST_NETWORK),
+        *(("--ro-bind-try", path, path) for path in NETWORK_FILES),
         *(("--ro-bind", path, path) for path in (CHECKOUT, state_folder())),
         *(("--bind", path, path) for path in writable),
     ]
@@ -53,8 +62,8 @@ def inside(
         *("bwrap", "--bind", root, "/", "--dev", "/dev", "--proc", "/proc"),
         *("--tmpfs", "/tmp"),  # noqa: S108 - the sandbox's own
         *chain.from_iterable(mounts),
-        *OWN,
-        *(AS_ROOT if os.geteuid() == 0 else ()),
+        *PROCESS_ISOLATION,
+        *(ROOT_CAPABILITIES if os.geteuid() == 0 else ()),
         *(() if network else ("--unshare-net",)),
         *("--chdir", cwd, *map(str, command)),
     ]

@@ -14,25 +14,24 @@ from typing import Final
 
 import pymysql
 
-from keylag import cloud
+from keylag import sample_cloud
 from keylag.experiment.schedule import Block
 from keylag.experiment.settings import Arm, Scalar
-from keylag.prepared import Prepared
-from keylag.record import load_secrets
-from keylag.services import SERVICES, find_programs, keystone, mariadb, memcached
+from keylag.services import SERVICES, keystone, mariadb, memcached, require_programs
 from keylag.services.base import HOST, Service, StackOptions
-from keylag.stack import Stack
+from keylag.stack import InitialData, Stack
+from keylag.stack_record import load_secrets
 from keylag.state import CHECKOUT, state_folder
 from keylag.tools import Tools
-from keylag.tools.install import ready
-from keylag.tools.venvs import KEYSTONES
+from keylag.tools.install import require_tool
+from keylag.tools.venvs import KEYSTONE_TOOLS
 
 NEEDED: Final = (mariadb.SERVICE, memcached.SERVICE, keystone.SERVICE)
 PLANS: Final = CHECKOUT / "experiments"
 """Where plans lie, and WSGI modules of their own that an arm may name."""
 QUIET_DATABASE: Final = {"slow_query_log": "0"}
 """The usual stack logs every statement, which an experiment need not pay for."""
-USUAL_CLOUD: Final = [cloud.USERS, 0, {}]
+USUAL_CLOUD: Final = [sample_cloud.USERS, 0, {}]
 """Users, more services and options of `[identity]` that `keylag up` has, too."""
 EVENTS: Final = """\
 INSERT INTO revocation_event ({column}, issued_before, revoked_at)
@@ -43,8 +42,8 @@ FROM seq_1_to_{number}"""
 
 def tools_of(arm: Arm) -> Tools:
     """Return the programs of an arm; raises ToolError if one is missing."""
-    find_programs(extras_of(arm))
-    release = ready(KEYSTONES[arm.release], state_folder() / "tools")
+    require_programs(extras_of(arm))
+    release = require_tool(KEYSTONE_TOOLS[arm.release], state_folder() / "tools")
     return replace(Tools.load(), keystone=release.parents[1])
 
 
@@ -114,7 +113,7 @@ def as_text(value: Scalar) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def prepared_for(arm: Arm) -> Prepared:
+def prepared_for(arm: Arm) -> InitialData:
     """Return the data that an arm starts from.
 
     The options of `[identity]` belong to it: they decide how passwords are hashed.
@@ -122,8 +121,10 @@ def prepared_for(arm: Arm) -> Prepared:
     identity = arm.keystone.get("identity", {})
     said = [arm.users, arm.more_services, identity]
     more = "" if said == USUAL_CLOUD else f" {json.dumps(said, sort_keys=True)}"
-    fill = partial(cloud.fill, users=arm.users, more_services=arm.more_services)
-    return Prepared(cloud.KEY + more, fill)
+    fill = partial(
+        sample_cloud.populate_stack, users=arm.users, more_services=arm.more_services
+    )
+    return InitialData(sample_cloud.DATA_KEY + more, fill)
 
 
 def revoke(stack: Stack, arm: Arm) -> None:

@@ -15,13 +15,13 @@ from typing import Final
 
 import requests
 
-from keylag import target
+from keylag import load_target
 from keylag.experiment import loads
 from keylag.experiment.plan import Elsewhere, Plan
 from keylag.experiment.run import Sent
 from keylag.experiment.schedule import Block
-from keylag.launch import StackError
-from keylag.target import Target
+from keylag.launcher import StackError
+from keylag.load_target import LoadTarget
 
 SWITCH_SECONDS: Final = 600.0
 """How long a switch may take."""
@@ -31,9 +31,9 @@ POLL_SECONDS: Final = 0.5
 WORDS_SHOWN: Final = 500
 
 
-def where(there: Elsewhere) -> Target:
+def where(there: Elsewhere) -> LoadTarget:
     """Return where the load goes; raises TargetError if that is not known."""
-    return target.of_url(there.url, Path(there.users))
+    return load_target.from_url(there.url, Path(there.users))
 
 
 class Switched:

@@ -10,15 +10,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from keylag.closest import did_you_mean
 from keylag.experiment.arms import tools_of
 from keylag.experiment.elsewhere import where
 from keylag.experiment.lines import Place
 from keylag.experiment.plan import Plan
 from keylag.experiment.reading import Mistake, refuse
 from keylag.experiment.settings import Arm
-from keylag.jmeter import programs
-from keylag.sending import home
+from keylag.jmeter import find_java_and_jar
+from keylag.load_runner import jmeter_home
+from keylag.suggestions import did_you_mean
 from keylag.tools import ToolError
 
 NAMESPACES: Final = ("keystone", "oslo.cache", "oslo.db", "oslo.log", "oslo.policy")
@@ -31,7 +31,7 @@ def check(plan: Plan, path: Path) -> None:
     JMeterError if there is no Java, or no JMeter.
     Of a Keystone elsewhere: TargetError if it is not known how to ask it.
     """
-    programs(home())
+    find_java_and_jar(jmeter_home())
     if plan.elsewhere:
         where(plan.elsewhere)
         return

@@ -18,14 +18,14 @@ from math import ceil, inf
 from pathlib import Path
 from typing import Final
 
-from keylag import jmeter, jtl, plans
+from keylag import jmeter, jtl, load_plans
 from keylag.experiment.plan import Design, Plan
 from keylag.experiment.run import Sent
 from keylag.experiment.samples import Window, rows_of
 from keylag.experiment.schedule import Block
-from keylag.follow import Progress
-from keylag.sending import home, load_of
-from keylag.target import Target
+from keylag.jmeter_progress import Progress
+from keylag.load_runner import build_load, jmeter_home
+from keylag.load_target import LoadTarget
 
 CLOCK_STEP_SECONDS: Final = 0.5
 """Start times over which the clock was moved by more are worth nothing."""
@@ -37,7 +37,7 @@ Answers = tuple[Sequence[jtl.Sample], Sequence[str]]
 
 
 def load(
-    plan: Plan, block: Block, targets: Mapping[str, Target], out: Path
+    plan: Plan, block: Block, targets: Mapping[str, LoadTarget], out: Path
 ) -> dict[str, Sent]:
     """Send the load to these arms of a block; what goes wrong is told, not raised.
 
@@ -103,7 +103,9 @@ class Ending:
         self.at = -inf
 
 
-def _send(plan: Plan, targets: Mapping[str, Target], out: Path) -> dict[str, Answers]:
+def _send(
+    plan: Plan, targets: Mapping[str, LoadTarget], out: Path
+) -> dict[str, Answers]:
     ending = Ending(set(targets), plan.design.load_seconds(len(targets)))
     with ThreadPoolExecutor(len(targets) or 1) as pool:
         try:
@@ -123,18 +125,18 @@ def _answers(load: jmeter.Load, out: Path, arm: str, ending: Ending) -> Answers:
     try:
         result = jmeter.run(
             load,
-            home=home(),
+            home=jmeter_home(),
             out=out / arm,
-            is_over=lambda seen: ending.is_over(arm, seen),
+            should_stop=lambda seen: ending.is_over(arm, seen),
         )
-        return jtl.read(result.samples)
+        return jtl.read_samples(result.samples)
     except (jmeter.JMeterError, jtl.JtlError) as error:
         return [], [str(error)]
     finally:
         ending.await_no_more(arm)
 
 
-def _load(plan: Plan, arms: Sequence[str], arm: str, where: Target) -> jmeter.Load:
+def _load(plan: Plan, arms: Sequence[str], arm: str, where: LoadTarget) -> jmeter.Load:
     design = plan.design
     seconds = design.load_seconds(len(arms))
     chosen = {
@@ -146,4 +148,4 @@ def _load(plan: Plan, arms: Sequence[str], arm: str, where: Target) -> jmeter.Lo
         "slice_number": str(arms.index(arm)),
         "slice_after_seconds": str(design.warm_up_seconds),
     }
-    return load_of(plans.find(plan.load.plan), where, chosen)
+    return build_load(load_plans.find_plan(plan.load.plan), where, chosen)

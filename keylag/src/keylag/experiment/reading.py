@@ -15,8 +15,7 @@ from typing import Final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from keylag import plans, target
-from keylag.closest import did_you_mean
+from keylag import load_plans, load_target
 from keylag.errors import WrongUsageError
 from keylag.experiment.lines import Place, line_of
 from keylag.experiment.plan import (
@@ -30,7 +29,8 @@ from keylag.experiment.plan import (
 )
 from keylag.experiment.settings import ELSEWHERE, Arm, Properties
 from keylag.services.keystone import CACHE_BACKENDS
-from keylag.tools.venvs import KEYSTONES
+from keylag.suggestions import did_you_mean
+from keylag.tools.venvs import KEYSTONE_TOOLS
 
 SLICES: Final = ("slice_ms", "slice_loads", "slice_number", "slice_after_seconds")
 """What a load plan has to take so that arms can take turns."""
@@ -129,8 +129,8 @@ def _design_mistakes(plan: Plan) -> Iterator[Mistake]:
 
 def _load_mistakes(plan: Plan) -> Iterator[Mistake]:
     try:
-        load = plans.find(plan.load.plan)
-    except plans.PlanError as error:
+        load = load_plans.find_plan(plan.load.plan)
+    except load_plans.PlanError as error:
         yield ("load", "plan"), str(error)
         return
     common = plan.load.properties
@@ -148,13 +148,13 @@ def _load_mistakes(plan: Plan) -> Iterator[Mistake]:
 
 
 def _property_mistakes(
-    place: Place, properties: Properties, load: plans.Plan
+    place: Place, properties: Properties, load: load_plans.LoadPlan
 ) -> Iterator[Mistake]:
-    own = (*OURS, *plans.SECRET)
+    own = (*OURS, *load_plans.SECRET_PROPERTIES)
     given = {name: value for name, value in properties.items() if name not in own}
     for name in properties.keys() - given.keys():
         yield (*place, name), "an experiment sets this by itself"
-    for name, why in load.mistakes(as_properties(given)):
+    for name, why in load.find_mistakes(as_properties(given)):
         yield (*place, name), why
 
 
@@ -167,8 +167,8 @@ def _own_mistakes(plan: Plan) -> Iterator[Mistake]:
         whole = plan.whole_arm(name)
         if arm.cache not in CACHE_BACKENDS:
             yield (*place, "cache"), f"there are {', '.join(CACHE_BACKENDS)}"
-        if arm.release not in KEYSTONES:
-            yield (*place, "release"), f"there are {', '.join(KEYSTONES)}"
+        if arm.release not in KEYSTONE_TOOLS:
+            yield (*place, "release"), f"there are {', '.join(KEYSTONE_TOOLS)}"
         if arm.switch:
             yield (*place, "switch"), "only for an arm of a Keystone [elsewhere]"
         if whole.query_cache and not whole.proxysql:
@@ -200,8 +200,8 @@ def _elsewhere_mistakes(plan: Plan, there: Elsewhere) -> Iterator[Mistake]:
             )
             yield ("arms", name), why
     try:
-        target.address(there.url)
-    except target.TargetError as error:
+        load_target.split_url(there.url)
+    except load_target.TargetError as error:
         yield ("elsewhere", "url"), str(error)
 
 

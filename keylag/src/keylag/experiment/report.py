@@ -7,7 +7,7 @@ from keylag.experiment.analysis import compare
 from keylag.experiment.journal import Folder, FolderError
 from keylag.experiment.result import as_json, of_folder
 from keylag.experiment.samples import Row
-from keylag.report.pages import templates
+from keylag.report.jinja import jinja_environment
 from keylag.state import write_output
 
 IN_SECONDS = ("p50", "p95", "mean")
@@ -28,7 +28,7 @@ def write(folder: Folder) -> None:
 
 
 def _render(template: str, **known: object) -> str:
-    environment = templates()
+    environment = jinja_environment()
     environment.globals.update(charts=charts, words=words, amount=amount, change=change)
     return environment.get_template(template).render(**known)
 

@@ -14,7 +14,7 @@ from keylag.experiment.plan import Plan
 from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Block, blocks
 from keylag.experiment.verdicts import CANNOT_TELL
-from keylag.launch import StackError
+from keylag.launcher import StackError
 from keylag.tools import ToolError
 
 FAILED_IN_A_ROW: Final = 3

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from keylag.tools.venvs import NEWEST
+from keylag.tools.venvs import NEWEST_RELEASE
 
 Scalar = str | int | float | bool
 Sections = Mapping[str, Mapping[str, Scalar]]
@@ -23,7 +23,7 @@ class Strict(BaseModel):
 class Arm(Strict):
     """How one Keystone differs from the base; what is not given is the base's."""
 
-    release: str = NEWEST
+    release: str = NEWEST_RELEASE
     """Keystone's; a key of venvs.KEYSTONES."""
     cache: str = "memcache_pool"
     """A key of keystone.CACHE_BACKENDS."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from keylag import processes, target
+from keylag import load_target, processes
 from keylag.experiment import loads
 from keylag.experiment.arms import (
     cache_server,
@@ -22,9 +22,9 @@ from keylag.experiment.arms import (
 from keylag.experiment.plan import Plan
 from keylag.experiment.run import Sent
 from keylag.experiment.schedule import Block
+from keylag.load_target import LoadTarget
 from keylag.ports import PortTakenError
 from keylag.stack import Stack, StackError
-from keylag.target import Target
 
 
 def _up(stack: Stack) -> None:
@@ -55,7 +55,7 @@ class Stacks:
                 self._folder / name,
                 tools_of(arm),
                 options_of(arm, {}),
-                prepared=prepared_for(arm),
+                initial_data=prepared_for(arm),
                 services=services_of(arm),
             )
             stack.down()
@@ -83,12 +83,12 @@ class Stacks:
     def send(self, block: Block, out: Path) -> dict[str, Sent]:
         """Load the arms of a block; what goes wrong is told, not raised."""
         brought: dict[str, Sent] = {}
-        targets: dict[str, Target] = {}
+        targets: dict[str, LoadTarget] = {}
         for arm in block.arms:
-            if sick := self._stacks[arm].sick():
+            if sick := self._stacks[arm].unhealthy_services():
                 brought[arm] = Sent([], [str(one) for one in sick])
             else:
-                targets[arm] = target.of_stack(self._stacks[arm])
+                targets[arm] = load_target.from_stack(self._stacks[arm])
         with ExitStack() as hung:
             for arm in targets:
                 hung.enter_context(self._hung_cache(arm))
@@ -100,7 +100,7 @@ class Stacks:
         arm, folder = self._plan.whole_arm(name), self._stacks[name].folder
         found = [
             mark.process
-            for mark in processes.find(stack=folder)
+            for mark in processes.find_processes(stack=folder)
             if arm.hung_cache and mark.service == cache_server(arm)
         ]
         for process in found:

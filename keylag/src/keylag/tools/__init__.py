@@ -1,4 +1,4 @@
-"""The programs that Keylag runs and the set-up makes: one file per kind."""
+"""Programs that Keylag runs: found on the PATH, or built by `keylag setup`."""
 
 import shutil
 from collections.abc import Mapping
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keylag.state import state_folder
-from keylag.tools import collector, jmeter, venvs
-from keylag.tools.base import Tool, ToolError
-from keylag.tools.install import ready
+from keylag.tools import jmeter, otel_collector, venvs
+from keylag.tools.install import require_tool
+from keylag.tools.tool import Tool, ToolError
 
 __all__ = [
     "EXTRA_TOOLS",
@@ -21,35 +21,35 @@ __all__ = [
 ]
 
 TOOLS: tuple[Tool, ...] = (
-    collector.TOOL,
+    otel_collector.TOOL,
     venvs.KEYSTONE,
     jmeter.TOOL,
 )
-"""Everything the set-up makes, the longest first."""
+"""Tools of the standard set-up; the slowest build first."""
 
 EXTRA_TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "tests": (venvs.COLLECTORS_TESTS,),
     "bench": (venvs.BENCH,),
-    # Only Debian packages; their commands make the rest.
+    # Only Debian packages; `make test-...` builds the rest.
     "keystone-own": (),
     "native": (),
     "pythons": (),
-    "keystone-2026.1": (venvs.KEYSTONES["2026.1"],),
+    "keystone-2026.1": (venvs.KEYSTONE_TOOLS["2026.1"],),
 }
-"""What the set-up makes only when asked for it by this name."""
+"""Tools that `keylag setup --with NAME` adds."""
 
 SYSTEM_PROGRAMS = (
     *("mariadbd", "mariadb-install-db", "memcached", "redis-server"),
     *("prometheus", "java"),
 )
-"""What comes from the distribution's packages."""
+"""Programs from the packages of the distribution."""
 
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-"""Where servers are, though not on the PATH of an ordinary user."""
+"""Folders of servers that are often missing from a user's PATH."""
 
 
 def find_program(name: str, advice: str = "Run `make setup` to install it.") -> Path:
-    """Return where the program is; raises ToolError with the advice if nowhere."""
+    """Return the path of a program; raises ToolError with the advice if missing."""
     found = shutil.which(name) or shutil.which(name, path=":".join(SYSTEM_FOLDERS))
     if found is None:
         message = f"{name} is not installed. {advice}"
@@ -59,7 +59,7 @@ def find_program(name: str, advice: str = "Run `make setup` to install it.") -> 
 
 @dataclass(frozen=True)
 class Tools:
-    """Where each program is; all of them exist."""
+    """Paths of the programs; all of them exist."""
 
     keystone: Path
     """Keystone's virtual environment (a folder)."""
@@ -73,12 +73,12 @@ class Tools:
 
     @classmethod
     def load(cls, state: Path | None = None) -> "Tools":
-        """Find them all; raises ToolError if the set-up has not been run."""
+        """Find all programs; raises ToolError if one is missing or outdated."""
         folder = (state or state_folder()) / "tools"
         return cls(
-            keystone=ready(venvs.KEYSTONE, folder).parents[1],
-            otelcol=ready(collector.TOOL, folder),
-            jmeter=ready(jmeter.TOOL, folder),
+            keystone=require_tool(venvs.KEYSTONE, folder).parents[1],
+            otelcol=require_tool(otel_collector.TOOL, folder),
+            jmeter=require_tool(jmeter.TOOL, folder),
             mariadbd=find_program("mariadbd"),
             mariadb_install_db=find_program("mariadb-install-db"),
             memcached=find_program("memcached"),

@@ -1,4 +1,4 @@
-"""Keystone's own tests: which there are, and how two runs of them differ."""
+"""Modules and differences of Keystone's own tests."""
 
 from pathlib import Path
 

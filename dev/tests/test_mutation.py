@@ -1,4 +1,4 @@
-"""The table of mutation scores, from what mutmut prints."""
+"""Mutation scores from the output of mutmut."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The C part is compiled for its checks, and a warning stops them."""
+"""Compilation of the native part for its checks."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def test_compiler_warning_fails_the_check(tmp_path: Path) -> None:
 
 def test_unknown_check_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     assert native_checks.main(["valgrind"]) == 2
-    assert "There is no valgrind; there are memory" in capsys.readouterr().out
+    assert "Unknown: valgrind. Checks: memory" in capsys.readouterr().out
 
 
 def test_checks_continue_after_a_failure(

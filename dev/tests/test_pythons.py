@@ -1,4 +1,4 @@
-"""The Pythons that the collectors' tests run on, and the sandbox that they run in."""
+"""Pythons for the collectors' tests, and their sandbox."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ NEEDS_BWRAP = pytest.mark.skipif(
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait for what another process does; fail after a minute."""
+    """Wait until a condition holds; fail after a minute."""
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
@@ -32,7 +32,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def sandboxed(script: str, *writable: Path) -> subprocess.CompletedProcess[str]:
-    """Run a shell script inside this machine's own Debian."""
+    """Run a shell script in a sandbox with this system's files."""
     command = debian_command(
         Path("/"), ["sh", "-c", script], cwd=CHECKOUT, writable=writable
     )
@@ -72,11 +72,11 @@ def test_sandbox_has_only_the_loopback_interface() -> None:
 
 @NEEDS_BWRAP
 def test_background_processes_end_with_the_command(tmp_path: Path) -> None:
-    # The pipe would stay open as long as anything that was started holds it.
-    ended = sandboxed(f"sleep 600 & echo started > {tmp_path}/said", tmp_path)
+    # A surviving process would keep the pipe of stdout open.
+    ended = sandboxed(f"sleep 600 & echo started > {tmp_path}/output", tmp_path)
 
     assert ended.returncode == 0
-    assert (tmp_path / "said").read_text() == "started\n"
+    assert (tmp_path / "output").read_text() == "started\n"
 
 
 @NEEDS_BWRAP
@@ -88,11 +88,11 @@ def test_mounts_disappear_when_the_command_is_killed(tmp_path: Path) -> None:
     script = f"mount -t tmpfs none {place} && touch {ready} && sleep 600"
     process = subprocess.Popen(contained_command(["sh", "-c", script]))
     wait_until(ready.exists)
-    mounted_meanwhile = Path("/proc/self/mountinfo").read_text()
+    mounted_during = Path("/proc/self/mountinfo").read_text()
     process.kill()
     process.wait()
 
-    assert str(place) not in mounted_meanwhile
+    assert str(place) not in mounted_during
     assert str(place) not in Path("/proc/self/mountinfo").read_text()
 
 
@@ -104,7 +104,7 @@ def test_unavailable_debian_release_is_skipped(
     monkeypatch.setitem(PYTHONS, "3.99", Python(DebianRelease("none", "3.99")))
 
     assert pythons.main(["3.99"]) == 0
-    assert "3.99    skipped: Debian none cannot be had" in capsys.readouterr().out
+    assert "3.99    skipped: Debian none is unavailable" in capsys.readouterr().out
 
 
 def test_outcome_row_aligns_with_the_headings() -> None:

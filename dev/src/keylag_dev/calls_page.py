@@ -1,10 +1,10 @@
-"""Write docs/reference/calls.md: what today's Keystone does for each token call.
+"""Generates docs/reference/calls.md: database and cache work of each token call.
 
     python -m keylag_dev.calls_page
 
-It starts a stack of its own, once for each way to cache, has one call of each kind
-followed, and takes some minutes.  The tables are those of OpenStack's "Keystone DB /
-cache operations analysis" (performance-docs, 2016).
+For each cache configuration it starts a stack and traces one call of each kind, which
+takes some minutes.  The tables are those of OpenStack's "Keystone DB / cache operations
+analysis" (performance-docs, 2016).
 """
 
 import time
@@ -34,12 +34,12 @@ from keylag.trace.span_rows import shorten_statement, span_rows
 
 PAGE: Final = CHECKOUT / "docs" / "reference" / "calls.md"
 WARM_UP_CALLS: Final = 3
-"""Calls of a kind before the one that is followed."""
+"""Calls of a kind before the one that is traced."""
 STATEMENTS_SHOWN: Final = 5
 MIN_SHARE: Final = 0.02
-"""Share of a service's call that a line of its tree stands for."""
+"""Smallest share of a service's call for a line of its tree."""
 EXPORT_SECONDS: Final = 5
-"""Until both the service and Keystone have sent their spans, once a second."""
+"""Time in which service and Keystone export their spans, once a second."""
 SERVICE: Final = ("service",)
 NO_CACHE: Final = "cache disabled"
 CACHE_CONFIGURATIONS: Final[Mapping[str, StackOptions]] = {
@@ -49,44 +49,43 @@ CACHE_CONFIGURATIONS: Final[Mapping[str, StackOptions]] = {
     "null backend": StackOptions(processes=1, cache="null", extras=SERVICE),
     "memcache_pool": StackOptions(processes=1, cache="memcache_pool", extras=SERVICE),
 }
-"""How Keystone caches; `null backend` is its default, which caches in a request."""
+"""Keystone's cache; `null backend` is the default, which caches within a request."""
 INTRODUCTION: Final = """\
 # What Keystone does for a token call
 
 <!-- Made by `python -m keylag_dev.calls_page`; run it again instead of editing. -->
 
-Keystone {version}, one process, the small cloud of `keylag up`, its own MariaDB.
-One run on one machine: each column is one call after {warm_up} of its kind, read from
-OSProfiler's trace in Redis, which has Keylag's points too.
+Keystone {version} with one process, the sample cloud of `keylag up`, and MariaDB.
+One run on one machine: each column is one call after {warm_up} warm-up calls of its
+kind. The data comes from OSProfiler's trace in Redis, which includes Keylag's points.
 
-Counts carry over to other machines, times do not.
+Counts are the same on other machines; times differ.
 
-`null backend` is Keystone's default: it keeps things for the length of a request.
-`SELECT 1`, by which connections used to be tested, is sent no more: the driver pings.
+`null backend` is Keystone's default: it caches only within a request.
+Keystone tests connections with a ping of the driver, no longer with `SELECT 1`.
 
-Three have measured each call: OSProfiler's trace, OpenTelemetry's spans in the
-Collector's file, and the `Server-Timing` of the answer, which ends where the answer
-begins. `apart` is the longest total without the shortest, as a share of it.
-The messages to Redis are sent when the request is over and are in none of them.
+Three sources measure each call: OSProfiler's trace, OpenTelemetry's spans in the
+Collector's file, and the `Server-Timing` header, which ends where the response starts.
+`spread` is the difference between the longest and the shortest total, relative to the
+longest. None of them includes the messages to Redis, which follow the request.
 """
 SOURCES_SECTION: Final = f"""\
-## One validation, {NO_CACHE}, told by three
+## One validation, {NO_CACHE}, by three sources
 
-OSProfiler's point of a statement begins and ends in SQLAlchemy's event handlers, so a
-little of the ORM's time is SQL's there.
+OSProfiler starts and stops the point of a statement in SQLAlchemy's event handlers.
+Its SQL time therefore includes a little ORM time.
 """
 SERVICE_SECTION: Final = """\
 ## One call of a service
 
-`keylag up --with service`, the cache empty: its first call asks Keystone where it is,
-for a token of its own, and about the caller's.
-What takes less than {least:.0%} is left out.
+`keylag up --with service` with an empty cache. The service discovers Keystone, gets its
+own token, and validates the caller's. Calls shorter than {least:.0%} are left out.
 """
 
 
 @dataclass(frozen=True)
 class MeasuredCall:
-    """One call, as each of three saw it."""
+    """One call as three sources measured it."""
 
     trace: Explanation
     spans: Explanation
@@ -94,7 +93,7 @@ class MeasuredCall:
 
     @property
     def by_source(self) -> Mapping[str, Explanation]:
-        """All three, by who has told it."""
+        """The explanations by name of the source."""
         return {
             "OSProfiler": self.trace,
             "OpenTelemetry": self.spans,
@@ -103,7 +102,7 @@ class MeasuredCall:
 
 
 def main() -> None:
-    """Measure, and write the page."""
+    """Measure all calls and write the page."""
     with TemporaryDirectory() as folder:
         place, tools = Path(folder) / "stack", Tools.load()
         stack = Stack(
@@ -157,7 +156,7 @@ def _measure_call(
 
 
 def page(found: Mapping[str, Mapping[str, MeasuredCall]], through: Explanation) -> str:
-    """Return the page of what was found: by way to cache, by kind of call."""
+    """Return the page; `found` is by cache configuration and kind of call."""
     lines = [INTRODUCTION.format(version=keystone_version(), warm_up=WARM_UP_CALLS)]
     for kind in CALLS:
         ways = {way: calls[kind] for way, calls in found.items()}
@@ -168,14 +167,14 @@ def page(found: Mapping[str, Mapping[str, MeasuredCall]], through: Explanation) 
         ]
         for way, one in ways.items():
             if one.trace.statements:
-                lines += ["", f"Statements that took longest, {way}:", ""]
+                lines += ["", f"Slowest statements, {way}:", ""]
                 lines += _table(
                     ("times", "ms", "slowest", "joins", "statement"),
                     _slowest_statements(one),
                 )
         lines.append("")
-    told = found[NO_CACHE]["validate"].by_source
-    lines += [SOURCES_SECTION, *_table(["", *told], _source_rows(told)), ""]
+    by_source = found[NO_CACHE]["validate"].by_source
+    lines += [SOURCES_SECTION, *_table(["", *by_source], _source_rows(by_source)), ""]
     lines += [
         SERVICE_SECTION.format(least=MIN_SHARE),
         "```text",
@@ -187,7 +186,6 @@ def page(found: Mapping[str, Mapping[str, MeasuredCall]], through: Explanation) 
 
 
 def _call_rows(ways: Sequence[MeasuredCall]) -> Iterator[list[str]]:
-    """Give the rows of the table of one call; a column for each way to cache."""
     yield ["statements, ms", *(_format_count(one.trace.sql) for one in ways)]
     kinds = sorted({kind for one in ways for kind in one.trace.kinds})
     for kind in kinds:
@@ -207,11 +205,10 @@ def _call_rows(ways: Sequence[MeasuredCall]) -> Iterator[list[str]]:
             f"total by {who}, ms",
             *(_format_ms(one.by_source[who].total_seconds) for one in ways),
         ]
-    yield ["apart", *(_relative_spread(one) for one in ways)]
+    yield ["spread", *(_relative_spread(one) for one in ways)]
 
 
 def _source_rows(by_source: Mapping[str, Explanation]) -> Iterator[list[str]]:
-    """Give the rows of one call's table; a column for each who has told it."""
     for category, words in CATEGORY_NAMES.items():
         yield [
             f"{words}, ms",
@@ -225,7 +222,6 @@ def _source_rows(by_source: Mapping[str, Explanation]) -> Iterator[list[str]]:
 
 
 def _tree_lines(found: Explanation) -> Iterator[str]:
-    """Give the lines of a trace, indented."""
     yield "      ms  times"
     for row in span_rows(found):
         if row.seconds >= MIN_SHARE * found.total_seconds:
@@ -247,9 +243,9 @@ def _slowest_statements(one: MeasuredCall) -> Iterator[list[str]]:
         ]
 
 
-def _table(head: Iterable[str], span_rows: Iterable[Iterable[str]]) -> list[str]:
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
     names = list(head)
-    lines = [names, ["---"] * len(names), *span_rows]
+    lines = [names, ["---"] * len(names), *rows]
     return [f"| {' | '.join(cells)} |" for cells in lines]
 
 

@@ -1,4 +1,4 @@
-"""A minimal Debian of any release, in a folder, made by mmdebstrap."""
+"""Minimal Debian systems of any release, in a folder, built by mmdebstrap."""
 
 from dataclasses import dataclass
 
@@ -18,21 +18,21 @@ PACKAGES = (
     ),
     *("python3-ldap", "python3-ldappool", "python3-mysqldb"),
 )
-"""What compiles the collectors, and the servers and libraries of their tests."""
+"""The compiler for the collectors, and servers and libraries for their tests."""
 
 EXCLUDED_PATHS = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
 
 
 @dataclass(frozen=True)
 class DebianRelease:
-    """A release of Debian, by its code name, and the Python to have from it."""
+    """A Debian release by code name, and the version of Python to install."""
 
     release: str
     python: str
 
     @property
     def tool(self) -> Tool:
-        """Return what the set-up makes of it."""
+        """Return the tool that builds the system."""
         return Tool(
             name=f"debian-{self.release}",
             purpose=f"Debian {self.release} with Python {self.python}",
@@ -40,8 +40,8 @@ class DebianRelease:
             program=f"usr/bin/python{self.python}",
             make=self._make,
             advice=(
-                "It needs mmdebstrap, as root or with user namespaces, and Debian's "
-                f"mirror, {MIRROR}."
+                "Install mmdebstrap, run as root or with user namespaces, and check "
+                f"the connection to Debian's mirror, {MIRROR}."
             ),
             command="make test-pythons",
         )
@@ -52,15 +52,15 @@ class DebianRelease:
         packages = ",".join([*PACKAGES, *python])
         mmdebstrap = (
             *("mmdebstrap", "--variant=essential", f"--include={packages}"),
-            # A mirror may lag behind; what it has is signed all the same.
+            # An outdated mirror is acceptable; its packages are still signed.
             '--aptopt=Acquire::Check-Valid-Until "false"',
             *(f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED_PATHS),
-            # What a crash leaves half written is made again anyway.
+            # Skips fsync: an interrupted build starts again anyway.
             "--dpkgopt=force-unsafe-io",
             *(self.release, archive, MIRROR),
         )
         build.run(contained_command(mmdebstrap))
-        # Unpacked so that whoever made it can delete it.
+        # The current user owns the unpacked files, and can delete them.
         unpack = ("tar", "--no-same-owner", "--exclude=./dev/*", "-xf")
         build.run([*unpack, str(archive)])
         archive.unlink()

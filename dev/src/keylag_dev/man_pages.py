@@ -1,4 +1,4 @@
-"""Manual pages of the commands: `python -m keylag_dev.man_pages FOLDER`."""
+"""Generates manual pages: `python -m keylag_dev.man_pages FOLDER`."""
 
 import re
 from importlib.metadata import distribution
@@ -9,15 +9,15 @@ import click
 from click_man.core import write_man_pages
 
 PACKAGES: Final = ("keylag", "keylag-exporters")
-"""The distributions whose commands have pages."""
+"""Distributions whose commands get a page."""
 _VERBATIM: Final = re.compile(r"^\x08\n((?:[^.\n].*\n)+)", re.MULTILINE)
-"""A paragraph that click leaves as it is; click-man leaves its mark in."""
+"""A paragraph that click does not wrap, with the marker that click-man keeps."""
 
 
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def command(folder: Path) -> None:
-    """Write a page for each command and sub-command into FOLDER."""
+    """Write a manual page for each command and sub-command to FOLDER."""
     folder.mkdir(parents=True, exist_ok=True)
     for package in map(distribution, PACKAGES):
         for entry in package.entry_points.select(group="console_scripts"):
@@ -32,7 +32,7 @@ def command(folder: Path) -> None:
 
 
 def _load_subcommands(group: click.Command) -> None:
-    """Import the sub-commands, which click-man does not ask for."""
+    # click-man ignores sub-commands that are imported lazily.
     if isinstance(group, click.Group):
         context = click.Context(group)
         for name in group.list_commands(context):

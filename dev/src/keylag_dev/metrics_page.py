@@ -1,8 +1,8 @@
-"""Write docs/reference/metrics.md from the declarations in keylag_otel.
+"""Generates docs/reference/metrics.md from the declarations in keylag_otel.
 
     python -m keylag_dev.metrics_page
 
-A test compares the result with the committed page.
+tests/test_reference.py compares the result with the committed page.
 """
 
 from collections.abc import Iterable
@@ -25,17 +25,17 @@ INTRODUCTION = """\
 
 <!-- Made by `python -m keylag_dev.metrics_page`; change the declarations instead. -->
 
-All attributes come from closed sets: series do not grow with users or tokens,
-nor with whatever clients send.
-A worker keeps at most {rows} combinations of method, route, status and
-authentication method, and of each other counter as many series as the last column
-says; what is beyond a limit is one series more, with `{overflow}="true"`.
-The Prometheus name is what the Collector's Prometheus exporter makes of it.
+All attributes come from closed sets: the number of series is independent of users,
+tokens and requests.
+A worker keeps at most {rows} combinations of method, route, status and authentication
+method. The last column is the cardinality limit of each other counter. Values beyond a
+limit go to one overflow series with `{overflow}="true"`.
+The Prometheus name is that of the Collector's Prometheus exporter.
 """
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the Markdown of the page."""
     introduction = INTRODUCTION.format(rows=ROWS, overflow=OVERFLOW)
     lines = [
         introduction,

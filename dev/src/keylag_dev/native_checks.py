@@ -1,7 +1,7 @@
-"""Check the C part of the collectors with sanitizers, reference counts and its twin.
+"""Checks the native part of keylag-otel with sanitizers and differential tests.
 
-``python -m keylag_dev.native_checks [CHECK...]``; without one, all of them.  Each
-compiles a copy of the collectors in its own way and runs their tests against it.
+``python -m keylag_dev.native_checks [CHECK...]``; the default is all of CHECKS.  Each
+check compiles a copy of the collectors with its own flags and runs tests with it.
 """
 
 import os
@@ -27,7 +27,7 @@ UNIT_TESTS = tuple(
     for name in ("answer", "request", "sums", "totals", "trace_tree", "wrappers")
 )
 FEW_EXAMPLES = {"HYPOTHESIS_EXAMPLES": "20"}
-"""For checks that are after something else."""
+"""Settings for checks with another focus than random sequences."""
 
 _PRINT_BUILD_SETTINGS = """
 import sysconfig as s
@@ -37,16 +37,16 @@ print(s.get_path("include"), s.get_config_var("EXT_SUFFIX"))
 
 @dataclass(frozen=True)
 class Check:
-    """A way to compile the C part, and the tests that are run against it."""
+    """Compiler flags for the native part, and the tests to run with it."""
 
     purpose: str
     tests: tuple[str, ...]
     flags: tuple[str, ...] = ("-O2",)
     settings: Mapping[str, str] = field(default_factory=dict)
     preloads: str = ""
-    """The library that the compiler wants loaded before all others."""
+    """Library of the compiler to put into LD_PRELOAD."""
     interpreter: str = ""
-    """A program on the PATH; the interpreter of the collectors' tests without one."""
+    """Name of an interpreter; empty for that of the collectors' tests."""
 
 
 _SANITIZED = (
@@ -60,17 +60,17 @@ _SANITIZERS = {
 
 CHECKS: Mapping[str, Check] = {
     "memory": Check(
-        "AddressSanitizer around each Python object, under the tests of the C part",
+        "AddressSanitizer for each Python object, with the tests of the native part",
         tests=(*UNIT_TESTS, REFERENCE_TESTS, SAFETY_TESTS, DIFFERENTIAL_TESTS),
         flags=_SANITIZED,
-        # Python's own allocator would hide the borders of objects.
+        # Python's own allocator hides the bounds of objects.
         settings={**_SANITIZERS, "PYTHONMALLOC": "malloc", **FEW_EXAMPLES},
         preloads="libasan.so",
     ),
     "sanitizers": Check(
-        "AddressSanitizer and UndefinedBehaviorSanitizer, under all collectors' tests",
-        # A sanitizer keeps what is freed, so resident memory says nothing there; and
-        # the patch of another project's code is not part of the copy.
+        "AddressSanitizer and UndefinedBehaviorSanitizer, with all collectors' tests",
+        # Sanitizers delay freeing, so test_memory.py does not apply.  The copy lacks
+        # the patch that test_upstream.py tests.
         tests=(
             *("-m", "not matrix", "tests"),
             *("--ignore=tests/test_memory.py", "--ignore=tests/test_upstream.py"),
@@ -80,13 +80,13 @@ CHECKS: Mapping[str, Check] = {
         preloads="libasan.so",
     ),
     "references": Check(
-        "reference counts over repeated runs, in a debug build of Python",
+        "reference counts over repeated runs, with a debug build of Python",
         tests=(REFERENCE_TESTS, SAFETY_TESTS, DIFFERENTIAL_TESTS),
         settings=FEW_EXAMPLES,
         interpreter="python3-dbg",
     ),
     "differential": Check(
-        "2000 random sequences of operations, in Python and in C",
+        "2000 random sequences of operations, in the pure and in the native part",
         tests=(DIFFERENTIAL_TESTS,),
         settings={"HYPOTHESIS_EXAMPLES": "2000"},
     ),
@@ -94,9 +94,9 @@ CHECKS: Mapping[str, Check] = {
 
 
 def compile_native(folder: Path, python: str | Path, flags: Sequence[str]) -> None:
-    """Copy the collectors into a folder and compile their C part there.
+    """Copy the collectors to a folder and compile the native part there.
 
-    Raises ToolError with the compiler's words if it gives as much as a warning.
+    Raises ToolError with the compiler's output for an error or a warning.
     """
     shutil.rmtree(folder, ignore_errors=True)
     ignored = shutil.ignore_patterns("*.so", "__pycache__", "build", "*.egg-info")
@@ -111,7 +111,9 @@ def compile_native(folder: Path, python: str | Path, flags: Sequence[str]) -> No
         [*command, *sources, "-o", target], capture_output=True, text=True, check=False
     )
     if ended.returncode != 0:
-        message = f"The C part did not compile with {' '.join(flags)}:\n{ended.stderr}"
+        message = (
+            f"The native part did not compile with {' '.join(flags)}:\n{ended.stderr}"
+        )
         raise ToolError(message)
 
 
@@ -130,7 +132,10 @@ def _test_environment(check: Check, folder: Path, tested: Path) -> dict[str, str
 
 
 def run_check(name: str) -> int:
-    """Run one check; return the exit code of its tests."""
+    """Run one check; return the exit code of its tests.
+
+    Raises ToolError if the interpreter is missing or the compilation fails.
+    """
     check = CHECKS[name]
     print_line(f"{name}: {check.purpose}")
     tested = install_environment(COLLECTORS_TESTS)
@@ -157,10 +162,10 @@ def _run_and_time(name: str) -> str:
 
 
 def main(names: Sequence[str]) -> int:
-    """Run checks, also when one fails; return how many did."""
+    """Run all given checks; return the number of failures, or 2 for unknown ones."""
     unknown = set(names) - set(CHECKS)
     if unknown:
-        print_line(f"There is no {', '.join(unknown)}; there are {', '.join(CHECKS)}.")
+        print_line(f"Unknown: {', '.join(unknown)}. Checks: {', '.join(CHECKS)}.")
         return 2
     rows = [_run_and_time(name) for name in names or CHECKS]
     print_line("\n".join(rows))

@@ -1,9 +1,9 @@
-"""Write docs/reference/panels.md: what each query of each dashboard found.
+"""Generates docs/reference/panels.md: the results of all dashboard queries.
 
     python -m keylag_dev.panels_page http://127.0.0.1:9090
 
-It asks the Prometheus of a stack that is up and has had all kinds of calls; the page
-says which.  A test compares all of the page but the numbers.
+It queries the Prometheus of a running stack after the calls that the page lists.
+tests/test_reference.py compares the page without the numbers.
 """
 
 import json
@@ -18,12 +18,12 @@ from keylag_dashboards.model import Board
 
 PAGE: Final = CHECKOUT / "docs" / "reference" / "panels.md"
 INTRODUCTION: Final = """\
-# What the dashboards ask, and what they found
+# Queries of the dashboards, and their results
 
 <!-- Made by `python -m keylag_dev.panels_page`; run it again instead of editing. -->
 
-Every query of every panel, variable and annotation, with the number of series that
-it found at the end of one run in containers, without Grafana and with images that
+Every query of every panel, variable and annotation, with the number of series that it
+found at the end of one run in containers, without Grafana, with the images that
 [the how-to](../how-to/compose.md) names:
 
 ```console
@@ -36,13 +36,16 @@ $ docker compose run --rm jmeter service-call --set threads=2 --set loops=10 \\
 $ .venv/bin/python -m keylag_dev.panels_page http://127.0.0.1:9090
 ```
 
-Grafana's intervals are an hour here, and each variable is *All*.
-A panel that is repeated has a number for each value; one that found nothing says why.
+Grafana's intervals are one hour, and each variable is *All*.
+A repeated panel has a number for each value; a query without results has the reason.
 """
 
 
 def page(count: Callable[[Question], int]) -> str:
-    """Return the page, with the number of series that `count` gives for a query."""
+    """Return the Markdown of the page; `count` returns the number of series of a query.
+
+    Raises ValueError if a query that should find series finds none.
+    """
     lines = [INTRODUCTION]
     for board in BOARDS:
         lines += [f"## {board.title}", "", "| shown | as | series | query |"]
@@ -51,28 +54,25 @@ def page(count: Callable[[Question], int]) -> str:
 
 
 def _rows(board: Board, count: Callable[[Question], int]) -> Iterator[str]:
-    """Give the rows of a dashboard's table; what is repeated has one.
-
-    ValueError if a query found nothing that should have found something.
-    """
+    # A repeated panel has one row.
     text = (GENERATED / f"{board.name}.json").read_text(encoding="utf-8")
     found: dict[tuple[str, str, str], list[int]] = {}
     for one in questions(json.loads(text)):
-        place = (one.where, one.legend, one.expression)
-        found.setdefault(place, []).append(count(one))
+        key = (one.where, one.legend, one.expression)
+        found.setdefault(key, []).append(count(one))
     excuses = board.excuses()
     for (where, legend, expression), counts in found.items():
-        why = excuses.get((where, legend))
-        if 0 in counts and why is None:
-            message = f"{board.title}, {where}, {legend} found nothing: {expression}"
+        reason = excuses.get((where, legend))
+        if 0 in counts and reason is None:
+            message = f"{board.title}, {where}, {legend} found no series: {expression}"
             raise ValueError(message)
-        series = ", ".join(map(str, counts)) + (f": {why}" if 0 in counts else "")
+        series = ", ".join(map(str, counts)) + (f": {reason}" if 0 in counts else "")
         query = expression.replace("|", r"\|")
         yield f"| {where} | {legend} | {series} | ``{query}`` |"
 
 
 def main(prometheus: str) -> None:
-    """Ask, and write the page."""
+    """Query the Prometheus at a URL and write the page."""
     text = page(lambda one: samples(prometheus, one.query))
     PAGE.write_text(text, encoding="utf-8")
 

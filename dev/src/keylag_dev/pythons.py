@@ -1,7 +1,7 @@
-"""Run the collectors' tests on each Python that a release of Debian has.
+"""Runs the collectors' tests with the Pythons of several Debian releases.
 
-``python -m keylag_dev.pythons [PYTHON...]``; without one, all of them.  Each runs
-inside its own Debian, with the C part compiled there without a warning.
+``python -m keylag_dev.pythons [PYTHON...]``; the default is all of PYTHONS.  Each runs
+in its own Debian, where the native part is compiled without warnings.
 """
 
 import os
@@ -34,23 +34,23 @@ def _tools_folder() -> Path:
 
 @dataclass(frozen=True)
 class Python:
-    """A Python, and the Debian that has it."""
+    """A version of Python in a Debian release."""
 
     debian: DebianRelease
 
     @property
     def version(self) -> str:
-        """Return its version, the first two numbers."""
+        """Return the version as MAJOR.MINOR."""
         return self.debian.python
 
     @property
     def environment(self) -> Tool:
-        """Return Keystone's libraries, installed inside the Debian."""
+        """Return the tool that installs Keystone's libraries in that Debian."""
         return Tool(
             name=f"collectors-tests-python{self.version}",
             purpose=f"Keystone's libraries on Python {self.version}",
             inputs=(LOCK_FILE, INPUT_FILE),
-            # Its interpreter is a link to what only the Debian has.
+            # bin/python is a link that exists only inside that Debian.
             program="pyvenv.cfg",
             make=self._fill,
             advice=INDEX_ADVICE,
@@ -59,13 +59,13 @@ class Python:
 
     @property
     def program(self) -> Path:
-        """Return the environment's interpreter."""
+        """Return the path of the environment's interpreter."""
         return _tools_folder() / self.environment.name / "bin" / "python"
 
     def debian_command(
         self, command: Iterable[object], *writable: Path, network: bool = False
     ) -> list[str | Path]:
-        """Return the command that runs another one in the Debian."""
+        """Return the command that runs `command` inside that Debian."""
         root = _tools_folder() / self.debian.tool.name
         cwd = CHECKOUT / "collectors"
         return debian_command(
@@ -93,16 +93,16 @@ PYTHONS = {
         Python(DebianRelease("forky", "3.14")),
     )
 }
-"""Which are tested, the oldest first."""
+"""The tested Pythons by version, the oldest first."""
 
 
 @dataclass
 class Outcome:
-    """What became of one Python's tests."""
+    """The outcome of the tests with one Python; `seconds` is their duration."""
 
     python: str
     reason: str = ""
-    """Why there are no counts."""
+    """Why there are no counts; empty if the tests ran."""
     passed: int = 0
     failed: int = 0
     skipped: int = 0
@@ -117,7 +117,7 @@ HEADINGS = f"{'Python':<8}{'passed':>8}{'failed':>8}{'skipped':>9}{'time':>9}"
 
 
 def compile_collectors(python: Python, scratch: Path) -> None:
-    """Install the collectors as they are now; raises ToolError unless C compiles."""
+    """Install the current collectors; raises ToolError if the compiler complains."""
     source = scratch / "collectors"
     source.mkdir()
     for name in PACKAGE_FILES:
@@ -134,24 +134,24 @@ def compile_collectors(python: Python, scratch: Path) -> None:
         "--python",
         python.program,
     )
-    # With the environment's own setuptools, and nothing from anywhere else.
-    how = ("-v", "--offline", "--no-deps", "--no-build-isolation", "--reinstall")
+    # Builds offline with the environment's setuptools.
+    options = ("-v", "--offline", "--no-deps", "--no-build-isolation", "--reinstall")
     flags = {"CFLAGS": "-Wall -Wextra -Werror", **UV_VARIABLES}
     try:
         for command in (
-            [*install, *how, source],
+            [*install, *options, source],
             [python.program, "-c", "import keylag_otel._watch"],
         ):
             build.run(
                 python.debian_command(command, _tools_folder(), scratch), env=flags
             )
     except ToolError as error:
-        message = f"The C part did not compile: {error}\n{tail(build.log, 60)}"
+        message = f"The native part did not compile: {error}\n{tail(build.log, 60)}"
         raise ToolError(message) from error
 
 
 def run_tests(python: Python, scratch: Path) -> Outcome:
-    """Run the tests that `make test-collectors` runs, and count them."""
+    """Run the tests of `make test-collectors`, and count their outcomes."""
     report = scratch / "outcome.xml"
     pytest = (python.program, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     command = [*pytest, "-m", "not matrix", f"--junitxml={report}"]
@@ -163,7 +163,7 @@ def run_tests(python: Python, scratch: Path) -> Outcome:
     }
     subprocess.run(python.debian_command(command, scratch), check=False, env=env)
     if not report.exists():
-        return Outcome(python.version, "failed: pytest did not end", failed=1)
+        return Outcome(python.version, "failed: pytest crashed", failed=1)
     counts = ET.parse(report).getroot()[0].attrib  # noqa: S314 - pytest's own
     failed = int(counts["failures"]) + int(counts["errors"])
     skipped = int(counts["skipped"])
@@ -173,7 +173,7 @@ def run_tests(python: Python, scratch: Path) -> Outcome:
 
 
 def check_python(python: Python) -> Outcome:
-    """Make what is missing, then test."""
+    """Install Debian and Python if they are missing, and run the tests."""
     print_line(f"Python {python.version}, of Debian {python.debian.release}")
     installer = Installer(
         _tools_folder(), lambda tool, event: print_line(f"{tool.purpose}: {event}")
@@ -182,7 +182,7 @@ def check_python(python: Python) -> Outcome:
         installer.install([python.debian.tool])
     except ToolError as error:
         print_line(str(error))
-        reason = f"Debian {python.debian.release} cannot be had here"
+        reason = f"Debian {python.debian.release} is unavailable"
         return Outcome(python.version, f"skipped: {reason}")
     temporary = state_folder() / "tmp"
     temporary.mkdir(exist_ok=True)
@@ -193,14 +193,14 @@ def check_python(python: Python) -> Outcome:
             return run_tests(python, Path(folder))
     except ToolError as error:
         print_line(str(error))
-        return Outcome(python.version, "failed: it could not be set up", failed=1)
+        return Outcome(python.version, "failed: set-up", failed=1)
 
 
 def main(versions: Sequence[str]) -> int:
-    """Run them all, also when one fails; return how many did."""
+    """Test all given Pythons; return the number of failures, or 2 for unknown ones."""
     unknown = set(versions) - set(PYTHONS)
     if unknown:
-        print_line(f"There is no {', '.join(unknown)}; there are {', '.join(PYTHONS)}.")
+        print_line(f"Unknown: {', '.join(unknown)}. Pythons: {', '.join(PYTHONS)}.")
         return 2
     outcomes = [check_python(PYTHONS[version]) for version in versions or PYTHONS]
     print_line("\n".join([HEADINGS, *map(str, outcomes)]))

@@ -1,7 +1,7 @@
-"""Run a command by bubblewrap, on this machine or inside another Debian.
+"""Runs commands in bubblewrap, on this system or inside another Debian.
 
-It has mount and process namespaces of its own: nothing stays mounted and nothing
-keeps running when the command ends, also when it is killed.
+Commands have their own mount and process namespaces: when a command ends or is killed,
+its mounts disappear and its processes end.
 """
 
 import os
@@ -12,18 +12,18 @@ from pathlib import Path
 from keylag.state import CHECKOUT, state_folder
 
 NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl")
-"""How the host finds and trusts a package index."""
+"""Files of the host for name resolution and TLS."""
 
 PROCESS_ISOLATION = ("--unshare-pid", "--die-with-parent")
 ROOT_CAPABILITIES = ("--cap-add", "ALL")
-"""As outside, root may mount, and become another user, as memcached does."""
+"""Lets root mount, and change to another user as memcached does."""
 
 
 def contained_command(command: Iterable[object]) -> list[str]:
-    """Return the command that runs another one on this machine's own files.
+    """Return the command that runs `command` with the host's files.
 
-    A mount that outlived a killed command would let `make clean` delete what is
-    mounted.  Only root's mounts can: any other user has to be in namespaces already.
+    It prevents that a mount outlives a killed command, and that `make clean` deletes
+    the mounted files.  Other users than root mount in user namespaces anyway.
     """
     if os.geteuid() != 0:
         return [*map(str, command)]
@@ -48,10 +48,10 @@ def debian_command(
     writable: Iterable[Path] = (),
     network: bool = False,
 ) -> list[str | Path]:
-    """Return the command that runs another one inside a Debian.
+    """Return the command that runs `command` inside the Debian in `root`.
 
-    The checkout and the state folder are where they are outside, read-only but for
-    `writable`.  Without `network` there is only a 127.0.0.1 of its own.
+    Checkout and state folder have the same paths as outside, and are read-only except
+    for `writable` paths.  Without `network` there is only a private loopback interface.
     """
     mounts = [
         *(("--ro-bind-try", path, path) for path in NETWORK_FILES),

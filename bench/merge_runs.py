@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 
 from keylag import results
-from keylag.command_errors import reported
+from keylag.command_errors import handle_errors
 from keylag.commands.common import out_folder_option
 from keylag_bench.arms_and_workloads import ARMS, WORKLOADS
 from keylag_bench.raw_results import CallCounts, Row, read_rows
@@ -161,7 +161,7 @@ def command(folders: tuple[Path, ...], out: Path | None) -> None:
         "environment": runs[0].result["environment"],
         "seeds": [run.result["seed"] for run in runs],
     }
-    with reported(), results.folder(out, "bench", "merged") as made:
+    with handle_errors(), results.folder(out, "bench", "merged") as made:
         write_and_print(rows, runs[0].call_counts, plan, facts, made, Console())
 
 

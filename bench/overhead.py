@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from keylag import results
-from keylag.command_errors import INTERRUPTED, reported
+from keylag.command_errors import INTERRUPTED, handle_errors
 from keylag.commands.common import out_folder_option
 from keylag_bench.arms_and_workloads import ARMS, BASE, WORKLOADS
 from keylag_bench.keystone_processes import ProcessExecutor
@@ -136,7 +136,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 def run_benchmark(plan: Plan, out: Path | None, console: Console) -> None:
     """Measure, write and print the results; exits with 130 after Ctrl-C."""
     environment = describe_environment()
-    with reported(), results.folder(out, KIND, "overhead") as folder:
+    with handle_errors(), results.folder(out, KIND, "overhead") as folder:
         measurements = measure(plan, folder, console)
         judge_and_print(measurements, plan, environment, folder, console)
     if not measurements.complete:

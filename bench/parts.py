@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.table import Table
 
 from keylag import results
-from keylag.command_errors import reported
+from keylag.command_errors import handle_errors
 from keylag.commands.common import out_folder_option
-from keylag.launch import StackError
+from keylag.launcher import StackError
 from keylag.state import write_output
-from keylag.tools.base import tail
+from keylag.tools.tool import tail
 from keylag_bench.arms_and_workloads import ARMS, CACHES, COMMON
 from keylag_bench.otlp_sink import open_otlp_sink
 from keylag_bench.report import MIN_WIDTH
@@ -109,7 +109,7 @@ def command(out: Path | None) -> None:
     """  # noqa: D301 - click reads a backspace
     console = Console()
     console.width = max(console.width, MIN_WIDTH)
-    with reported(), results.folder(out, "bench", "parts") as made:
+    with handle_errors(), results.folder(out, "bench", "parts") as made:
         with open_otlp_sink() as sink, open_servers(sink.port, console) as servers:
             found = {
                 f"{call}, cache {cache}": measure(servers, call, cache)

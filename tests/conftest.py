@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from traffic import Sent, call_service, send_all, wake_service
 
-from keylag.demo import CLOUD
+from keylag.demo import SAMPLE_CLOUD
 from keylag.jtl import Sample
 from keylag.stack import Stack, StackOptions
 from keylag.tools import Tools
@@ -23,7 +23,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     options = StackOptions(
         cache="memcache_pool", environment=environment, extras=("service",)
     )
-    with Stack(folder, Tools.load(), options, prepared=CLOUD) as started:
+    with Stack(folder, Tools.load(), options, initial_data=SAMPLE_CLOUD) as started:
         yield started
 
 

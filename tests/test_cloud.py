@@ -4,9 +4,9 @@ import csv
 
 import pytest
 
-from keylag import cloud
+from keylag import sample_cloud
 from keylag.stack import Stack
-from keylag.users import COLUMNS
+from keylag.users_csv import COLUMNS
 
 pytestmark = pytest.mark.stack
 
@@ -14,12 +14,11 @@ pytestmark = pytest.mark.stack
 @pytest.fixture(scope="module")
 def identity(stack: Stack) -> object:
     """Keystone's API, as the administrator."""
-    return cloud.connect(stack.admin()).identity
+    return sample_cloud.connect(stack.admin()).identity
 
 
-def test_projects_users_and_groups(identity) -> None:
-    """Ten projects and a hundred users, spread over three domains."""
-    domains = {d.id for d in identity.domains() if d.name in cloud.DOMAINS}
+def test_cloud_has_its_domains_projects_and_users(identity) -> None:
+    domains = {d.id for d in identity.domains() if d.name in sample_cloud.DOMAINS}
     projects = [p for p in identity.projects() if p.domain_id in domains]
     users = [u for u in identity.users() if u.domain_id in domains]
 
@@ -29,8 +28,7 @@ def test_projects_users_and_groups(identity) -> None:
     assert {u.domain_id for u in users} == domains
 
 
-def test_roles_come_directly_by_group_and_by_implication(identity) -> None:
-    """Effective roles are more than those that somebody was given."""
+def test_roles_are_direct_by_group_and_implied(identity) -> None:
     given = list(identity.role_assignments())
     effective = list(identity.role_assignments(effective=True))
 
@@ -39,9 +37,8 @@ def test_roles_come_directly_by_group_and_by_implication(identity) -> None:
     assert len(effective) > len(given)
 
 
-def test_every_user_of_the_file_can_log_in_to_its_project(stack: Stack) -> None:
-    """The file that the load plans read has a hundred different users."""
-    with cloud.users_file(stack).open(encoding="utf-8") as stream:
+def test_users_file_has_unique_users_and_passwords(stack: Stack) -> None:
+    with sample_cloud.users_file(stack).open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
 
     assert len({(row["username"], row["user_domain"]) for row in rows}) == 100
@@ -49,7 +46,6 @@ def test_every_user_of_the_file_can_log_in_to_its_project(stack: Stack) -> None:
     assert tuple(rows[0]) == COLUMNS
 
 
-def test_live_revocation_events(stack: Stack) -> None:
-    """As many as asked for, and asking again revokes nothing more."""
-    assert cloud.revoke_tokens(stack, 6) >= 6
-    assert cloud.revoke_tokens(stack, 6) == cloud.revoke_tokens(stack, 0)
+def test_revoke_tokens_is_idempotent(stack: Stack) -> None:
+    assert sample_cloud.revoke_tokens(stack, 6) >= 6
+    assert sample_cloud.revoke_tokens(stack, 6) == sample_cloud.revoke_tokens(stack, 0)

@@ -48,21 +48,18 @@ def ends(name: str) -> bool:
     return any(other == name and how == ENDED for _, other, how in waits())
 
 
-def test_every_variable_is_set_and_used() -> None:
-    """The file's variables are those of .env, each way."""
+def test_env_file_has_exactly_the_used_variables() -> None:
     assert set(VARIABLE.findall(TEXT)) == set(ENV)
 
 
-def test_nothing_secret_is_in_the_environment_file() -> None:
-    """Passwords are made at the first start."""
+def test_env_file_has_no_secrets() -> None:
     words = ("PASSWORD", "SECRET", "TOKEN", "KEY")
 
     assert [n for n in ENV if any(w in n.split("_") for w in words)] == []
 
 
 @each_service
-def test_images_come_pinned_from_the_environment_file(name: str) -> None:
-    """A service has an image of .env or is built from one."""
+def test_images_are_pinned_in_the_env_file(name: str) -> None:
     build = SERVICES[name].get("build", {})
     images = [SERVICES[name].get("image"), *build.get("args", {}).values()]
     named = [VARIABLE.fullmatch(image) for image in images if image]
@@ -74,8 +71,7 @@ def test_images_come_pinned_from_the_environment_file(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n, s in SERVICES.items() if "build" in s])
-def test_what_is_built_is_there(name: str) -> None:
-    """Its Dockerfile exists, and everything that it copies."""
+def test_dockerfiles_and_copied_files_exist(name: str) -> None:
     build = SERVICES[name]["build"]
     context = ROOT / build["context"]
     dockerfile = context / build.get("dockerfile", "Dockerfile")
@@ -88,8 +84,7 @@ def test_what_is_built_is_there(name: str) -> None:
     assert missing == []
 
 
-def test_every_mount_exists() -> None:
-    """Paths are there, volumes are declared, and declared ones are used."""
+def test_mounts_exist_and_volumes_are_used() -> None:
     sources = {source for _, source in mounts()}
     paths = {source for source in sources if source.startswith(".")} - {"./out"}
     files = {s["env_file"] for s in SERVICES.values() if "env_file" in s}
@@ -99,8 +94,7 @@ def test_every_mount_exists() -> None:
 
 
 @each_service
-def test_limits_and_health(name: str) -> None:
-    """Each has a memory limit, and says whether it works unless it ends."""
+def test_services_have_memory_limit_and_healthcheck(name: str) -> None:
     service = SERVICES[name]
     ended = ends(name) or service.get("profiles") == ["load"]
 
@@ -108,8 +102,7 @@ def test_limits_and_health(name: str) -> None:
     assert ("healthcheck" in service) != ended
 
 
-def test_each_waits_for_what_can_come_true() -> None:
-    """For the end of what ends, for the health of what has a check."""
+def test_depends_on_conditions_are_satisfiable() -> None:
     wrong = [
         (name, other)
         for name, other, how in waits()
@@ -121,16 +114,14 @@ def test_each_waits_for_what_can_come_true() -> None:
 
 
 @pytest.mark.parametrize("name", [n for n, s in SERVICES.items() if "ports" in s])
-def test_ports_are_open_on_this_machine_only(name: str) -> None:
-    """And their numbers can be chosen."""
+def test_ports_bind_to_loopback(name: str) -> None:
     for port in SERVICES[name]["ports"]:
         found = re.fullmatch(r"127\.0\.0\.1:\$\{(\w+_PORT)\}:\d+", port)
         assert found is not None
         assert ENV[found[1]].isdigit()
 
 
-def test_prometheus_scrapes_services_that_are_there() -> None:
-    """Each job has its targets, and each target is a service."""
+def test_prometheus_targets_are_services() -> None:
     folder = ROOT / "deploy" / "prometheus"
     jobs = yaml.safe_load((folder / "prometheus.yml").read_text())["scrape_configs"]
     files = [f for job in jobs for sd in job["file_sd_configs"] for f in sd["files"]]
@@ -151,8 +142,8 @@ def test_the_exporters_container_reads_every_source() -> None:
 
 
 @pytest.mark.parametrize("name", ["keystone", "service"])
-def test_uwsgi_gets_every_variable(name: str) -> None:
-    """It would not start without one that its configuration names."""
+def test_environment_has_all_variables_of_uwsgi(name: str) -> None:
+    """UWSGI does not start if a variable of its configuration is missing."""
     text = (ROOT / "deploy/uwsgi.ini").read_text()
     asked = re.findall(r"^[^;\n]*\$\((\w+)\)", text, re.MULTILINE)
 
@@ -167,10 +158,7 @@ def test_uwsgi_gets_every_variable(name: str) -> None:
         ("deploy/proxysql/proxysql.cnf", "deploy/proxysql/start.sh"),
     ],
 )
-def test_a_container_fills_in_as_the_native_stack_does(
-    template: str, script: str
-) -> None:
-    """Its script sets every name, and the shell makes of it what Python makes."""
+def test_shell_and_python_fill_templates_alike(template: str, script: str) -> None:
     text = (ROOT / template).read_text()
     names = VARIABLE.findall(text)
     values = {name: f"{number}-_a%" for number, name in enumerate(names)}
@@ -190,8 +178,7 @@ def test_a_container_fills_in_as_the_native_stack_does(
     )
 
 
-def test_compose_itself_takes_the_file() -> None:
-    """Where Docker is installed; no engine is asked."""
+def test_docker_compose_accepts_the_file() -> None:
     docker = shutil.which("docker") or "false"
     if subprocess.run([docker, "compose", "version"], check=False).returncode != 0:
         pytest.skip("there is no docker compose on the PATH")

@@ -37,8 +37,8 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-def test_files_of_tests_have_names_of_their_own() -> None:
-    """Pytest runs no test where two files that it imports have the same name."""
+def test_test_files_have_unique_names() -> None:
+    """Pytest cannot import two test files with the same name."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     folders = settings["tool"]["pytest"]["ini_options"]["testpaths"]
     names = Counter(
@@ -50,8 +50,8 @@ def test_files_of_tests_have_names_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(("folder", "own"), PACKAGES.items())
-def test_packages_import_no_others(folder: str, own: str) -> None:
-    """Inside Keystone, beside it, and the command know each other as processes."""
+def test_packages_are_independent(folder: str, own: str) -> None:
+    """Collectors, exporters and command run in different environments."""
     others = set(PACKAGES.values()) - {own} - MAY_IMPORT.get(own, set())
     found = {
         path.name: imported(path) & others for path in (ROOT / folder).rglob("*.py")
@@ -61,8 +61,7 @@ def test_packages_import_no_others(folder: str, own: str) -> None:
     assert {name: names for name, names in found.items() if names} == {}
 
 
-def test_both_sides_of_sql_sort_tables_alike() -> None:
-    """Client and server time of a table class can be set side by side."""
+def test_table_classes_agree() -> None:
     seen_inside = {
         part: frozenset(tables.split())
         for part, tables in statements.TABLE_CLASSES.items()
@@ -72,22 +71,18 @@ def test_both_sides_of_sql_sort_tables_alike() -> None:
     assert list(seen_inside) == [part for part, _ in TABLE_CLASSES]
 
 
-def test_both_sides_name_the_kinds_of_revocation_events_alike() -> None:
-    """What Keystone writes can be compared with what the table holds, kind by kind.
-
-    A domain scope is an attribute of an event inside Keystone, not a column.
-    """
+def test_kinds_of_revocation_events_agree() -> None:
+    """In Keystone the domain scope is an attribute of an event, not a column."""
     seen_inside = [
         (kind, attribute)
         for attribute, kind in revocation.KINDS.items()
         if attribute != "domain_scope_id"
     ]
 
-    assert seen_inside == list(revocations.EVENT_KINDS)
+    assert seen_inside == list(revocations.KINDS)
 
 
-def test_the_exporter_reads_the_comment_that_keystone_writes() -> None:
-    """Route and operation of a statement come through the database's log."""
+def test_exporter_parses_the_sql_comment() -> None:
     written = sql_comment.comment("POST", "/v3/auth/tokens", "validate")
 
     found = COMMENT.search(f"SELECT 1{written}".encode())
@@ -95,12 +90,11 @@ def test_the_exporter_reads_the_comment_that_keystone_writes() -> None:
     assert found[1] == b"route='POST /v3/auth/tokens',operation='validate'"
 
 
-def test_the_command_knows_the_same_phases_and_categories() -> None:
-    """The header's names are the report's names."""
+def test_phases_operations_and_categories_agree() -> None:
     assert set(model.PHASES) == set(phases.PHASES)
     assert set(model.OPERATIONS) == set(phases.OPERATIONS)
     assert list(model.CATEGORIES) == list(phases.CATEGORIES)
 
 
-def test_dashboard_shows_the_annotations_of_an_experiment() -> None:
+def test_dashboard_shows_the_annotations_of_experiments() -> None:
     assert experiment.BOARD.grafana_tags == grafana_annotations.TAGS

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.stack
 def test_every_query_finds_data(
     stack: Stack, called: list[Sample], board: Board
 ) -> None:
-    """Panels, variables and annotations, as Grafana asks, after all kinds of calls."""
     file: Path = GENERATED / f"{board.name}.json"
     found = {
         (one.where, one.legend, one.repeated): count_series(
@@ -33,7 +32,6 @@ def test_every_query_finds_data(
     assert len(found) > len(empty_reasons)
 
 
-def test_a_query_that_cannot_be_parsed_is_an_error(stack: Stack) -> None:
-    """What finds nothing because it is wrong is not taken for a quiet system."""
+def test_invalid_query_is_an_error(stack: Stack) -> None:
     with pytest.raises(ValueError, match="sum by"):
         count_series(stack.url("prometheus"), "sum by (job (up)")

@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from keylag.cli import main
-from keylag.commands.digest import Moment
-from keylag.digest import PROGRAM
+from keylag.commands.digest import TimeParam
+from keylag.pt_query_digest import PROGRAM
 from keylag.state import CHECKOUT
 
 LOG = CHECKOUT / "exporters" / "tests" / "data" / "issue.log"
@@ -41,8 +41,8 @@ def events(report: Path) -> int:
 
 
 @reference
-def test_the_whole_log_and_its_parts(tmp_path: Path) -> None:
-    """An event at the border is in the later window, and none is in both."""
+def test_windows_partition_the_log(tmp_path: Path) -> None:
+    """An event at the border belongs to the later window."""
     words = (str(LOG), "--output=json")
     border = "2026-11-21T06:54:06+01:00"
     counts = [
@@ -57,8 +57,7 @@ def test_the_whole_log_and_its_parts(tmp_path: Path) -> None:
 
 
 @reference
-def test_the_report_is_printed_and_left(tmp_path: Path) -> None:
-    """The table is pt-query-digest's own; packed logs are read, too."""
+def test_report_is_printed_and_written(tmp_path: Path) -> None:
     packed = tmp_path / "slow.log.2.gz"
     packed.write_bytes(gzip.compress(LOG.read_bytes()))
 
@@ -70,8 +69,7 @@ def test_the_report_is_printed_and_left(tmp_path: Path) -> None:
 
 
 @reference
-def test_nothing_in_the_window_is_said(tmp_path: Path) -> None:
-    """There is no empty report; the message names the log."""
+def test_empty_window_is_an_error(tmp_path: Path) -> None:
     said, out = digested(tmp_path, str(LOG), "--since=1s")
 
     assert (said.exit_code, out.exists()) == (1, False)
@@ -82,13 +80,14 @@ def test_nothing_in_the_window_is_said(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["/nonexistent"], "'/nonexistent' does not exist"),
-        ([str(LOG), "--since=soon"], "soon is no time such as"),
-        ([str(LOG), "--since=1m", "--until=2m"], "--since is not before --until"),
-        (["--state=/nonexistent"], "There is no /nonexistent/logs/mariadb-slow.log"),
+        ([str(LOG), "--since=soon"], "soon is not a time such as"),
+        ([str(LOG), "--since=1m", "--until=2m"], "--since has to be before --until"),
+        (["--state=/nonexistent"], "/nonexistent/logs/mariadb-slow.log does not exist"),
     ],
 )
-def test_a_mistake_is_told(tmp_path: Path, words: list[str], message: str) -> None:
-    """Each in one sentence, without a traceback."""
+def test_invalid_arguments_are_rejected(
+    tmp_path: Path, words: list[str], message: str
+) -> None:
     said, out = digested(tmp_path, *words)
 
     assert said.exit_code != 0
@@ -96,10 +95,9 @@ def test_a_mistake_is_told(tmp_path: Path, words: list[str], message: str) -> No
     assert not out.exists()
 
 
-def test_without_the_program_its_package_is_named(
+def test_missing_program_error_names_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reader knows what to install, and how."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
     said, _ = digested(tmp_path, str(LOG))
@@ -109,8 +107,7 @@ def test_without_the_program_its_package_is_named(
 
 
 @reference
-def test_what_is_no_archive_is_told(tmp_path: Path) -> None:
-    """What our own reader has to say of a file is passed on."""
+def test_damaged_archive_is_an_error(tmp_path: Path) -> None:
     broken = tmp_path / "broken.gz"
     broken.write_bytes(gzip.compress(LOG.read_bytes())[:1000])
 
@@ -131,8 +128,7 @@ def is_digest(process: psutil.Process) -> bool:
 
 
 @reference
-def test_ctrl_c_ends_it_and_what_it_started(tmp_path: Path) -> None:
-    """While it still reads; there is no report and no traceback."""
+def test_ctrl_c_stops_child_processes(tmp_path: Path) -> None:
     out = tmp_path / "report"
     command = [Path(sys.executable).with_name("keylag"), "digest", "-", f"--out={out}"]
     running = subprocess.Popen(
@@ -159,9 +155,8 @@ def test_ctrl_c_ends_it_and_what_it_started(tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_a_time_is_a_moment_or_a_while_ago() -> None:
-    """UTC, unless it says otherwise."""
-    read = Moment().convert
+def test_time_is_absolute_or_relative() -> None:
+    read = TimeParam().convert
 
     assert read("2026-11-21T05:54:04", None, None) == FIRST_SECOND
     assert read("2026-11-21T06:54:04+01:00", None, None) == FIRST_SECOND

@@ -19,8 +19,8 @@ from keylag.experiment.run_folder import INTERRUPTED, RunFolder, RunState
 from keylag.experiment.schedule import Round
 from keylag.experiment.stack_executor import StackExecutor
 from keylag.experiment.stack_setup import PLANS_FOLDER
-from keylag.record import load_secrets
 from keylag.stack import Stack
+from keylag.stack_record import load_secrets
 from keylag.tools import ToolError
 
 pytestmark = pytest.mark.stack
@@ -168,7 +168,7 @@ class KillingExecutor(InterruptedExecutor):
         return results
 
     def _find_keystone(self, arm: str) -> list[psutil.Process]:
-        found = processes.find(stack=self._stacks[arm].folder)
+        found = processes.find_processes(stack=self._stacks[arm].folder)
         return [mark.process for mark in found if mark.service == "keystone"]
 
 

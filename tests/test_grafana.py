@@ -14,7 +14,7 @@ import requests
 from playwright.sync_api import Page, expect, sync_playwright
 from traffic import Sent
 
-from keylag.services import is_found
+from keylag.services import is_installed
 from keylag.stack import Stack
 from keylag.state import CHECKOUT
 from keylag_dashboards.boards import BOARDS
@@ -25,7 +25,7 @@ from keylag_dashboards.model import Board
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.stack,
-    pytest.mark.skipif(not is_found("grafana"), reason="no `grafana` on the PATH"),
+    pytest.mark.skipif(not is_installed("grafana"), reason="no `grafana` on the PATH"),
     pytest.mark.skipif(CHROMIUM is None, reason="no `chromium` on the PATH"),
 ]
 PICTURES = CHECKOUT / "out" / "grafana"
@@ -111,10 +111,9 @@ def other_source(stack: Stack) -> str:
 
 
 @pytest.mark.parametrize("board", BOARDS, ids=[board.name for board in BOARDS])
-def test_every_panel_shows_what_it_should(
+def test_panels_show_data_without_errors(
     page: Page, stack: Stack, sent: Sent, board: Board
 ) -> None:
-    """No error anywhere, and no panel without data that does not say why."""
     opened(page, stack, UID_PREFIX + board.name, "from=now-5m&to=now")
     page.screenshot(path=PICTURES / f"{board.name}.png")
 
@@ -122,7 +121,6 @@ def test_every_panel_shows_what_it_should(
 
 
 def test_links_keep_time_and_variables(page: Page, stack: Stack, sent: Sent) -> None:
-    """From page to page at the top, and from a panel to the page that goes on."""
     asked = {"from": ["now-7m"], "to": ["now"], "var-method": ["GET"]}
     opened(page, stack, f"{UID_PREFIX}tokens", "from=now-7m&to=now&var-method=GET")
 
@@ -133,10 +131,10 @@ def test_links_keep_time_and_variables(page: Page, stack: Stack, sent: Sent) -> 
 
 
 @pytest.mark.parametrize("board", BOARDS, ids=[board.name for board in BOARDS])
-def test_what_is_imported_asks_the_chosen_source(
+def test_imported_dashboard_uses_the_chosen_data_source(
     page: Page, stack: Stack, sent: Sent, other_source: str, board: Board
 ) -> None:
-    """As the Import page does it, with a data source that we know nothing of."""
+    """Imports as Grafana's Import page does."""
     file = GENERATED.with_name("import") / f"{board.name}.json"
     dashboard = {**json.loads(file.read_text(encoding="utf-8")), "uid": board.name}
     chosen = {"name": IMPORT_INPUT, "type": "datasource", "pluginId": "prometheus"}

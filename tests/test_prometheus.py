@@ -12,14 +12,12 @@ from keylag.state import CHECKOUT
 pytestmark = pytest.mark.stack
 
 
-def test_prometheus_counts_what_jmeter_sent(sent: Sent) -> None:
-    """Not one request is lost or counted twice, by method."""
+def test_prometheus_and_jmeter_count_the_same_requests(sent: Sent) -> None:
     assert sent.jmeter == sent.prometheus
     assert sent.jmeter["DELETE"] > 0
 
 
-def test_both_workers_export(stack: Stack, sent: Sent) -> None:
-    """Each worker is an instance of its own."""
+def test_each_worker_exports(stack: Stack, sent: Sent) -> None:
     query = f"sum by (service_instance_id) ({REQUESTS})"
 
     workers = {key[0].rpartition("/")[2] for key in ask(stack, query)}
@@ -27,22 +25,19 @@ def test_both_workers_export(stack: Stack, sent: Sent) -> None:
 
 
 def test_phases_add_up_to_the_wall_time(stack: Stack, sent: Sent) -> None:
-    """In Prometheus too: the phases of token calls sum to their duration."""
     phases = ask(stack, f"sum(keystone_request_phase_time_seconds_total{TOKENS})")
     wall = ask(stack, f"sum(http_server_request_duration_seconds_sum{TOKENS})")
 
     assert phases[()] == pytest.approx(wall[()], rel=1e-6)
 
 
-def test_statements_and_cache_calls_are_there(stack: Stack, sent: Sent) -> None:
-    """The counts are exported beside the times."""
+def test_statements_and_cache_calls_are_exported(stack: Stack, sent: Sent) -> None:
     for name in ("sql_statements", "cache_calls"):
         (total,) = ask(stack, f"sum(keystone_request_{name}_total{TOKENS})").values()
         assert total > 0
 
 
-def test_the_database_logged_what_keystone_counted(sent: Sent) -> None:
-    """Each statement of a token call is in the slow log, under its route."""
+def test_slow_log_and_keystone_count_the_same_statements(sent: Sent) -> None:
     counted = {method: sides.statements for method, sides in sent.sql.items()}
     logged = {method: sides.logged for method, sides in sent.sql.items()}
 
@@ -50,14 +45,12 @@ def test_the_database_logged_what_keystone_counted(sent: Sent) -> None:
     assert set(counted) == {"POST", "GET", "DELETE"}
 
 
-def test_the_servers_time_is_a_part_of_the_clients(sent: Sent) -> None:
-    """What Keystone waits for is more than what the database works."""
+def test_server_time_is_less_than_client_time(sent: Sent) -> None:
     for sides in sent.sql.values():
         assert 0 < sides.server_seconds < sides.client_seconds
 
 
-def test_only_declared_metrics_come_out(stack: Stack, sent: Sent) -> None:
-    """The page of metrics has every name that Prometheus has got."""
+def test_exported_metrics_are_documented(stack: Stack, sent: Sent) -> None:
     page = (CHECKOUT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     url = f"{stack.url('prometheus')}/api/v1/label/__name__/values"
     names = requests.get(url, timeout=10).json()["data"]

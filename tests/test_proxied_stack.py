@@ -12,10 +12,10 @@ import pytest
 import requests
 
 from keylag import processes
-from keylag.demo import CLOUD
-from keylag.record import Record, load_secrets
-from keylag.services import chosen
+from keylag.demo import SAMPLE_CLOUD
+from keylag.services import select_services
 from keylag.stack import Stack, StackOptions
+from keylag.stack_record import StackRecord, load_secrets
 from keylag.tools import ToolError, Tools
 
 EXTRAS = ("proxysql",)
@@ -26,10 +26,9 @@ SELECTS = 'keylag_proxysql_command_duration_seconds_count{command="SELECT"}'
 pytestmark = pytest.mark.stack
 
 
-def test_without_the_program_nothing_starts(
+def test_missing_program_prevents_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message names the program; the folder is not even made."""
     stack = Stack(tmp_path / "s", Tools.load(), StackOptions(extras=EXTRAS))
     monkeypatch.setenv("PATH", str(tmp_path))
 
@@ -37,7 +36,8 @@ def test_without_the_program_nothing_starts(
         stack.up()
 
     assert str(caught.value) == (
-        "proxysql is not installed. Put it on the PATH, or do without proxysql."
+        "proxysql is not installed. "
+        "Put it on the PATH, or start the stack without proxysql."
     )
     assert not stack.folder.exists()
 
@@ -49,7 +49,7 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         pytest.skip("not installed: proxysql")
     folder: Path = tmp_path_factory.mktemp("proxied")
     options = StackOptions(extras=EXTRAS)
-    with Stack(folder, Tools.load(), options, prepared=CLOUD) as started:
+    with Stack(folder, Tools.load(), options, initial_data=SAMPLE_CLOUD) as started:
         yield started
 
 
@@ -71,20 +71,18 @@ def metrics(stack: Stack) -> dict[str, float]:
     return {series: float(value) for series, value in found}
 
 
-def test_it_is_a_service_like_the_others(proxied: Stack) -> None:
-    """It answers, it is in the status, and it listens on loopback alone."""
+def test_proxysql_is_healthy_and_listens_on_loopback(proxied: Stack) -> None:
     statuses = {one.service: one for one in proxied.status()}
     proxy = psutil.Process(statuses["proxysql"].pid)
     listening = [c for c in proxy.net_connections("inet") if c.status == "LISTEN"]
 
-    assert list(statuses) == [service.name for service in chosen(EXTRAS)]
+    assert list(statuses) == [service.name for service in select_services(EXTRAS)]
     assert all(one.healthy for one in statuses.values())
     assert {connection.laddr.ip for connection in listening} == {"127.0.0.1"}
-    assert Record.load(proxied.folder).options.extras == EXTRAS
+    assert StackRecord.load(proxied.folder).options.extras == EXTRAS
 
 
-def test_keystones_statements_pass_it_and_are_counted(proxied: Stack) -> None:
-    """A token call makes the digests' counts grow, and Prometheus has them."""
+def test_statements_pass_proxysql_and_are_counted(proxied: Stack) -> None:
     issue(proxied)
     before = metrics(proxied)
     issue(proxied)
@@ -118,8 +116,7 @@ def prometheus_has(stack: Stack, query: str) -> bool:
     return False
 
 
-def test_each_account_may_do_what_it_is_for(proxied: Stack) -> None:
-    """The exporter's cannot change the proxy; the proxy's own cannot read a table."""
+def test_accounts_have_minimal_privileges(proxied: Stack) -> None:
     secrets = load_secrets(proxied.data)
 
     def ask(port: str, user: str, password: str, query: str) -> object:
@@ -145,19 +142,17 @@ def test_each_account_may_do_what_it_is_for(proxied: Stack) -> None:
         ask(*monitor, "SELECT * FROM keystone.user")
 
 
-def test_the_proxy_finds_the_database_alive(proxied: Stack) -> None:
-    """Its account works: no connect of the monitor has failed."""
+def test_monitor_account_can_connect(proxied: Stack) -> None:
     log = proxied.log("proxysql").read_text("utf-8", "replace")
 
     assert "Access denied" not in log
 
 
-def test_no_password_in_a_command_line(proxied: Stack) -> None:
-    """What it needs is in a file for its owner alone."""
+def test_command_lines_have_no_passwords(proxied: Stack) -> None:
     config = proxied.folder / "proxysql" / "proxysql.cnf"
     words = " ".join(
         " ".join(mark.process.cmdline())
-        for mark in processes.find(stack=proxied.folder)
+        for mark in processes.find_processes(stack=proxied.folder)
     )
 
     secrets = load_secrets(proxied.data)
@@ -167,10 +162,13 @@ def test_no_password_in_a_command_line(proxied: Stack) -> None:
     assert not any(secret in words for secret in vars(secrets).values())
 
 
-def test_a_stack_without_it_again(proxied: Stack) -> None:
-    """Asked for the usual servers, the stack stops the proxy; Keystone goes on."""
-    with Stack(proxied.folder, proxied.tools, StackOptions(), prepared=CLOUD) as usual:
-        running = {mark.service for mark in processes.find(stack=usual.folder)}
+def test_proxysql_stops_when_it_is_no_longer_selected(proxied: Stack) -> None:
+    with Stack(
+        proxied.folder, proxied.tools, StackOptions(), initial_data=SAMPLE_CLOUD
+    ) as usual:
+        running = {
+            mark.service for mark in processes.find_processes(stack=usual.folder)
+        }
         issue(usual)
 
         assert "proxysql" not in running

@@ -17,13 +17,13 @@ FOUND = re.compile(r"\| [\d, ]+(: [^|]+)? \|")
 """What a query found in one run: numbers, and why there is nothing."""
 
 
-def test_the_page_of_metrics_is_current() -> None:
-    """If this fails, run the generator and commit what it writes."""
+def test_metrics_page_is_current() -> None:
+    """If this fails, run the generator and commit the page."""
     assert metrics_page.PAGE.read_text(encoding="utf-8") == metrics_page.page()
 
 
-def test_the_page_of_queries_is_current() -> None:
-    """All but what one run found; if this fails, run the generator on a stack."""
+def test_panels_page_is_current() -> None:
+    """Ignores the numbers of a run.  If it fails, run the generator on a stack."""
     written, made = (
         FOUND.sub("| |", text)
         for text in (
@@ -35,16 +35,15 @@ def test_the_page_of_queries_is_current() -> None:
     assert written == made
 
 
-def test_every_metric_has_its_own_name_and_a_description() -> None:
-    """A name that is used twice would be merged by the SDK."""
+def test_metrics_have_unique_names_and_descriptions() -> None:
+    """The SDK merges metrics with the same name."""
     metrics = [instrument for instrument, _ in instruments_by_kind()]
 
     assert len({metric.name for metric in metrics}) == len(metrics)
     assert all(metric.description for metric in metrics)
 
 
-def test_the_path_of_a_token_is_made_of_seams_phases_and_operations() -> None:
-    """Whoever renames one has to change the picture."""
+def test_token_path_uses_existing_seams_phases_and_operations() -> None:
     text = (DOCS / "how-it-works.md").read_text(encoding="utf-8")
     picture = text.partition("```text\n")[2].partition("```")[0]
     lines = [line for line in picture.splitlines() if line and "/v3/" not in line]
@@ -69,8 +68,7 @@ def switched(seam: Seam) -> tuple[str, str]:
     return phase, operation
 
 
-def test_the_path_of_a_token_switches_as_its_seams_do() -> None:
-    """Each step of the picture, to the phase and operation of the table of seams."""
+def test_token_path_switches_as_its_seams_do() -> None:
     text = (DOCS / "how-it-works.md").read_text(encoding="utf-8")
     picture = text.partition("```text\n")[2].partition("```")[0]
     table = {seam.path: switched(seam) for seam in SEAMS}

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from keylag import processes
 from keylag.commands import status
-from keylag.services import chosen
+from keylag.services import select_services
 from keylag.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -41,18 +41,18 @@ def ask_prometheus(stack: Stack, query: str) -> list[dict[str, str]]:
     return [series["metric"] for series in answer["data"]["result"]]
 
 
-def test_every_service_answers(stack: Stack) -> None:
-    """Each one runs, answers over its own protocol and writes its log."""
+def test_every_service_is_healthy(stack: Stack) -> None:
     statuses = {entry.service: entry for entry in stack.status()}
 
-    assert list(statuses) == [service.name for service in chosen(stack.options.extras)]
+    assert list(statuses) == [
+        service.name for service in select_services(stack.options.extras)
+    ]
     assert all(entry.healthy for entry in statuses.values())
     assert all(entry.log.exists() for entry in statuses.values())
 
 
-def test_servers_listen_on_loopback_alone(stack: Stack) -> None:
-    """Nothing of the stack can be reached from another machine."""
-    pids = [mark.process.pid for mark in processes.find(stack=stack.folder)]
+def test_servers_listen_only_on_loopback(stack: Stack) -> None:
+    pids = [mark.process.pid for mark in processes.find_processes(stack=stack.folder)]
     listening = {
         connection.laddr.ip
         for pid in pids
@@ -63,8 +63,7 @@ def test_servers_listen_on_loopback_alone(stack: Stack) -> None:
     assert listening == {"127.0.0.1"}
 
 
-def test_a_token_and_its_catalog(stack: Stack) -> None:
-    """The administrator gets a token; the catalog has this stack's address."""
+def test_token_has_the_catalog_of_this_stack(stack: Stack) -> None:
     response = issue(stack)
 
     catalog = response.json()["token"]["catalog"]
@@ -76,8 +75,7 @@ def test_a_token_and_its_catalog(stack: Stack) -> None:
     assert {endpoint["region"] for endpoint in endpoints} == {"RegionOne", "RegionTwo"}
 
 
-def test_secrets_are_for_their_owner(stack: Stack) -> None:
-    """Files with passwords have mode 0600, in a folder with mode 0700."""
+def test_files_with_passwords_are_private(stack: Stack) -> None:
     names = ("openrc", "clouds.yaml", "data/secrets.json", "data/create.sql")
     modes = {stat.S_IMODE((stack.folder / name).stat().st_mode) for name in names}
 
@@ -85,8 +83,7 @@ def test_secrets_are_for_their_owner(stack: Stack) -> None:
     assert stat.S_IMODE(stack.folder.stat().st_mode) == 0o700
 
 
-def test_openrc_is_for_a_shell(stack: Stack) -> None:
-    """A shell that reads openrc has the credentials."""
+def test_shell_reads_openrc(stack: Stack) -> None:
     command = f". {stack.folder / 'openrc'}; echo $OS_AUTH_URL $OS_PASSWORD"
     said = subprocess.run(
         ["sh", "-c", command], capture_output=True, text=True, check=True
@@ -95,15 +92,13 @@ def test_openrc_is_for_a_shell(stack: Stack) -> None:
     assert said.split() == [stack.admin().auth_url, stack.admin().password]
 
 
-def test_the_cache_is_the_one_asked_for(stack: Stack) -> None:
-    """With memcache_pool Keystone keeps things in this stack's memcached."""
+def test_selected_cache_is_used(stack: Stack) -> None:
     issue(stack)
 
     assert memcached_items(stack) > 0
 
 
-def test_restart_with_another_cache(stack: Stack) -> None:
-    """Keystone restarts with the backend asked for, memcached empty."""
+def test_restart_changes_the_cache_and_empties_memcached(stack: Stack) -> None:
     before = stack.options
     issue(stack)
     try:
@@ -128,7 +123,6 @@ def memcached_items(stack: Stack) -> int:
 
 
 def test_prometheus_scrapes_every_job(stack: Stack) -> None:
-    """Each job of prometheus.yml has a target, and it is up."""
     deadline = time.monotonic() + PROMETHEUS_SECONDS
     jobs: set[str] = set()
     while len(jobs) < 4 and time.monotonic() < deadline:
@@ -138,8 +132,7 @@ def test_prometheus_scrapes_every_job(stack: Stack) -> None:
     assert jobs == {"otlp", "otel-collector", "keylag-exporter", "prometheus"}
 
 
-def test_status_for_scripts(stack: Stack) -> None:
-    """`keylag status --output json` ends with 0 and has what the table has."""
+def test_status_json_lists_the_services(stack: Stack) -> None:
     arguments = ["--state", str(stack.folder), "--output", "json"]
     result = CliRunner().invoke(status.command, arguments)
 
@@ -149,10 +142,10 @@ def test_status_for_scripts(stack: Stack) -> None:
     assert Path(read["keystone"]["log"]).exists()
 
 
-def test_no_password_in_a_command_line(stack: Stack) -> None:
-    """Command lines are for all to read, so they hold no secret."""
+def test_command_lines_have_no_passwords(stack: Stack) -> None:
     words = " ".join(
-        " ".join(mark.process.cmdline()) for mark in processes.find(stack=stack.folder)
+        " ".join(mark.process.cmdline())
+        for mark in processes.find_processes(stack=stack.folder)
     )
 
     assert "mariadbd" in words

@@ -8,13 +8,13 @@ from pathlib import Path
 import requests
 from rich.console import Console
 
-from keylag.cloud import connect
-from keylag.jtl import Sample, read
-from keylag.plans import find
-from keylag.sending import send
-from keylag.sql_sides import Sides
+from keylag.jtl import Sample, read_samples
+from keylag.load_plans import find_plan
+from keylag.load_runner import send_load
+from keylag.load_target import from_stack
+from keylag.sample_cloud import connect
+from keylag.sql_comparison import SqlTotals
 from keylag.stack import Stack
-from keylag.target import of_stack
 
 PLANS = {
     "token-issue": {},
@@ -40,7 +40,7 @@ SIDES = {
     "logged": LOGGED % "count",
     "server_seconds": LOGGED % "sum",
 }
-"""Field of `Sides` to the query that gives it by method."""
+"""Field of `SqlTotals` to the query that gives it by method."""
 SCRAPED = """min(timestamp(up{job=~"otlp|keylag-exporter"})
     and on (job) (up == 1) and on () (sum(keylag_slow_log_behind_bytes) == 0))"""
 """When both sides were last scraped with the log read to its end; seconds."""
@@ -54,7 +54,7 @@ class Sent:
 
     jmeter: Counter[str]
     prometheus: Counter[str]
-    sql: dict[str, Sides]
+    sql: dict[str, SqlTotals]
 
 
 def ask(stack: Stack, query: str) -> dict[tuple[str, ...], float]:
@@ -75,8 +75,10 @@ def requests_by_method(stack: Stack) -> Counter[str]:
 
 def _send(stack: Stack, name: str, chosen: dict[str, str], out: Path) -> list[Sample]:
     """Send one plan's load, all of which has to be answered well."""
-    result = send(find(name), of_stack(stack), chosen, out / name, Console(quiet=True))
-    samples, notes = read(result.samples)
+    result = send_load(
+        find_plan(name), from_stack(stack), chosen, out / name, Console(quiet=True)
+    )
+    samples, notes = read_samples(result.samples)
     assert notes == []
     assert all(sample.success for sample in samples)
     return samples
@@ -103,21 +105,21 @@ def call_service(stack: Stack, out: Path) -> list[Sample]:
     return [sample for sample in samples if not sample.is_setup]
 
 
-def sql_sides(stack: Stack) -> dict[str, Sides]:
+def sql_sides(stack: Stack) -> dict[str, SqlTotals]:
     """Return what Prometheus knows of the SQL of token calls, by method."""
     found = {
         field: {key[0]: value for key, value in ask(stack, query).items()}
         for field, query in SIDES.items()
     }
     return {
-        method: Sides(
+        method: SqlTotals(
             **{field: values.get(method, 0.0) for field, values in found.items()}
         )
         for method in found["statements"]
     }
 
 
-def settled(stack: Stack) -> dict[str, Sides]:
+def settled(stack: Stack) -> dict[str, SqlTotals]:
     """Return it once Prometheus has scraped all that happened until now."""
     due = time.time() + LAG_SECONDS
     before, now = None, sql_sides(stack)
@@ -130,14 +132,16 @@ def settled(stack: Stack) -> dict[str, Sides]:
     raise AssertionError(message)
 
 
-def added(now: dict[str, Sides], before: dict[str, Sides]) -> dict[str, Sides]:
+def added(
+    now: dict[str, SqlTotals], before: dict[str, SqlTotals]
+) -> dict[str, SqlTotals]:
     """Return what was added, for methods with new statements."""
     differences = {}
     for method, sides in now.items():
-        earlier = asdict(before.get(method, Sides()))
+        earlier = asdict(before.get(method, SqlTotals()))
         values = {k: v - earlier[k] for k, v in asdict(sides).items()}
         if values["statements"]:
-            differences[method] = Sides(**values)
+            differences[method] = SqlTotals(**values)
     return differences
 
 

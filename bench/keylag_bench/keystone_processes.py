@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from keylag.launch import StackError
-from keylag.tools.base import tail
+from keylag.launcher import StackError
+from keylag.tools.tool import tail
 from keylag_bench.arms_and_workloads import ARMS, CACHES, COMMON
 from keylag_bench.raw_results import TurnResult
 from keylag_bench.servers import Servers

@@ -11,14 +11,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from keylag.prepared import Prepared
-from keylag.record import load_secrets
 from keylag.services import keystone, mariadb, memcached, redis
-from keylag.services.base import ANSWER_SECONDS, HOST, Site, StackOptions
-from keylag.stack import Stack
+from keylag.services.base import (
+    HEALTH_TIMEOUT_SECONDS,
+    HOST,
+    ServiceContext,
+    StackOptions,
+)
+from keylag.stack import InitialData, Stack
+from keylag.stack_record import load_secrets
 from keylag.state import CHECKOUT, locked, state_folder
 from keylag.tools import Tools, venvs
-from keylag.tools.install import ready
+from keylag.tools.install import require_tool
 from keylag_bench.arms_and_workloads import COMMON
 
 SERVICES = (mariadb.SERVICE, memcached.SERVICE, redis.SERVICE)
@@ -74,7 +78,7 @@ class Servers:
         filled = {key: value.format_map(addresses) for key, value in options.items()}
         site = keystone_site(self._stack, self.sink_port)
         return site.environment(
-            f"bench-{arm}", {**keystone.configuration(site), **filled}
+            f"bench-{arm}", {**keystone.oslo_variables(site), **filled}
         )
 
     def flush_caches(self) -> None:
@@ -102,7 +106,7 @@ def count_cache_calls(statistics: str) -> int:
 def send_command(port: int, command: bytes, end: bytes) -> str:
     """Send a command and return the response up to `end`; raises OSError without it."""
     response = b""
-    with socket.create_connection((HOST, port), ANSWER_SECONDS) as connection:
+    with socket.create_connection((HOST, port), HEALTH_TIMEOUT_SECONDS) as connection:
         connection.sendall(command)
         while not response.endswith(end):
             chunk = connection.recv(65536)
@@ -113,10 +117,10 @@ def send_command(port: int, command: bytes, end: bytes) -> str:
     return response.decode()
 
 
-def keystone_site(stack: Stack, endpoint: int) -> Site:
+def keystone_site(stack: Stack, endpoint: int) -> ServiceContext:
     """Return the site of a Keystone; nothing listens on its public endpoint."""
     ports = {service.name: stack.port(service.name) for service in SERVICES}
-    return Site(
+    return ServiceContext(
         folder=stack.folder,
         tools=stack.tools,
         options=StackOptions(),
@@ -134,19 +138,19 @@ def initialise_keystone(stack: Stack) -> None:
     site = keystone_site(stack, stack.port("mariadb"))
     keystone.SERVICE.prepare(site)
     program = stack.tools.keystone / "bin" / "keystone-manage"
-    environment = {**keystone.configuration(site), **COMMON}
+    environment = {**keystone.oslo_variables(site), **COMMON}
     for password in (secrets.token_urlsafe(), site.secrets.admin):
-        site.once(
+        site.run_helper(
             "keystone",
             [program, f"--config-dir={keystone.CONFIG_FOLDER}", "bootstrap"],
             {**environment, "OS_BOOTSTRAP_PASSWORD": password},
         )
 
 
-def _initial_data() -> Prepared:
+def _initial_data() -> InitialData:
     lock = (CHECKOUT / "locks" / "bench.txt").read_bytes()
     cost = COMMON["OS_IDENTITY__PASSWORD_HASH_ROUNDS"]
-    return Prepared(
+    return InitialData(
         f"bench {cost} {hashlib.sha256(lock).hexdigest()}", initialise_keystone
     )
 
@@ -159,12 +163,12 @@ def open_servers(sink_port: int, console: Console) -> Iterator[Servers]:
     ToolError.
     """
     folder = state_folder()
-    interpreter = ready(venvs.BENCH, folder / "tools").parents[1]
+    interpreter = require_tool(venvs.BENCH, folder / "tools").parents[1]
     stack = Stack(
         folder / "bench",
         replace(Tools.load(), keystone=interpreter),
         StackOptions(),
-        prepared=_initial_data(),
+        initial_data=_initial_data(),
         console=console,
         services=SERVICES,
     )

@@ -92,7 +92,7 @@ def test_output_folder_with_a_run_is_refused(make_run: Any, tmp_path: Path) -> N
     ended = merge(make_run("one"), make_run("two", 2), out=tmp_path / "two")
 
     assert ended.exit_code == 1
-    assert "results are never overwritten" in ended.output
+    assert "does not overwrite results" in ended.output
 
 
 @pytest.mark.parametrize("name", ["overhead.csv", "overhead.json"])

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from keylag.ports import keep_ports
+from keylag.ports import allocate_ports
 from keylag_dashboards import __main__ as generator
 
 Found = TypeVar("Found")
@@ -67,7 +67,7 @@ def prometheus(keystone, tmp_path) -> Iterator[Callable[..., Any]]:
     config = tmp_path / "prometheus.yml"
     rules = generator.FOLDER / "rules" / "keylag.yml"
     config.write_text(CONFIG.format(rules=rules, port=keystone))
-    (port,) = keep_ports(["prometheus"], {}).values()
+    (port,) = allocate_ports(["prometheus"], {}).values()
     command = [
         program,
         f"--config.file={config}",

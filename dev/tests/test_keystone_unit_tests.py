@@ -1,12 +1,11 @@
-"""Keystone's own tests: which there are, and how two runs of them differ."""
+"""Modules and differences of Keystone's own tests."""
 
 from pathlib import Path
 
 from keylag_dev import keystone_unit_tests
 
 
-def test_tests_that_come_to_another_outcome_are_told_apart() -> None:
-    """One that is missing in one arm differs too."""
+def test_differences_list_changed_and_missing_tests() -> None:
     without = {"same": "passed", "worse": "passed", "gone": "skipped"}
     outcomes = {"without": without, "with": {"same": "passed", "worse": "failed"}}
 
@@ -18,13 +17,12 @@ def test_tests_that_come_to_another_outcome_are_told_apart() -> None:
     ]
 
 
-def test_all_modules_of_keystones_own_tests_are_found(tmp_path: Path) -> None:
-    """Wherever they lie; what is no test is none."""
+def test_list_modules_finds_nested_test_modules(tmp_path: Path) -> None:
     folder = tmp_path / "lib/python3.11/site-packages/keystone/tests/unit"
     for name in ("test_b.py", "core.py", "token/test_a.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
 
-    found = keystone_unit_tests.every_module(tmp_path / "bin" / "python")
+    found = keystone_unit_tests.list_modules(tmp_path / "bin" / "python")
 
     assert found == ["test_b", "token.test_a"]

@@ -1,4 +1,4 @@
-"""The C part is compiled for its checks, and a warning stops them."""
+"""Compilation of the native part for its checks."""
 
 import subprocess
 import sys
@@ -10,8 +10,8 @@ from keylag.tools import ToolError
 from keylag_dev import native_checks
 
 
-def test_the_copy_is_what_its_interpreter_imports(tmp_path: Path) -> None:
-    native_checks.compile_into(tmp_path / "copy", sys.executable, ("-O0",))
+def test_compiled_copy_is_imported(tmp_path: Path) -> None:
+    native_checks.compile_native(tmp_path / "copy", sys.executable, ("-O0",))
 
     code = "from keylag_otel import _watch; print(_watch.__file__)"
     printed = subprocess.check_output(
@@ -23,21 +23,21 @@ def test_the_copy_is_what_its_interpreter_imports(tmp_path: Path) -> None:
     assert printed.startswith(str(tmp_path))
 
 
-def test_a_warning_of_the_compiler_stops_the_check(tmp_path: Path) -> None:
+def test_compiler_warning_fails_the_check(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"did not compile with -Wpadded[^$]*padding"):
-        native_checks.compile_into(tmp_path / "copy", sys.executable, ("-Wpadded",))
+        native_checks.compile_native(tmp_path / "copy", sys.executable, ("-Wpadded",))
 
 
-def test_an_unknown_check_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_check_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     assert native_checks.main(["valgrind"]) == 2
-    assert "There is no valgrind; there are memory" in capsys.readouterr().out
+    assert "Unknown: valgrind. Checks: memory" in capsys.readouterr().out
 
 
-def test_a_failed_check_does_not_hide_the_next_one(
+def test_checks_continue_after_a_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     codes = dict.fromkeys(native_checks.CHECKS, 0) | {"sanitizers": 1}
-    monkeypatch.setattr(native_checks, "run", codes.__getitem__)
+    monkeypatch.setattr(native_checks, "run_check", codes.__getitem__)
 
     assert native_checks.main([]) == 1
     shown = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from keylag.breakdown import Call, break_down, call_of, quantile, throughput_per_second
+from keylag.breakdown import (
+    Call,
+    compute_breakdown,
+    parse_label,
+    quantile,
+    throughput_per_second,
+)
 from keylag.jtl import Sample
 from keylag.phases import CATEGORIES, OPERATIONS, PHASES, Cell
 from keylag.server_timing import ServerTiming
@@ -34,12 +40,12 @@ def sample(
 
 def only_call(*samples: Sample) -> Call:
     """Return the one call of a break-down."""
-    (call,) = break_down(samples)["calls"]
+    (call,) = compute_breakdown(samples)["calls"]
     return call
 
 
-def test_means_and_shares_by_hand() -> None:
-    """Two requests of 10 and 30 ms: shares are of all the time, not of each."""
+def test_shares_relate_to_the_total_time_of_all_requests() -> None:
+    """Two requests of 10 and 30 ms; expected values are computed by hand."""
     call = only_call(
         sample({("sql", "roles"): 0.004, ("password_hash", "authenticate"): 0.006}),
         sample({("sql", "check_revocation"): 0.010, ("cache", "roles"): 0.020}),
@@ -59,8 +65,7 @@ def test_means_and_shares_by_hand() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_each_way_of_cutting_adds_up_to_the_wall_time(seed: int) -> None:
-    """Categories, phases, operations and cells are four partitions of one time."""
+def test_all_partitions_add_up_to_the_wall_time(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - test data
     cells = [(phase, operation) for phase in PHASES for operation in OPERATIONS]
     call = only_call(
@@ -83,8 +88,7 @@ def test_each_way_of_cutting_adds_up_to_the_wall_time(seed: int) -> None:
     assert tuple(call["categories"]) == CATEGORIES
 
 
-def test_failures_are_counted_but_not_timed() -> None:
-    """A refused request of 9 s does not make the others slower."""
+def test_failed_requests_count_without_their_times() -> None:
     call = only_call(
         sample({("sql", "roles"): 0.1}, elapsed=0.2),
         sample({("sql", "roles"): 9.0}, elapsed=9.0, code="500"),
@@ -98,8 +102,7 @@ def test_failures_are_counted_but_not_timed() -> None:
     assert call["phases"]["sql"]["mean"] == pytest.approx(0.1)
 
 
-def test_requests_without_a_measurement_are_said_to_be_so() -> None:
-    """The client's latency stands, the parts are empty."""
+def test_unmeasured_requests_have_only_client_latency() -> None:
     call = only_call(sample(None), sample(None))
 
     assert call["unmeasured"] == 2
@@ -109,51 +112,45 @@ def test_requests_without_a_measurement_are_said_to_be_so() -> None:
     assert call["sql_statements"] is None
 
 
-def test_a_call_that_only_failed_has_no_latency() -> None:
-    """No number is better than a wrong one."""
+def test_call_with_only_failures_has_no_latency() -> None:
     call = only_call(sample(None, code="503"))
 
     assert call["errors"] == 1
     assert call["client_seconds"] is None
 
 
-def test_set_up_requests_are_no_calls() -> None:
-    """What prepares a load is counted beside it."""
-    result = break_down([sample({}, label=f"setup {LABEL}"), sample(None)])
+def test_setup_requests_are_counted_separately() -> None:
+    result = compute_breakdown([sample({}, label=f"setup {LABEL}"), sample(None)])
 
     assert result["setup_requests"] == 1
     assert [call["requests"] for call in result["calls"]] == [1]
 
 
-def test_parts_that_do_not_add_up_are_a_warning() -> None:
-    """A fault of the instrumentation is not hidden in a rounding."""
+def test_inconsistent_parts_cause_a_warning() -> None:
     wrong = ServerTiming(1.0, {}, {("sql", "roles"): 0.5}, {})
     one = Sample(
         0, 1, 0, 0, LABEL, "201", "", "t", success=True, size_bytes=1, timing=wrong
     )
 
-    assert "1 of 1 samples" in break_down([one])["warnings"][0]
+    assert "1 of 1 samples" in compute_breakdown([one])["warnings"][0]
 
 
-def test_a_label_says_method_route_and_method_of_authentication() -> None:
-    """The plans' labels are the calls' names."""
-    assert call_of(LABEL) == ("POST", "/v3/auth/tokens", "password")
-    assert call_of("GET /v3/auth/tokens") == ("GET", "/v3/auth/tokens", None)
+def test_label_has_method_route_and_auth_method() -> None:
+    assert parse_label(LABEL) == ("POST", "/v3/auth/tokens", "password")
+    assert parse_label("GET /v3/auth/tokens") == ("GET", "/v3/auth/tokens", None)
 
 
 @pytest.mark.parametrize(
     ("share", "expected"), [(0, 1), (0.5, 2.5), (0.95, 3.85), (1, 4)]
 )
-def test_quantiles_interpolate_between_neighbours(
-    share: float, expected: float
-) -> None:
-    """Type 7: 1 + (n - 1) q is the place among n sorted values."""
+def test_quantiles_interpolate_linearly(share: float, expected: float) -> None:
+    """Type 7: the position among n sorted values is 1 + (n - 1) q."""
     assert quantile([1, 2, 3, 4], share) == pytest.approx(expected)
     assert quantile([5.0], share) == 5.0
 
 
-def test_throughput_is_over_the_whole_load() -> None:
-    """Three requests from 0 to 2 s are 1.5 a second."""
+def test_throughput_covers_first_start_to_last_end() -> None:
+    """Three requests from 0 to 2 s are 1.5 per second."""
     load = [sample(None, start=float(second), elapsed=1.0) for second in (0, 1)]
     load.append(sample(None, start=1.0, elapsed=0.5))
 

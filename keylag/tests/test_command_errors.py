@@ -1,4 +1,4 @@
-"""How commands end: no traceback, a message that helps, and the same exit codes."""
+"""Errors of commands: message, advice and exit code."""
 
 import os
 import re
@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from keylag import digest
+from keylag import pt_query_digest
 from keylag.cli import COMMANDS, main
 from keylag.command_errors import INTERRUPTED
 from keylag.errors import KeylagError
@@ -29,17 +29,17 @@ CODES = CHECKOUT / "docs" / "reference" / "exit-codes.md"
         (["up", "--state=/dev/null/x"], "Not a directory: /dev/null/x. Choose"),
         (
             ["explain", str(TRACE), "--html=/dev/full"],
-            "left on device: /dev/full. Make",
+            "left on device: /dev/full. Free",
         ),
         (
             ["explain", str(TRACE), "--html=/proc/no/x"],
             "No such file or directory: /proc",
         ),
-        (["digest", str(LOG), "--out=/dev/full"], "left on device: /dev/full. Make"),
+        (["digest", str(LOG), "--out=/dev/full"], "left on device: /dev/full. Free"),
         (["digest", str(LOG), "--out=/proc/no/x"], "No such file or directory: /proc"),
         (
             ["trace", "validate", "--state=/dev/null/x"],
-            "No stack is up in /dev/null/x.",
+            "No stack runs in /dev/null/x.",
         ),
         (["explain", "x", "--from=redis://127.0.0.1:70000"], "70000"),
         (["explain", "x", "--from=redis://127.0.0.1:1"], "127.0.0.1:1"),
@@ -47,13 +47,15 @@ CODES = CHECKOUT / "docs" / "reference" / "exit-codes.md"
         (["explain", "x", "--from=jaeger+http://127.0.0.1:1"], "127.0.0.1:1"),
         (["explain", "x", "--from=mysql+pymysql://k@127.0.0.1:70000/k"], "Port out of"),
         (["explain", "x", "--from=mysql+pymysql://k@127.0.0.1:1/k"], "127.0.0.1:1"),
-        (["explain", "--url=http://127.0.0.1:1/v3"], "call: Connection refused. Look"),
+        (
+            ["explain", "--url=http://127.0.0.1:1/v3"],
+            "failed: Connection refused. Check",
+        ),
     ],
 )
-def test_a_failure_says_what_to_what_and_what_to_do(
+def test_failures_have_message_advice_and_exit_code_1(
     words: list[str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a few lines, with exit code 1."""
     monkeypatch.setenv("OS_USERNAME", "admin")
     monkeypatch.setenv("OS_PASSWORD", "canary")
 
@@ -73,13 +75,12 @@ def fail(error: BaseException, *words: str) -> tuple[int, str]:
         raise error
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(digest, "report", raise_it)
+        patch.setattr(pt_query_digest, "create_report", raise_it)
         result = CliRunner().invoke(main, [*words, "digest", str(LOG)])
     return result.exit_code, result.stderr
 
 
-def test_ctrl_c_is_130() -> None:
-    """As in every shell."""
+def test_ctrl_c_exits_with_130() -> None:
     assert fail(KeyboardInterrupt()) == (130, "Interrupted.\n")
 
 
@@ -94,16 +95,14 @@ def test_ctrl_c_is_130() -> None:
         (["experiment", "run", "/dev/null"], "/dev/null"),
     ],
 )
-def test_wrong_usage_is_2(words: list[str], said: str) -> None:
-    """Nothing was started then."""
+def test_invalid_input_exits_with_2(words: list[str], said: str) -> None:
     result = CliRunner().invoke(main, words)
 
     assert result.exit_code == 2
     assert said in result.stderr
 
 
-def test_usage_is_2_and_help_is_0() -> None:
-    """As click has it."""
+def test_unknown_option_exits_with_2_and_help_with_0() -> None:
     unknown = CliRunner().invoke(main, ["digest", "--no-such-option"])
 
     assert unknown.exit_code == 2
@@ -111,8 +110,7 @@ def test_usage_is_2_and_help_is_0() -> None:
     assert fail(click.UsageError("x"))[0] == 2
 
 
-def test_our_own_errors_are_their_text() -> None:
-    """Even with --debug the last line says it."""
+def test_keylag_errors_print_only_their_text() -> None:
     code, said = fail(KeylagError("It is broken. Mend it."))
     debugged = fail(KeylagError("It is broken. Mend it."), "--debug")[1]
 
@@ -121,8 +119,7 @@ def test_our_own_errors_are_their_text() -> None:
     assert debugged.endswith("\nError: It is broken. Mend it.\n")
 
 
-def test_a_defect_asks_to_be_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable shows the traceback, too."""
+def test_unexpected_errors_ask_for_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     code, said = fail(ZeroDivisionError("division by zero"))
     monkeypatch.setenv("KEYLAG_DEBUG", "1")
 
@@ -133,29 +130,25 @@ def test_a_defect_asks_to_be_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Traceback" in fail(ZeroDivisionError("division by zero"))[1]
 
 
-def test_a_full_disk_does_not_lose_the_report() -> None:
-    """What cannot be left in a file has been printed."""
+def test_result_is_printed_even_if_the_file_fails() -> None:
     result = CliRunner().invoke(main, ["explain", str(TRACE), "--html=/dev/full"])
 
     assert "/v3/auth/tokens" in result.stdout
 
 
-def test_the_page_of_exit_codes_knows_each_command() -> None:
-    """And the help names the page."""
+def test_exit_code_page_lists_only_existing_commands() -> None:
     listed = set(re.findall(r"^\| `keylag (\w+)", CODES.read_text(), re.MULTILINE))
 
     assert set(COMMANDS) >= listed > {"status", "load", "demo"}
     assert "docs/reference/exit-codes.md" in CliRunner().invoke(main, ["-h"]).output
 
 
-def test_version() -> None:
-    """It is that of the installed package."""
+def test_version_is_that_of_the_package() -> None:
     assert CliRunner().invoke(main, ["--version"]).output == "keylag, version 0.1.0\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_what_was_begun(number: signal.Signals, tmp_path: Path) -> None:
-    """However a command is ended, it cleans up."""
+def test_signals_stop_child_processes(number: signal.Signals, tmp_path: Path) -> None:
     fifo = tmp_path / "log"
     os.mkfifo(fifo)
     words = ("digest", fifo, f"--out={tmp_path / 'out'}")

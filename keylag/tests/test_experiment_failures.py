@@ -12,7 +12,7 @@ from keylag.experiment.interleaved_load import track_clock_steps
 from keylag.experiment.result import analyse_run
 from keylag.experiment.run import ArmResult
 from keylag.experiment.schedule import Round
-from keylag.launch import StackError
+from keylag.launcher import StackError
 
 
 @pytest.mark.parametrize("room", [100, 10_000])

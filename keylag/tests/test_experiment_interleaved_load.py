@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from fake_keystone import FakeKeystone, password_of, running
 
-from keylag import target
+from keylag import load_target
 from keylag.experiment import interleaved_load, plan_parser
 from keylag.experiment.interleaved_load import SharedDeadline
 from keylag.experiment.measures import seconds_under_load
 from keylag.experiment.samples import MeasurementWindow, Row, rows_of_arm
 from keylag.experiment.schedule import Round
-from keylag.follow import Progress
+from keylag.jmeter_progress import Progress
 from keylag.jtl import Sample
-from keylag.users import COLUMNS
+from keylag.users_csv import COLUMNS
 
 PLAN = """\
 question = "Which?"
@@ -122,7 +122,7 @@ def test_failed_load_of_one_arm_leaves_the_others(tmp_path: Path) -> None:
 
 def keystone_target(
     keystone: FakeKeystone, folder: Path, password: str = ""
-) -> target.Target:
+) -> load_target.LoadTarget:
     """Return a fake Keystone as a target, with one user."""
     path = folder / f"users{keystone.server_address[1]}.csv"
     with path.open("w", newline="", encoding="utf-8") as stream:
@@ -130,4 +130,4 @@ def keystone_target(
         users.writerow(COLUMNS)
         known = password or password_of("someone")
         users.writerow(["someone", known, "D", "demo", "D"])
-    return target.of_url(keystone.url, path, {})
+    return load_target.from_url(keystone.url, path, {})

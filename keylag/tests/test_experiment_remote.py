@@ -21,8 +21,8 @@ from keylag.experiment.environment import instrumentation_cost
 from keylag.experiment.grafana_annotations import TOKEN_VARIABLE, AnnotatingExecutor
 from keylag.experiment.remote import RemoteExecutor, run_switch
 from keylag.experiment.schedule import Round
-from keylag.launch import StackError
-from keylag.users import COLUMNS
+from keylag.launcher import StackError
+from keylag.users_csv import COLUMNS
 
 PLAN = """\
 question = "Which?"

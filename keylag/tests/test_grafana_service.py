@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from keylag.services import grafana
-from keylag.services.base import Secrets, Site, StackOptions
+from keylag.services.base import Secrets, ServiceContext, StackOptions
 
-SITE = Site(
+SITE = ServiceContext(
     folder=Path("/stack"),
     tools=None,
     options=StackOptions(),
@@ -20,10 +20,10 @@ ENVIRONMENT = grafana.SERVICE.environment(SITE)
 
 
 @pytest.mark.parametrize("unpacked", [True, False], ids=["unpacked", "package"])
-def test_pages_are_beside_the_program_or_where_packages_put_them(
+def test_home_is_that_of_the_archive_or_the_package(
     tmp_path: Path, *, unpacked: bool
 ) -> None:
-    """An unpacked archive has them beside it, also when it is linked to."""
+    """The program may be a symbolic link."""
     program = tmp_path / "grafana-11" / "bin" / "grafana"
     program.parent.mkdir(parents=True)
     program.touch()
@@ -35,11 +35,11 @@ def test_pages_are_beside_the_program_or_where_packages_put_them(
     link.symlink_to(program)
 
     wanted = program.parents[1] if unpacked else grafana.PACKAGED_HOME
-    assert grafana.home(link) == wanted
+    assert grafana.home_folder(link) == wanted
 
 
-def test_provisioning_gets_all_that_it_asks_the_environment_for() -> None:
-    """Grafana puts nothing where a variable is missing, and says so to nobody."""
+def test_environment_has_all_variables_of_provisioning() -> None:
+    """Grafana silently replaces a missing variable by nothing."""
     files = list(Path(ENVIRONMENT["GF_PATHS_PROVISIONING"]).rglob("*.yaml"))
     asked = {
         name
@@ -51,8 +51,7 @@ def test_provisioning_gets_all_that_it_asks_the_environment_for() -> None:
     assert asked == {name for name in ENVIRONMENT if name.startswith("KEYLAG_")}
 
 
-def test_the_dashboards_are_those_that_are_generated() -> None:
-    """Each has the uid that links use."""
+def test_dashboards_have_the_generated_uids() -> None:
     files = Path(ENVIRONMENT["KEYLAG_DASHBOARDS"]).glob("*.json")
     uids = {json.loads(file.read_text(encoding="utf-8"))["uid"] for file in files}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from keylag.state import CHECKOUT, state_folder
-from keylag.tools.venvs import base, uv_program
-from keylag_dev.pythons import MADE, PACKAGE
+from keylag.tools.venvs import base_interpreter, uv_program
+from keylag_dev.pythons import BUILD_OUTPUT, PACKAGE_FILES
 
 LOCK = CHECKOUT / "locks" / "keystone-zed.txt"
 PAGES = [
@@ -25,7 +25,7 @@ class Environment:
 
     def __init__(self, folder: Path) -> None:
         self.python = folder / "bin" / "python"
-        self._uv("venv", "-q", "-p", base(), folder)
+        self._uv("venv", "-q", "-p", base_interpreter(), folder)
 
     def pip(self, command: str, *words: object) -> str:
         return self._uv("pip", command, "-q", "--python", self.python, *words)
@@ -54,18 +54,18 @@ def keystones_own(tmp_path: Path) -> Environment:
 @pytest.fixture
 def collectors(tmp_path: Path) -> Path:
     """The package without what was built of it in the checkout."""
-    for name in PACKAGE:
+    for name in PACKAGE_FILES:
         source, target = CHECKOUT / "collectors" / name, tmp_path / "collectors" / name
         target.parent.mkdir(exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target, ignore=MADE)
+            shutil.copytree(source, target, ignore=BUILD_OUTPUT)
         else:
             shutil.copy(source, target)
     return tmp_path / "collectors"
 
 
 @pytest.mark.matrix
-def test_with_constraints_nothing_of_keystones_moves(
+def test_install_with_constraints_keeps_keystones_packages(
     keystones_own: Environment, collectors: Path, tmp_path: Path
 ) -> None:
     before = keystones_own.freeze()
@@ -82,7 +82,7 @@ def test_with_constraints_nothing_of_keystones_moves(
     subprocess.run([keystones_own.python, "-c", built], check=True)
 
 
-def test_each_page_that_installs_it_names_constraints() -> None:
+def test_documented_installs_use_constraints() -> None:
     lines = [line for page in PAGES for line in INSTALLS.findall(page.read_text())]
 
     assert len(lines) > 2

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from fake_keystone import FakeKeystone, password_of, running
 
-from keylag import jmeter, jtl, plans
-from keylag.breakdown import break_down
-from keylag.follow import Progress
+from keylag import jmeter, jtl, load_plans
+from keylag.breakdown import compute_breakdown
+from keylag.jmeter_progress import Progress
 from keylag.state import state_folder
 from keylag.tools import jmeter as jmeter_tool
-from keylag.tools.base import ToolError
-from keylag.tools.install import ready
+from keylag.tools.install import require_tool
+from keylag.tools.tool import ToolError
 
 ISSUE = "POST /v3/auth/tokens password"
 VALIDATE = "GET /v3/auth/tokens"
@@ -28,7 +28,9 @@ def home() -> Path:
     chosen = os.environ.get("KEYLAG_JMETER_HOME")
     try:
         tools = state_folder() / "tools"
-        return Path(chosen) if chosen else ready(jmeter_tool.TOOL, tools).parents[1]
+        return (
+            Path(chosen) if chosen else require_tool(jmeter_tool.TOOL, tools).parents[1]
+        )
     except ToolError as error:
         pytest.skip(str(error))
 
@@ -61,7 +63,7 @@ def load(name: str, keystone: FakeKeystone, users: Path, **more: str) -> jmeter.
     if name == "token-validate":
         values["service_username"] = "user1"
         secrets["service_password"] = password_of("user1")
-    return jmeter.Load(plans.find(name), values, secrets)
+    return jmeter.Load(load_plans.find_plan(name), values, secrets)
 
 
 def labels(samples: list[jtl.Sample]) -> Counter[tuple[str, str]]:
@@ -69,49 +71,50 @@ def labels(samples: list[jtl.Sample]) -> Counter[tuple[str, str]]:
     return Counter((sample.label, sample.code) for sample in samples)
 
 
-def test_values_survive_javas_property_files() -> None:
-    """Whatever a password holds, nothing in it means anything to Java."""
-    text = jmeter.as_properties({"b": " =\\\n😀", "a": "x1"})
+def test_property_values_are_escaped() -> None:
+    text = jmeter.format_properties({"b": " =\\\n😀", "a": "x1"})
 
     assert text == "a=x1\nb=\\u0020\\u003d\\u005c\\u000a\\ud83d\\ude00\n"
 
 
-def test_a_secret_among_the_open_properties_is_refused(tmp_path: Path) -> None:
-    """Open properties are kept in a file beside the samples."""
-    one = jmeter.Load(plans.find("token-validate"), {"service_password": "x"})
+def test_secret_in_public_properties_is_rejected(tmp_path: Path) -> None:
+    one = jmeter.Load(load_plans.find_plan("token-validate"), {"service_password": "x"})
 
     with pytest.raises(jmeter.JMeterError, match="service_password must not"):
         jmeter.run(one, home=tmp_path, out=tmp_path)
 
 
-def test_a_secret_is_not_shown() -> None:
-    """A traceback or a log line with the load in it tells nothing."""
-    one = jmeter.Load(plans.find("token-validate"), {}, {"service_password": "canary"})
+def test_repr_hides_secrets() -> None:
+    one = jmeter.Load(
+        load_plans.find_plan("token-validate"), {}, {"service_password": "canary"}
+    )
 
     assert "canary" not in repr(one)
 
 
-def test_a_missing_java_says_how_to_install_it(
+def test_missing_java_error_has_the_install_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message has the line that helps."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(jmeter.JMeterError, match=r"apt-get install .*openjdk"):
-        jmeter.run(jmeter.Load(plans.find("token-issue")), home=tmp_path, out=tmp_path)
+        jmeter.run(
+            jmeter.Load(load_plans.find_plan("token-issue")),
+            home=tmp_path,
+            out=tmp_path,
+        )
 
 
 @pytest.mark.stack
-def test_every_request_is_a_sample_with_its_timing(
+def test_every_request_becomes_a_sample_without_secrets(
     home: Path, keystone: FakeKeystone, users: Path, tmp_path: Path
 ) -> None:
-    """The server's count is JMeter's, many users are asked for, nothing leaks."""
     seen: list[Progress] = []
     out = tmp_path / "out"
     one = load("token-issue", keystone, users)
     result = jmeter.run(one, home=home, out=out, on_progress=seen.append)
-    samples, notes = jtl.read(result.samples)
-    (call,) = break_down(samples)["calls"]
+    samples, notes = jtl.read_samples(result.samples)
+    (call,) = compute_breakdown(samples)["calls"]
 
     assert notes == []
     assert labels(samples) == {(ISSUE, "201"): 100, (f"setup {ISSUE}", "201"): 2}
@@ -119,33 +122,31 @@ def test_every_request_is_a_sample_with_its_timing(
     assert len(keystone.users) == 20
     assert seen[-1] == Progress(100, 0, 100)
     assert (call["errors"], call["unmeasured"]) == (0, 0)
-    assert call["blocks"]["password_hash"]["share"] == pytest.approx(0.5)
+    assert call["categories"]["password_hash"]["share"] == pytest.approx(0.5)
     left = b"".join(path.read_bytes() for path in out.iterdir())
     assert b"canary" not in left
     assert b"10.0000,2.0000,1.0000,0.5000,5.0000,0.2500,0.7500,0.5000,6,17" in left
 
 
 @pytest.mark.stack
-def test_tokens_are_validated_in_turn(
+def test_validate_plan_issues_its_tokens_as_setup(
     home: Path, keystone: FakeKeystone, users: Path, tmp_path: Path
 ) -> None:
-    """One service token and ten subjects come first, and are no part of the load."""
     result = jmeter.run(
         load("token-validate", keystone, users), home=home, out=tmp_path
     )
-    samples, _ = jtl.read(result.samples)
+    samples, _ = jtl.read_samples(result.samples)
 
     assert labels(samples) == {(VALIDATE, "200"): 100, (f"setup {ISSUE}", "201"): 11}
     assert b"canary" not in result.log.read_bytes() + result.samples.read_bytes()
 
 
 @pytest.mark.stack
-def test_own_revocations_are_no_errors(
+def test_mixed_plan_expects_401_for_revoked_tokens(
     home: Path, keystone: FakeKeystone, users: Path, tmp_path: Path
 ) -> None:
-    """A revoked token is refused with 401, and that passes."""
     result = jmeter.run(load("token-mixed", keystone, users), home=home, out=tmp_path)
-    samples, _ = jtl.read(result.samples)
+    samples, _ = jtl.read_samples(result.samples)
     found = labels(samples)
 
     assert all(sample.success for sample in samples)
@@ -155,24 +156,22 @@ def test_own_revocations_are_no_errors(
 
 
 @pytest.mark.stack
-def test_a_keystone_without_the_header_leaves_empty_columns(
+def test_missing_header_leaves_empty_columns(
     home: Path, users: Path, tmp_path: Path
 ) -> None:
-    """No value of an earlier sample stands in for a missing one."""
     with running(timing=None) as keystone:
         few = load("token-issue", keystone, users, threads="2", loops="2")
         result = jmeter.run(few, home=home, out=tmp_path)
-    samples, _ = jtl.read(result.samples)
+    samples, _ = jtl.read_samples(result.samples)
 
     assert [sample.timing for sample in samples] == [None] * 6
     assert ",,,,,,,,,,\n" in result.samples.read_text()
 
 
 @pytest.mark.stack
-def test_refused_users_stop_the_load_with_a_reason(
+def test_rejected_users_stop_the_load(
     home: Path, keystone: FakeKeystone, users: Path, tmp_path: Path
 ) -> None:
-    """A load of errors would say nothing about Keystone."""
     users.write_text("username,password\nnobody,wrong\n")
 
     with pytest.raises(jmeter.JMeterError, match=r"never began: setup .* 401"):
@@ -180,10 +179,9 @@ def test_refused_users_stop_the_load_with_a_reason(
 
 
 @pytest.mark.stack
-def test_ctrl_c_stops_jmeter_and_keeps_the_samples(
+def test_ctrl_c_stops_jmeter_and_keeps_samples(
     home: Path, keystone: FakeKeystone, users: Path, tmp_path: Path
 ) -> None:
-    """No JMeter is left behind, and it listened to no port while it ran."""
     endless = load("token-issue", keystone, users, loops="-1", rate_per_second="50")
     listening: list[str] = []
 
@@ -193,7 +191,7 @@ def test_ctrl_c_stops_jmeter_and_keeps_the_samples(
             signal.raise_signal(signal.SIGINT)
 
     result = jmeter.run(endless, home=home, out=tmp_path, on_progress=interrupt)
-    samples, _ = jtl.read(result.samples)
+    samples, _ = jtl.read_samples(result.samples)
 
     assert result.interrupted
     assert len(samples) >= 10

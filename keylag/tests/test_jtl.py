@@ -1,11 +1,11 @@
-"""Reading JMeter's samples."""
+"""Reading JMeter's samples, and counting them while JMeter writes."""
 
 from pathlib import Path
 
 import pytest
 
-from keylag.follow import Follower, Progress
-from keylag.jtl import JtlError, read
+from keylag.jmeter_progress import JtlProgress, Progress
+from keylag.jtl import JtlError, read_samples
 
 HEADER = (
     "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,bytes,"
@@ -26,11 +26,10 @@ def jtl(tmp_path: Path) -> Path:
     return tmp_path / "samples.jtl"
 
 
-def test_a_line_becomes_a_typed_sample(jtl: Path) -> None:
-    """Times are seconds, and Keystone's own measurement comes along."""
+def test_record_becomes_a_typed_sample(jtl: Path) -> None:
     jtl.write_text(HEADER + GOOD)
 
-    (sample,), notes = read(jtl)
+    (sample,), notes = read_samples(jtl)
 
     assert notes == []
     assert sample.start_seconds == pytest.approx(1700000000.123)
@@ -42,54 +41,49 @@ def test_a_line_becomes_a_typed_sample(jtl: Path) -> None:
     assert sample.timing.cells == {("sql", "roles"): pytest.approx(0.25)}
 
 
-def test_a_sample_without_the_header_has_no_timing(jtl: Path) -> None:
-    """An empty column is no measurement, and no fault either."""
+def test_sample_without_header_has_no_timing(jtl: Path) -> None:
     jtl.write_text(HEADER + BARE)
 
-    (sample,), notes = read(jtl)
+    (sample,), notes = read_samples(jtl)
 
     assert sample.timing is None
     assert notes == []
 
 
 @pytest.mark.parametrize("text", [None, ""])
-def test_a_load_that_ended_before_its_first_sample_is_said_to(
-    jtl: Path, text: str | None
-) -> None:
+def test_missing_or_empty_file_is_an_error(jtl: Path, text: str | None) -> None:
     """Ctrl-C while Java starts leaves no file, or an empty one."""
     if text is not None:
         jtl.write_text(text)
 
     with pytest.raises(JtlError, match="the load ended before its first"):
-        read(jtl)
+        read_samples(jtl)
 
 
 @pytest.mark.parametrize("size", range(0, 400, 7))
-def test_a_file_cut_anywhere_gives_its_whole_samples(jtl: Path, size: int) -> None:
-    """A full disk, or a power failure, cuts where it likes."""
+def test_truncated_file_yields_complete_samples(jtl: Path, size: int) -> None:
     whole = (HEADER + BARE + FAILED + GOOD).encode()
     jtl.write_bytes(whole[:size])
     lines = whole[:size].count(b"\n")
     if not lines:
         with pytest.raises(JtlError):
-            read(jtl)
+            read_samples(jtl)
         return
 
-    samples, notes = read(jtl)
+    samples, notes = read_samples(jtl)
     assert len(samples) == lines - 1
     assert len(notes) == (not whole[:size].endswith(b"\n"))
 
 
-def test_half_a_last_line_is_passed_over_and_reported(jtl: Path) -> None:
-    """A stopped run keeps its whole samples."""
+def test_partial_last_line_is_skipped_and_reported(jtl: Path) -> None:
     jtl.write_text(HEADER + GOOD + BARE.removesuffix(",\n"))
 
-    samples, notes = read(jtl)
+    samples, notes = read_samples(jtl)
 
     assert len(samples) == 1
     assert len(notes) == 1
-    assert notes[0].startswith(f"{jtl}: 1 records are no samples")
-    assert notes[0].endswith("line 3: cut off at the end")
+    assert notes[0].startswith(f"{jtl}: 1 invalid records were skipped")
+    assert notes[0].endswith("line 3: incomplete last line")
 
 
 @pytest.mark.parametrize(
@@ -102,53 +96,48 @@ def test_half_a_last_line_is_passed_over_and_reported(jtl: Path) -> None:
         '1700000000500,5,GET,200,"never closed,Users 1-2,true,616,4,0,\n',
     ],
 )
-def test_noise_costs_no_other_sample(jtl: Path, noise: str) -> None:
-    """Whatever stands between two samples, both are read."""
+def test_invalid_lines_do_not_affect_other_samples(jtl: Path, noise: str) -> None:
     jtl.write_text(HEADER + GOOD + noise + BARE)
 
-    samples, notes = read(jtl)
+    samples, notes = read_samples(jtl)
 
     assert [sample.code for sample in samples] == ["201", "200"]
     assert len(notes) == 1
 
 
-def test_a_field_may_go_over_lines(jtl: Path) -> None:
-    """A quoted message with a line break is one record."""
+def test_quoted_field_may_contain_line_breaks(jtl: Path) -> None:
     jtl.write_text(HEADER + GOOD.replace("CREATED", '"two\nlines"'))
 
-    (sample,), notes = read(jtl)
+    (sample,), notes = read_samples(jtl)
 
     assert sample.message == "two\nlines"
     assert notes == []
 
 
-def test_an_unreadable_timing_keeps_the_sample(jtl: Path) -> None:
-    """The client's latency is good even if the header is not."""
+def test_invalid_timing_keeps_the_sample(jtl: Path) -> None:
     jtl.write_text(HEADER + GOOD.replace("total;dur=250.0", "total;dur=slow"))
 
-    (sample,), notes = read(jtl)
+    (sample,), notes = read_samples(jtl)
 
     assert sample.timing is None
-    assert "unreadable Server-Timing" in notes[0]
+    assert "invalid Server-Timing" in notes[0]
 
 
-def test_missing_columns_are_named(jtl: Path) -> None:
-    """A file written without our settings says what to do."""
+def test_missing_columns_are_listed(jtl: Path) -> None:
     jtl.write_text("timeStamp,elapsed,label\n")
 
     with pytest.raises(JtlError, match=r"responseCode, .*server_timing.*user.prop"):
-        read(jtl)
+        read_samples(jtl)
 
 
-def test_a_growing_file_is_counted_as_it_grows(jtl: Path) -> None:
-    """Half lines wait, set-up does not count, failures are errors."""
-    follower = Follower(jtl, expected=3)
+def test_progress_counts_complete_lines_without_setup(jtl: Path) -> None:
+    progress = JtlProgress(jtl, expected=3)
 
-    assert follower.look() == Progress(0, 0, 3)
+    assert progress.poll() == Progress(0, 0, 3)
 
     jtl.write_text(HEADER + SETUP + GOOD + FAILED[:20])
-    assert follower.look() == Progress(1, 0, 3)
+    assert progress.poll() == Progress(1, 0, 3)
 
     jtl.write_text(HEADER + SETUP + GOOD + FAILED)
-    assert follower.look() == Progress(2, 1, 3)
-    assert follower.failure == "GET /v3/auth/tokens 500 Oh, no"
+    assert progress.poll() == Progress(2, 1, 3)
+    assert progress.first_failure == "GET /v3/auth/tokens 500 Oh, no"

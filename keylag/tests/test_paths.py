@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from keylag.services import mariadb
-from keylag.services.base import LONGEST_SOCKET, SOCKET_PATH_LIMIT, run_folder
+from keylag.services.base import LONGEST_SOCKET, SOCKET_PATH_LIMIT, socket_folder
 from keylag.stack import Stack
-from keylag.state import CHECKOUT, UNSAFE, PathError, check_path
+from keylag.state import CHECKOUT, UNSAFE_CHARACTERS, PathError, check_path
 from keylag.tools import Tools
 
 SETUP = CHECKOUT / "setup.sh"
@@ -26,9 +26,8 @@ def set_up(script: Path, state: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("character", UNSAFE)
-def test_what_a_program_cannot_use_is_refused(character: str, tmp_path: Path) -> None:
-    """By the set-up and by the stack alike, before anything is made."""
+@pytest.mark.parametrize("character", UNSAFE_CHARACTERS)
+def test_unsafe_characters_are_rejected(character: str, tmp_path: Path) -> None:
     state = tmp_path / f"a{character}b"
     refused = set_up(SETUP, state)
 
@@ -40,8 +39,7 @@ def test_what_a_program_cannot_use_is_refused(character: str, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_checkout_with_a_blank_is_refused(tmp_path: Path) -> None:
-    """Before anything is made in it."""
+def test_checkout_path_with_a_space_is_rejected(tmp_path: Path) -> None:
     checkout = tmp_path / "a b"
     checkout.mkdir()
     script = checkout / SETUP.name
@@ -53,28 +51,26 @@ def test_a_checkout_with_a_blank_is_refused(tmp_path: Path) -> None:
     assert list(checkout.iterdir()) == [script]
 
 
-def test_a_name_that_is_no_text_is_refused() -> None:
-    """As bytes that are no UTF-8 come from the file system."""
+def test_path_with_invalid_utf8_is_rejected() -> None:
+    """Python decodes invalid UTF-8 of file names to surrogates."""
     with pytest.raises(PathError):
         check_path(Path(os.fsdecode(b"/a\xff")))
 
 
-def test_sockets_are_short_whatever_the_environment_says(
+def test_socket_paths_are_short_and_ignore_tmpdir(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """And `down`, in another shell, finds the same folder."""
     folder = tmp_path / ("long-" * 40)
-    first = run_folder(folder)
+    first = socket_folder(folder)
     monkeypatch.setenv("TMPDIR", str(folder))
 
-    assert run_folder(folder) == first
+    assert socket_folder(folder) == first
     assert len(os.fsencode(first / LONGEST_SOCKET)) <= SOCKET_PATH_LIMIT
 
 
 @pytest.mark.stack
 @pytest.mark.parametrize("name", ["ünï-日本", "long-" * 40])
-def test_a_database_runs_in_an_unusual_folder(name: str, tmp_path: Path) -> None:
-    """Reached by a link, too."""
+def test_database_runs_in_unicode_and_long_paths(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
     link = tmp_path / "link"
     link.symlink_to(name)
@@ -85,8 +81,7 @@ def test_a_database_runs_in_an_unusual_folder(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.stack
-def test_a_stack_in_a_folder_with_a_blank_is_refused(tmp_path: Path) -> None:
-    """Its folder is not even made."""
+def test_stack_path_with_a_space_is_rejected(tmp_path: Path) -> None:
     folder = tmp_path / "a b"
 
     with pytest.raises(PathError, match="a b"):

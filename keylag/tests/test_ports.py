@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keylag.ports import PORT_RANGE, PortTakenError, keep_ports
+from keylag.ports import PORT_RANGE, PortTakenError, allocate_ports
 
 LISTEN = (
     "import socket, sys\n"
@@ -31,35 +31,34 @@ def listener() -> Iterator[tuple[int, int]]:
         process.communicate()
 
 
-def test_ports_stay_what_they_were() -> None:
-    """A stack that starts again has the addresses it had, and keeps no others."""
-    first = keep_ports(["a", "b"], {})
+def test_previous_ports_are_kept() -> None:
+    first = allocate_ports(["a", "b"], {})
 
-    assert first == keep_ports(["a", "b"], first)
-    assert keep_ports(["a"], first) == {"a": first["a"]}
+    assert first == allocate_ports(["a", "b"], first)
+    assert allocate_ports(["a"], first) == {"a": first["a"]}
     assert len(set(first.values())) == 2
     assert all(port in PORT_RANGE for port in first.values())
 
 
-def test_a_taken_port_is_not_replaced(listener: tuple[int, int]) -> None:
-    """The error says who has it and how to move."""
+def test_port_in_use_is_an_error_that_names_the_process(
+    listener: tuple[int, int],
+) -> None:
     pid, port = listener
 
     with pytest.raises(PortTakenError) as caught:
-        keep_ports(["keystone"], {"keystone": port})
+        allocate_ports(["keystone"], {"keystone": port})
 
-    said = str(caught.value)
+    message = str(caught.value)
     name = Path("/proc", str(pid), "comm").read_text(encoding="ascii").strip()
-    assert f"Port {port} (keystone) is taken by {name} (pid {pid}, user " in said
-    assert "keylag up --new-ports" in said
+    assert f"Port {port} (keystone) is in use by {name} (pid {pid}, user " in message
+    assert "keylag up --new-ports" in message
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_a_port_of_another_user_is_not_replaced() -> None:
-    """Who has it may be unknown; how to find out is said."""
+def test_port_of_another_user_is_an_error() -> None:
     code = (
-        "import os, sys; from keylag.ports import keep_ports; os.setuid(65534)\n"
-        "keep_ports(['a'], {'a': int(sys.argv[1])})\n"
+        "import os, sys; from keylag.ports import allocate_ports; os.setuid(65534)\n"
+        "allocate_ports(['a'], {'a': int(sys.argv[1])})\n"
     )
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -70,16 +69,16 @@ def test_a_port_of_another_user_is_not_replaced() -> None:
             check=False,
         )
 
-    assert f"taken by another user's process; `sudo ss -ltnp sport = :{port}`" in (
+    assert f"in use by another user's process; `sudo ss -ltnp sport = :{port}`" in (
         done.stderr
     )
 
 
-def test_a_port_just_left_is_free() -> None:
-    """TCP remembers connections of a server that has stopped for a minute."""
+def test_port_in_time_wait_is_free() -> None:
+    """TCP keeps connections of a stopped server for a minute."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)):
             server.accept()[0].close()
 
-    assert keep_ports(["a"], {"a": port}) == {"a": port}
+    assert allocate_ports(["a"], {"a": port}) == {"a": port}

@@ -1,4 +1,4 @@
-"""Processes are found by their mark and by nothing else."""
+"""Processes of stacks, identified by their environment."""
 
 import os
 import subprocess
@@ -11,7 +11,15 @@ import psutil
 import pytest
 
 from keylag import processes
-from keylag.processes import CommandError, find, marks, roots, run_to_end, start, stop
+from keylag.processes import (
+    CommandError,
+    find_processes,
+    run_and_wait,
+    stack_variables,
+    start_server,
+    stop_processes,
+    without_children,
+)
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 STUBBORN = [
@@ -37,14 +45,14 @@ PARENT = [
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A stack's folder; whatever carries its mark is gone after the test."""
     yield tmp_path
-    stop(find(stack=tmp_path), grace=0.0)
-    assert find(stack=tmp_path) == []
+    stop_processes(find_processes(stack=tmp_path), grace=0.0)
+    assert find_processes(stack=tmp_path) == []
 
 
 def launch(folder: Path, command: list[str]) -> subprocess.Popen[bytes]:
     """Start a marked process with its output in folder/log."""
-    env = {**os.environ, **marks(folder, "sleeper")}
-    return start(command, env, folder / "log")
+    env = {**os.environ, **stack_variables(folder, "sleeper")}
+    return start_server(command, env, folder / "log")
 
 
 def wait_for_log(folder: Path, word: str) -> None:
@@ -55,71 +63,65 @@ def wait_for_log(folder: Path, word: str) -> None:
         time.sleep(0.01)
 
 
-def test_a_marked_process_is_found(folder: Path) -> None:
-    """The mark names the stack and the service."""
+def test_process_is_found_by_its_variables(folder: Path) -> None:
     process = launch(folder, SLEEP)
 
-    found = find(stack=folder)
+    found = find_processes(stack=folder)
 
     assert [(folder, "sleeper", process.pid)] == [
         (mark.stack, mark.service, mark.process.pid) for mark in found
     ]
-    assert find(below=folder.parent)[0].process.pid == process.pid
+    assert find_processes(below=folder.parent)[0].process.pid == process.pid
 
 
-def test_another_stacks_process_is_left_alone(folder: Path, tmp_path: Path) -> None:
-    """A stack whose folder's name begins the same is another stack."""
+def test_processes_of_other_stacks_are_not_found(folder: Path, tmp_path: Path) -> None:
+    """The folder's name may be a prefix of another one's."""
     launch(folder, SLEEP)
 
-    assert find(stack=tmp_path.with_name(tmp_path.name + "2")) == []
-    assert find(below=tmp_path / "deeper") == []
+    assert find_processes(stack=tmp_path.with_name(tmp_path.name + "2")) == []
+    assert find_processes(below=tmp_path / "deeper") == []
 
 
-def test_children_go_with_their_parent(folder: Path) -> None:
-    """Workers carry the mark too, and stopping leaves none behind."""
+def test_stop_ends_children_too(folder: Path) -> None:
     parent = launch(folder, PARENT)
     wait_for_log(folder, "born")
 
-    found = find(stack=folder)
-    top = [mark.process.pid for mark in roots(found)]
-    stop(found, grace=0.2)
+    found = find_processes(stack=folder)
+    top = [mark.process.pid for mark in without_children(found)]
+    stop_processes(found, grace=0.2)
 
     assert len(found) == 2
     assert top == [parent.pid]
-    assert find(stack=folder) == []
+    assert find_processes(stack=folder) == []
 
 
-def test_a_process_that_does_not_listen_is_killed(folder: Path) -> None:
-    """After the grace time the polite way is over."""
+def test_process_that_ignores_sigterm_is_killed(folder: Path) -> None:
     launch(folder, STUBBORN)
     wait_for_log(folder, "deaf")
 
-    stop(find(stack=folder), grace=0.1)
+    stop_processes(find_processes(stack=folder), grace=0.1)
 
-    assert find(stack=folder) == []
+    assert find_processes(stack=folder) == []
 
 
-def test_servers_have_a_session_of_their_own(folder: Path) -> None:
-    """Ctrl-C in the terminal does not reach them."""
+def test_servers_run_in_their_own_session(folder: Path) -> None:
     process = launch(folder, SLEEP)
 
     assert os.getsid(process.pid) == process.pid
 
 
-def test_a_failing_helper_is_named(folder: Path) -> None:
-    """The error says which command and which code; the log has its words."""
+def test_failing_helper_raises_with_its_exit_code(folder: Path) -> None:
     command = [sys.executable, "-c", "print('why'); raise SystemExit(3)"]
 
-    with pytest.raises(CommandError, match="ended with code 3"):
-        run_to_end(command, marks(folder, "helper"), folder / "log")
+    with pytest.raises(CommandError, match="failed with exit code 3"):
+        run_and_wait(command, stack_variables(folder, "helper"), folder / "log")
 
     assert (folder / "log").read_text() == "why\n"
 
 
-def test_unreadable_processes_are_skipped(
+def test_processes_that_end_meanwhile_are_skipped(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that ends while it is looked at is no error."""
     lasting = psutil.Process(launch(folder, SLEEP).pid)
     process = launch(folder, SLEEP)
     ended = psutil.Process(process.pid)
@@ -127,4 +129,6 @@ def test_unreadable_processes_are_skipped(
     process.wait()
     monkeypatch.setattr(psutil, "process_iter", lambda: iter([ended, lasting]))
 
-    assert [mark.process for mark in processes.find(stack=folder)] == [lasting]
+    assert [mark.process for mark in processes.find_processes(stack=folder)] == [
+        lasting
+    ]

@@ -27,8 +27,7 @@ def fill(name: str) -> Path:
     return out
 
 
-def test_each_run_has_a_folder_and_latest_leads_to_the_last(here: Path) -> None:
-    """Within the same second, too."""
+def test_each_run_has_a_folder_and_latest_links_to_the_last(here: Path) -> None:
     made = [fill("a"), fill("b"), fill("c")]
     parent = here / "out" / "load" / "token-issue"
 
@@ -39,8 +38,7 @@ def test_each_run_has_a_folder_and_latest_leads_to_the_last(here: Path) -> None:
     assert results.runs("breakdown.json", "load") == sorted(made)
 
 
-def test_runs_that_begin_together_have_a_folder_each() -> None:
-    """They cannot agree by the clock."""
+def test_simultaneous_runs_have_separate_folders() -> None:
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(fill, map(str, range(8))))
 
@@ -56,8 +54,7 @@ def fail(leaves: str | None) -> None:
         raise KeyboardInterrupt
 
 
-def test_what_ends_badly_is_kept_and_is_not_the_latest(here: Path) -> None:
-    """An empty folder is nothing to keep."""
+def test_failed_run_is_kept_but_not_latest(here: Path) -> None:
     good = fill("good")
     for leaves in ("jmeter.log", None):
         with pytest.raises(KeyboardInterrupt):
@@ -69,8 +66,7 @@ def test_what_ends_badly_is_kept_and_is_not_the_latest(here: Path) -> None:
     assert (here / good.parent / "latest").readlink() == Path(good.name)
 
 
-def test_a_chosen_folder_has_to_be_empty(here: Path) -> None:
-    """A run against another Keystone would replace this one's samples."""
+def test_chosen_folder_must_be_empty(here: Path) -> None:
     with results.folder(here / "mine") as out:
         write_output(out / "breakdown.json", "first")
 
@@ -81,17 +77,15 @@ def test_a_chosen_folder_has_to_be_empty(here: Path) -> None:
     assert not (here / "latest").exists()
 
 
-def test_where_nothing_can_be_left_is_said_before_the_run(here: Path) -> None:
-    """With the place and the reason."""
+def test_unwritable_folder_is_an_error_before_the_run(here: Path) -> None:
     (here / "out").write_text("a file")
 
-    refused = pytest.raises(ResultsError, match=r"in out.*: .*--out")
+    refused = pytest.raises(ResultsError, match=r"to out.*: .*--out")
     with refused, results.folder(None, "demo"):
         pass
 
 
-def test_who_reads_while_it_is_written_sees_all_or_the_former(here: Path) -> None:
-    """Two results are read while one of them is written."""
+def test_write_output_is_atomic_for_readers(here: Path) -> None:
     path = here / "result.json"
     texts = ("a" * 1_000_000, "b" * 1_000_000)
     write_output(path, texts[0])
@@ -109,8 +103,7 @@ def test_who_reads_while_it_is_written_sees_all_or_the_former(here: Path) -> Non
         writing.result()
 
 
-def test_a_full_disk_leaves_the_old_file_and_no_scratch(tmp_path: Path) -> None:
-    """The write fails where a file may not grow further, as on a full disk."""
+def test_full_disk_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "report.txt"
     write_output(path, "old")
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from keylag.phases import CATEGORIES, PHASES, category_of, in_order
-from keylag.server_timing import BadServerTimingError, parse
+from keylag.phases import CATEGORIES, PHASES, category_of, sort_known_first
+from keylag.server_timing import BadServerTimingError, parse_server_timing
 
 HEADER = (
     "total;dur=12.0000, sql;dur=7.0000, cache;dur=4.0000, other;dur=1.0000, "
@@ -13,8 +13,7 @@ HEADER = (
 
 
 def test_milliseconds_become_seconds() -> None:
-    """The header counts milliseconds, everything after it seconds."""
-    timing = parse(HEADER)
+    timing = parse_server_timing(HEADER)
 
     assert timing.total_seconds == pytest.approx(0.012)
     assert timing.categories == pytest.approx(
@@ -30,17 +29,17 @@ def test_milliseconds_become_seconds() -> None:
     assert timing.counts == {"sql_statements": 6, "cache_calls": 17}
 
 
-def test_entries_of_a_proxy_are_passed_over() -> None:
-    """What another party adds to the header is not ours to count."""
-    timing = parse('edge;dur=3, cdn-cache;desc=HIT, a.b;dur=4, total;dur="2.5"')
+def test_entries_of_other_servers_are_ignored() -> None:
+    timing = parse_server_timing(
+        'edge;dur=3, cdn-cache;desc=HIT, a.b;dur=4, total;dur="2.5"'
+    )
 
     assert timing.total_seconds == pytest.approx(0.0025)
     assert timing.cells == {}
 
 
-def test_a_new_phase_of_a_known_operation_is_kept() -> None:
-    """A newer instrumentation may know a phase that we do not."""
-    timing = parse("total;dur=2, dns.validate;dur=2")
+def test_unknown_phase_of_a_known_operation_is_kept() -> None:
+    timing = parse_server_timing("total;dur=2, dns.validate;dur=2")
 
     assert timing.cells == {("dns", "validate"): 0.002}
     assert category_of(("dns", "validate")) == "other"
@@ -49,16 +48,18 @@ def test_a_new_phase_of_a_known_operation_is_kept() -> None:
 @pytest.mark.parametrize(
     "header", ["", "sql;dur=1", "total;dur=fast", "total;dur=nan", "total;dur=-1"]
 )
-def test_a_header_without_a_usable_total_is_refused(header: str) -> None:
-    """A breakdown of nothing would be a lie."""
+def test_header_without_valid_total_is_rejected(header: str) -> None:
     with pytest.raises(BadServerTimingError):
-        parse(header)
+        parse_server_timing(header)
 
 
-def test_parts_within_the_rounding_add_up() -> None:
-    """Four decimals may each be off by half of the last one, and no more."""
-    assert parse("total;dur=1.0001, sql.roles;dur=0.5, orm.roles;dur=0.5").adds_up()
-    assert not parse("total;dur=1.0010, sql.roles;dur=0.5, orm.roles;dur=0.5").adds_up()
+def test_cells_add_up_within_rounding() -> None:
+    assert parse_server_timing(
+        "total;dur=1.0001, sql.roles;dur=0.5, orm.roles;dur=0.5"
+    ).adds_up()
+    assert not parse_server_timing(
+        "total;dur=1.0010, sql.roles;dur=0.5, orm.roles;dur=0.5"
+    ).adds_up()
 
 
 @pytest.mark.parametrize(
@@ -74,16 +75,14 @@ def test_parts_within_the_rounding_add_up() -> None:
         (("policy", "enforce"), "other"),
     ],
 )
-def test_the_operation_decides_before_the_phase(
+def test_operation_takes_precedence_over_phase(
     cell: tuple[str, str], category: str
 ) -> None:
-    """All that is done to check revocation is revocation."""
     assert category == category_of(cell)
     assert category in CATEGORIES
 
 
-def test_known_names_come_in_their_order_before_unknown_ones() -> None:
-    """Tables keep one order whatever a run happened to do."""
-    found = in_order({"zebra", "other", "cache", "ant", "sql"}, PHASES)
+def test_known_names_sort_before_unknown_ones() -> None:
+    found = sort_known_first({"zebra", "other", "cache", "ant", "sql"}, PHASES)
 
     assert found == ["sql", "cache", "other", "ant", "zebra"]

@@ -40,8 +40,7 @@ def set_up(checkout: Path, **env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_an_old_python_is_named_before_anything_is_made(checkout: Path) -> None:
-    """With the one that is there, and what to do."""
+def test_old_python_is_rejected_before_any_change(checkout: Path) -> None:
     programs = checkout / "bin"
     programs.mkdir()
     old = programs / "python3"
@@ -58,8 +57,7 @@ def test_an_old_python_is_named_before_anything_is_made(checkout: Path) -> None:
     assert sorted(checkout.iterdir()) == before
 
 
-def test_an_index_that_cannot_be_reached_is_named(checkout: Path) -> None:
-    """With the address that was asked."""
+def test_unreachable_index_is_named(checkout: Path) -> None:
     done = set_up(checkout, PIP_INDEX_URL=NOWHERE)
 
     assert done.returncode == 1

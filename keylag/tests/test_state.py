@@ -7,33 +7,32 @@ from pathlib import Path
 
 import pytest
 
-from keylag.state import CHECKOUT, locked, moved_in, state_folder, write_private
+from keylag.state import CHECKOUT, locked, replace_folder, state_folder, write_private
 
 
-def test_state_folder_is_in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without $KEYLAG_STATE everything is kept in the checkout."""
+def test_default_state_folder_is_in_the_checkout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("KEYLAG_STATE", raising=False)
 
     assert state_folder() == CHECKOUT / ".keylag"
     assert (CHECKOUT / "deploy").is_dir()
 
 
-def test_state_folder_may_be_chosen(
+def test_keylag_state_selects_the_state_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """$KEYLAG_STATE wins."""
     monkeypatch.setenv("KEYLAG_STATE", str(tmp_path / "x"))
 
     assert tmp_path / "x" == state_folder()
 
 
-def test_a_folder_is_moved_in_whole(tmp_path: Path) -> None:
-    """The target is the new folder once the block has ended well."""
+def test_replace_folder_replaces_after_success(tmp_path: Path) -> None:
     target = tmp_path / "tool"
     target.mkdir()
     (target / "old").touch()
 
-    with moved_in(target) as scratch:
+    with replace_folder(target) as scratch:
         (scratch / "new").touch()
         assert [path.name for path in target.iterdir()] == ["old"]
 
@@ -43,13 +42,13 @@ def test_a_folder_is_moved_in_whole(tmp_path: Path) -> None:
 
 def interrupted(target: Path) -> None:
     """Begin to make a folder and be stopped by Ctrl-C."""
-    with moved_in(target) as scratch:
+    with replace_folder(target) as scratch:
         (scratch / "new").touch()
         raise KeyboardInterrupt
 
 
-def test_an_interrupted_folder_leaves_the_old_one(tmp_path: Path) -> None:
-    """After Ctrl-C in the middle the target is what it was, with no litter."""
+def test_interrupted_replace_folder_keeps_the_old_one(tmp_path: Path) -> None:
+    """No scratch folder stays behind."""
     target = tmp_path / "tool"
     target.mkdir()
     (target / "old").touch()
@@ -61,8 +60,7 @@ def test_an_interrupted_folder_leaves_the_old_one(tmp_path: Path) -> None:
     assert [target] == list(tmp_path.iterdir())
 
 
-def test_private_files_are_for_their_owner_alone(tmp_path: Path) -> None:
-    """A password file has mode 0600, also when it replaces another one."""
+def test_private_files_have_mode_0600(tmp_path: Path) -> None:
     path = tmp_path / "secret"
     path.write_text("old")
     path.chmod(0o644)
@@ -74,8 +72,7 @@ def test_private_files_are_for_their_owner_alone(tmp_path: Path) -> None:
     assert [path] == list(tmp_path.iterdir())
 
 
-def test_a_lock_keeps_another_process_out(tmp_path: Path) -> None:
-    """While one process holds the lock, another one cannot take it."""
+def test_lock_excludes_other_processes(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     attempt = (
         "import fcntl, sys\n"

@@ -1,4 +1,4 @@
-"""Tools are made once, whole or not at all, and made again when inputs change."""
+"""Tools: builds, replacements on the PATH, and failures."""
 
 import hashlib
 import re
@@ -18,11 +18,11 @@ from keylag.tools import (
     EXTRA_TOOLS,
     TOOLS,
     ToolError,
-    collector,
     jmeter,
+    otel_collector,
 )
-from keylag.tools.base import Build, Tool, tail
-from keylag.tools.install import Installer, ready, recorded
+from keylag.tools.install import Installer, installed_path, require_tool
+from keylag.tools.tool import Build, Tool, tail
 
 
 def make_program(build: Build) -> None:
@@ -54,61 +54,55 @@ def install(folder: Path, *tools: Tool) -> list[str]:
     return [event.split(" in ")[0] for event in events]
 
 
-def test_a_tool_is_made_once(tmp_path: Path) -> None:
-    """The second run finds it and does nothing."""
+def test_tool_is_built_once(tmp_path: Path) -> None:
     first = install(tmp_path, TOOL)
     second = install(tmp_path, TOOL)
 
-    assert first == ["thingmaking", "thingmade"]
+    assert first == ["thingbuilding", "thingbuilt"]
     assert second == []
-    assert ready(TOOL, tmp_path) == tmp_path / "thing" / "program"
+    assert require_tool(TOOL, tmp_path) == tmp_path / "thing" / "program"
 
 
-def test_changed_inputs_make_it_again(tmp_path: Path) -> None:
-    """What was made of other inputs does not count."""
+def test_changed_inputs_cause_a_new_build(tmp_path: Path) -> None:
     install(tmp_path, TOOL)
     changed = replace(TOOL, inputs=("locks/go.in", "locks/uv.in"))
 
     with pytest.raises(ToolError, match="Run `make setup`"):
-        ready(changed, tmp_path)
+        require_tool(changed, tmp_path)
 
-    assert install(tmp_path, changed) == ["thingmaking", "thingmade"]
+    assert install(tmp_path, changed) == ["thingbuilding", "thingbuilt"]
 
 
-def test_a_deleted_tool_is_made_again(tmp_path: Path) -> None:
-    """A record of something that is gone does not count."""
+def test_deleted_tool_is_not_installed(tmp_path: Path) -> None:
     install(tmp_path, TOOL)
     (tmp_path / "thing" / "program").unlink()
 
-    assert recorded(TOOL, tmp_path) is None
+    assert installed_path(TOOL, tmp_path) is None
 
 
-def test_a_failure_shows_log_and_advice(tmp_path: Path) -> None:
-    """The error has the end of the log and what to do; nothing half made stays."""
+def test_build_failure_shows_log_and_advice(tmp_path: Path) -> None:
     with pytest.raises(ToolError) as caught:
         install(tmp_path, replace(TOOL, make=fail_midway))
 
     text = str(caught.value)
-    assert "ended with code 7" in text
+    assert "failed with exit code 7" in text
     assert "the reason" in text
     assert text.endswith("Do this.")
     assert {path.name for path in tmp_path.iterdir()} == {".lock", "thing.log"}
 
 
-def test_one_failure_leaves_the_others(tmp_path: Path) -> None:
-    """What another tool made is kept, though one failed."""
+def test_build_failure_keeps_other_tools(tmp_path: Path) -> None:
     bad = replace(TOOL, name="bad", make=fail_midway)
 
-    with pytest.raises(ToolError, match="bad could not be made"):
+    with pytest.raises(ToolError, match="build of bad failed"):
         install(tmp_path, bad, TOOL)
 
-    assert recorded(TOOL, tmp_path)
+    assert installed_path(TOOL, tmp_path)
 
 
-def test_what_is_on_the_path_is_used(
+def test_accepted_program_on_the_path_replaces_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A program on the PATH serves if it is accepted, and only then."""
     program = tmp_path / "bin" / "thing"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
@@ -119,12 +113,11 @@ def test_what_is_on_the_path_is_used(
     install(tmp_path / "a", taken)
     install(tmp_path / "b", replace(taken, accept=lambda _: False))
 
-    assert ready(taken, tmp_path / "a") == program
-    assert ready(taken, tmp_path / "b") == tmp_path / "b" / "thing" / "program"
+    assert require_tool(taken, tmp_path / "a") == program
+    assert require_tool(taken, tmp_path / "b") == tmp_path / "b" / "thing" / "program"
 
 
-def test_cancelling_stops_what_runs(tmp_path: Path) -> None:
-    """A step under way ends, and no step follows."""
+def test_cancel_stops_the_running_step(tmp_path: Path) -> None:
     build = Build(folder=tmp_path, log=tmp_path / "log", cache=tmp_path)
     timer = threading.Timer(0.2, build.cancel)
     timer.start()
@@ -138,8 +131,7 @@ def test_cancelling_stops_what_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "later").exists()
 
 
-def test_tail_of_a_log(tmp_path: Path) -> None:
-    """The last lines, or nothing if there is no log."""
+def test_tail_returns_the_last_lines(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("1\n2\n3\n")
 
@@ -147,11 +139,10 @@ def test_tail_of_a_log(tmp_path: Path) -> None:
     assert tail(tmp_path / "none") == ""
 
 
-def test_every_tool_has_its_inputs() -> None:
-    """Each input is a file of the checkout, each name is used once."""
+def test_tools_have_existing_inputs_and_unique_names() -> None:
     tools = [*TOOLS, *chain.from_iterable(EXTRA_TOOLS.values())]
 
-    assert all(len(tool.stamp()) == 16 for tool in tools)
+    assert all(len(tool.inputs_digest()) == 16 for tool in tools)
     assert len({tool.name for tool in tools}) == len(tools)
 
 
@@ -163,37 +154,32 @@ def test_every_tool_has_its_inputs() -> None:
         ("", (0, 0)),
     ],
 )
-def test_go_version(text: str, expected: tuple[int, int]) -> None:
-    """Read from what `go version` says."""
-    assert expected == collector.go_version(text)
+def test_go_version_is_parsed(text: str, expected: tuple[int, int]) -> None:
+    assert expected == otel_collector.go_version(text)
 
 
-def test_collector_needs_every_part(tmp_path: Path) -> None:
-    """A collector without one of the parts in use is not taken."""
-    names = collector.NEEDED_PARTS
+def test_collector_without_required_components_is_rejected(tmp_path: Path) -> None:
+    names = otel_collector.REQUIRED_COMPONENTS
     whole = _answering(tmp_path / "whole", [f"    - name: {name}" for name in names])
     lacking = _answering(tmp_path / "lacking", ["    - name: otlp"])
 
-    assert collector.has_parts(whole)
-    assert not collector.has_parts(lacking)
-    assert not collector.has_parts(tmp_path / "missing")
+    assert otel_collector.has_components(whole)
+    assert not otel_collector.has_components(lacking)
+    assert not otel_collector.has_components(tmp_path / "missing")
 
 
-def test_manifest_names_its_version() -> None:
-    """The builder is fetched in the version of the parts."""
-    version = collector.collector_version(collector.MANIFEST.read_text())
+def test_builder_version_matches_the_components() -> None:
+    version = otel_collector.collector_version(otel_collector.MANIFEST.read_text())
 
-    assert f"otlpreceiver v{version}" in collector.MANIFEST.read_text()
+    assert f"otlpreceiver v{version}" in otel_collector.MANIFEST.read_text()
 
 
-def test_jmeter_version(tmp_path: Path) -> None:
-    """5.6 is new enough; Debian's 2.13 is not."""
+def test_jmeter_older_than_5_6_is_rejected(tmp_path: Path) -> None:
     assert jmeter.is_new_enough(_answering(tmp_path / "new", ["/_/  \\_\\ 5.6.3", "x"]))
     assert not jmeter.is_new_enough(_answering(tmp_path / "old", ["Version 2.13"]))
 
 
-def test_jmeter_home_is_laid_out(tmp_path: Path) -> None:
-    """Jars go where JMeter looks for them, with the files of its bin folder."""
+def test_assemble_home_places_all_files(tmp_path: Path) -> None:
     jars = tmp_path / "jars"
     jars.mkdir()
     for name in ("ApacheJMeter-5.6.3", "ApacheJMeter_core-5.6.3", "asm-9.6"):
@@ -202,7 +188,7 @@ def test_jmeter_home_is_laid_out(tmp_path: Path) -> None:
         archive.writestr("bin/jmeter.properties", "")
         archive.writestr("META-INF/LICENSE", "")
 
-    jmeter.assemble(jars, tmp_path / "home")
+    jmeter.assemble_home(jars, tmp_path / "home")
 
     home = tmp_path / "home"
     made = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}

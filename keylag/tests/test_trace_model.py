@@ -2,12 +2,12 @@
 
 import pytest
 
-from keylag.trace.model import Node, Span, TraceError, grown, kept
+from keylag.trace.model import RawSpan, Span, TraceError, build_trace, filter_attributes
 
 
-def node(name: str, parent: str, start: int, end: int, **more: object) -> Node:
+def node(name: str, parent: str, start: int, end: int, **more: object) -> RawSpan:
     """Return a node that is its own id; times in seconds."""
-    return Node(name, parent, name, start * 10**9, end * 10**9, more)
+    return RawSpan(name, parent, name, start * 10**9, end * 10**9, more)
 
 
 def shape(span: Span) -> tuple[str, list[object]]:
@@ -15,8 +15,7 @@ def shape(span: Span) -> tuple[str, list[object]]:
     return span.name, [shape(child) for child in span.children]
 
 
-def test_a_tree_from_nodes_in_any_order() -> None:
-    """Children are in the order they began; who has no parent here is a root."""
+def test_tree_is_built_from_spans_in_any_order() -> None:
     nodes = [
         node("second", "root", 5, 6),
         node("below", "first", 2, 3),
@@ -24,7 +23,7 @@ def test_a_tree_from_nodes_in_any_order() -> None:
         node("root", "elsewhere", 0, 10),
         node("late", "lost", 11, 12),
     ]
-    trace = grown(nodes, "t", "here")
+    trace = build_trace(nodes, "t", "here")
 
     assert [shape(root) for root in trace.spans] == [
         ("root", [("first", [("below", [])]), ("second", [])]),
@@ -32,9 +31,10 @@ def test_a_tree_from_nodes_in_any_order() -> None:
     ]
 
 
-def test_times_begin_with_the_trace() -> None:
-    """And no span ends before it began."""
-    trace = grown([node("a", "", 1000, 1003), node("b", "a", 1002, 1001)], "t", "here")
+def test_times_start_at_zero_and_never_run_backwards() -> None:
+    trace = build_trace(
+        [node("a", "", 1000, 1003), node("b", "a", 1002, 1001)], "t", "here"
+    )
 
     (root,) = trace.spans
     assert (root.start, root.end) == pytest.approx((0, 3))
@@ -51,20 +51,18 @@ def test_times_begin_with_the_trace() -> None:
         ([(8, 14)], 8),
     ],
 )
-def test_self_time_is_without_children(
+def test_self_time_excludes_children(
     children: list[tuple[int, int]], left: int
 ) -> None:
-    """Those side by side count once, and only while their parent runs."""
     below = [node(f"{n}", "root", *times) for n, times in enumerate(children)]
-    (root,) = grown([node("root", "", 0, 10), *below], "t", "here").spans
+    (root,) = build_trace([node("root", "", 0, 10), *below], "t", "here").spans
 
     assert root.self_seconds == pytest.approx(left)
 
 
-def test_no_node_is_no_trace() -> None:
-    """The message names the trace and the place."""
+def test_trace_without_spans_is_an_error() -> None:
     with pytest.raises(TraceError, match=r"no trace t in here"):
-        grown([], "t", "here")
+        build_trace([], "t", "here")
 
 
 @pytest.mark.parametrize(
@@ -83,11 +81,10 @@ def test_no_node_is_no_trace() -> None:
         ({"keystone.phase": "sql"}, {"keystone.phase": "sql"}),
     ],
 )
-def test_only_what_may_be_shown_is_kept(
+def test_filter_drops_unknown_attributes_and_ids(
     attributes: dict[str, object], left: dict[str, str]
 ) -> None:
-    """By one name, whatever the source calls it."""
-    assert kept(attributes) == left
+    assert filter_attributes(attributes) == left
 
 
 @pytest.mark.parametrize(
@@ -98,10 +95,9 @@ def test_only_what_may_be_shown_is_kept(
         ({"keystone.phase": "orm", "keystone.operation": "roles"}, ("orm", "roles")),
     ],
 )
-def test_phase_and_operation(
+def test_cell_comes_from_attributes_or_statement(
     attributes: dict[str, object], cell: tuple[str, str]
 ) -> None:
-    """A statement is SQL even where nobody says so."""
-    (root,) = grown([node("a", "", 0, 1, **attributes)], "t", "here").spans
+    (root,) = build_trace([node("a", "", 0, 1, **attributes)], "t", "here").spans
 
     assert root.cell == cell

@@ -9,11 +9,11 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from trace_shapes import CANARY, OTEL_ID, TRACE_ID, otlp
+from sample_trace import CANARY, OTEL_ID, TRACE_ID, otlp
 
 from keylag.trace.model import Trace, TraceError
-from keylag.trace.sources import read, read_whole
-from keylag.trace.sources.place import in_words
+from keylag.trace.sources import read_complete, read_trace
+from keylag.trace.sources.location import without_credentials
 
 REPORT = Path(__file__).parent / "data" / "osprofiler.json"
 """What `osprofiler trace show --json` gave of a validation; ten of its points."""
@@ -59,52 +59,47 @@ def check(trace: Trace) -> None:
         ("jaeger+http", "/api/v3/traces", {"result": otlp()}),
     ],
 )
-def test_tempo_and_jaeger(
+def test_tempo_and_jaeger_traces_are_read(
     server: HTTPServer, place: str, path: str, answer: dict[str, Any]
 ) -> None:
-    """Asked by the id as OpenTelemetry writes it, for one that has dashes."""
     server.answers = {f"{path}/{OTEL_ID}": answer}  # type: ignore[attr-defined]
     port = server.server_address[1]
 
-    check(read(f"{place}://127.0.0.1:{port}", TRACE_ID))
+    check(read_trace(f"{place}://127.0.0.1:{port}", TRACE_ID))
 
 
 @pytest.mark.parametrize("place", ["tempo+http", "jaeger+http"])
-def test_a_trace_that_is_not_there(server: HTTPServer, place: str) -> None:
-    """Is told, with the place."""
+def test_missing_trace_error_names_the_location(server: HTTPServer, place: str) -> None:
     port = server.server_address[1]
 
     with pytest.raises(
         TraceError, match=f"There is no trace {TRACE_ID} in {re.escape(place)}:"
     ):
-        read(f"{place}://127.0.0.1:{port}", TRACE_ID)
+        read_trace(f"{place}://127.0.0.1:{port}", TRACE_ID)
 
 
-def test_the_files_of_the_collector(tmp_path: Path) -> None:
-    """One object a line; the only trace needs no id."""
+def test_collector_files_are_read(tmp_path: Path) -> None:
     path = tmp_path / "traces.json"
     groups = otlp()["resourceSpans"]
     lines = [json.dumps({"resourceSpans": [group]}) for group in groups]
     path.write_text("\n".join(lines) + "\n")
 
-    check(read(str(path)))
-    check(read(str(path), TRACE_ID))
+    check(read_trace(str(path)))
+    check(read_trace(str(path), TRACE_ID))
 
 
-def test_a_file_with_two_traces_needs_an_id(tmp_path: Path) -> None:
-    """The message names those that there are."""
+def test_file_with_two_traces_needs_an_id(tmp_path: Path) -> None:
     path = tmp_path / "traces.json"
     other = json.dumps(otlp()).replace(OTEL_ID, "ab" * 16)
     path.write_text(json.dumps(otlp()) + "\n" + other)
 
-    check(read(str(path), TRACE_ID))
+    check(read_trace(str(path), TRACE_ID))
     with pytest.raises(TraceError, match=f"has 2 traces.*{OTEL_ID}, abab"):
-        read(str(path))
+        read_trace(str(path))
 
 
-def test_a_report_of_osprofiler() -> None:
-    """To the microsecond, which its own times are not; without parameters."""
-    trace = read(str(REPORT))
+def test_osprofiler_report_is_read_in_microseconds() -> None:
+    trace = read_trace(str(REPORT))
 
     (root,) = trace.spans
     assert trace.id == "b51f9282-036b-4810-b188-0981d538fc00"
@@ -116,56 +111,55 @@ def test_a_report_of_osprofiler() -> None:
     assert "canary" not in repr(trace.spans)
 
 
-def test_a_trace_that_is_still_arriving_is_waited_for(tmp_path: Path) -> None:
-    """Without the request's own span, which comes last, it is not whole."""
+def test_read_complete_rejects_an_incomplete_trace(tmp_path: Path) -> None:
     path = tmp_path / "traces.json"
     text = json.dumps(otlp())
     path.write_text(text.replace("http.request.method", "other"))
 
     with pytest.raises(TraceError, match=f"later: keylag explain {TRACE_ID}"):
-        read_whole(str(path), TRACE_ID, patience=0)
+        read_complete(str(path), TRACE_ID, timeout_seconds=0)
     path.write_text(text)
-    check(read_whole(str(path), TRACE_ID, patience=0))
+    check(read_complete(str(path), TRACE_ID, timeout_seconds=0))
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("no JSON", "cannot be read as JSON"),
-        ("[]", "it is no object"),
-        ('{"resourceSpans": [{"a": 1}]}', "neither OSProfiler's nor OTLP's"),
+        ("[]", "not a JSON object"),
+        ('{"resourceSpans": [{"a": 1}]}', "neither OSProfiler nor OTLP JSON"),
         ("{}", "has 0 traces"),
         ('{"children": []}', "There is no trace"),
     ],
 )
-def test_other_files_are_refused(tmp_path: Path, text: str, said: str) -> None:
-    """In one sentence that names the file."""
+def test_invalid_files_are_rejected(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "file.json"
     path.write_text(text)
 
     with pytest.raises(TraceError, match=said) as told:
-        read(str(path))
+        read_trace(str(path))
     assert str(path) in str(told.value)
 
 
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("smoke://signals", "not from smoke"),
+        ("smoke://signals", "smoke:// is not supported"),
         ("redis://:canary@127.0.0.1:x/0", "redis://127.0.0.1:x/0 cannot be read"),
         ("mysql+pymysql://u:canary@127.0.0.1:1/d", "127.0.0.1:1/d cannot be read"),
         ("elasticsearch://127.0.0.1:1", "please install `elasticsearch`"),
-        ("tempo+http://127.0.0.1:1", "does not give its traces"),
+        (
+            "tempo+http://127.0.0.1:1",
+            "Traces cannot be read from tempo|Traces cannot be read from http",
+        ),
     ],
 )
-def test_a_place_that_does_not_answer(place: str, said: str) -> None:
-    """Is told, without a password."""
+def test_unreadable_location_error_hides_the_password(place: str, said: str) -> None:
     with pytest.raises(TraceError, match=said) as told:
-        read(place, TRACE_ID)
+        read_trace(place, TRACE_ID)
     assert "canary" not in str(told.value)
 
 
-def test_a_place_in_words_has_no_password() -> None:
-    """Nor its options."""
-    assert in_words("redis://:p@ss@host:1/2?x=y") == "redis://host:1/2"
-    assert in_words("trace.json") == "trace.json"
+def test_displayed_location_has_no_credentials() -> None:
+    assert without_credentials("redis://:p@ss@host:1/2?x=y") == "redis://host:1/2"
+    assert without_credentials("trace.json") == "trace.json"

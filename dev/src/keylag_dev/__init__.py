@@ -1,1 +1,1 @@
-"""What developers of Keylag run: checks that take long, and generators of pages."""
+"""Tools for developers of Keylag: long-running checks and page generators."""

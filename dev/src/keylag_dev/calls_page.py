@@ -1,10 +1,10 @@
-"""Write docs/reference/calls.md: what today's Keystone does for each token call.
+"""Generates docs/reference/calls.md: database and cache work of each token call.
 
     python -m keylag_dev.calls_page
 
-It starts a stack of its own, once for each way to cache, has one call of each kind
-followed, and takes some minutes.  The tables are those of OpenStack's "Keystone DB /
-cache operations analysis" (performance-docs, 2016).
+For each cache configuration it starts a stack and traces one call of each kind, which
+takes some minutes.  The tables are those of OpenStack's "Keystone DB / cache operations
+analysis" (performance-docs, 2016).
 """
 
 import time
@@ -18,83 +18,82 @@ from typing import Final
 import requests
 from rich.console import Console
 
-from keylag.cloud import connect
-from keylag.demo import CLOUD
+from keylag.demo import SAMPLE_CLOUD
 from keylag.phases import CATEGORY_NAMES
-from keylag.server_timing import parse
+from keylag.sample_cloud import connect
+from keylag.server_timing import parse_server_timing
 from keylag.services.otel_collector import traces_file
 from keylag.stack import Stack, StackOptions
 from keylag.state import CHECKOUT
 from keylag.tools import Tools
 from keylag.tools.venvs import keystone_version
-from keylag.trace import analysis, keystone, sources
+from keylag.trace import analysis, keystone_access, sources
 from keylag.trace.calls import CALLS
-from keylag.trace.explanation import Counted, Explanation
-from keylag.trace.rows import rows, shortened
+from keylag.trace.explanation import CountAndSeconds, Explanation
+from keylag.trace.span_rows import shorten_statement, span_rows
 
 PAGE: Final = CHECKOUT / "docs" / "reference" / "calls.md"
-WARM_UP: Final = 3
-"""Calls of a kind before the one that is followed."""
-OUTLIERS: Final = 5
-LEAST: Final = 0.02
-"""Share of a service's call that a line of its tree stands for."""
-EXPORTED_SECONDS: Final = 5
-"""Until both the service and Keystone have sent their spans, once a second."""
+WARM_UP_CALLS: Final = 3
+"""Calls of a kind before the one that is traced."""
+STATEMENTS_SHOWN: Final = 5
+MIN_SHARE: Final = 0.02
+"""Smallest share of a service's call for a line of its tree."""
+EXPORT_SECONDS: Final = 5
+"""Time in which service and Keystone export their spans, once a second."""
 SERVICE: Final = ("service",)
-OFF: Final = "cache disabled"
-WAYS: Final[Mapping[str, StackOptions]] = {
-    OFF: StackOptions(
+NO_CACHE: Final = "cache disabled"
+CACHE_CONFIGURATIONS: Final[Mapping[str, StackOptions]] = {
+    NO_CACHE: StackOptions(
         processes=1, environment={"OS_CACHE__ENABLED": "false"}, extras=SERVICE
     ),
     "null backend": StackOptions(processes=1, cache="null", extras=SERVICE),
     "memcache_pool": StackOptions(processes=1, cache="memcache_pool", extras=SERVICE),
 }
-"""How Keystone caches; `null backend` is its default, which caches in a request."""
+"""Keystone's cache; `null backend` is the default, which caches within a request."""
 INTRODUCTION: Final = """\
 # What Keystone does for a token call
 
 <!-- Made by `python -m keylag_dev.calls_page`; run it again instead of editing. -->
 
-Keystone {version}, one process, the small cloud of `keylag up`, its own MariaDB.
-One run on one machine: each column is one call after {warm_up} of its kind, read from
-OSProfiler's trace in Redis, which has Keylag's points too.
+Keystone {version} with one process, the sample cloud of `keylag up`, and MariaDB.
+One run on one machine: each column is one call after {warm_up} warm-up calls of its
+kind. The data comes from OSProfiler's trace in Redis, which includes Keylag's points.
 
-Counts carry over to other machines, times do not.
+Counts are the same on other machines; times differ.
 
-`null backend` is Keystone's default: it keeps things for the length of a request.
-`SELECT 1`, by which connections used to be tested, is sent no more: the driver pings.
+`null backend` is Keystone's default: it caches only within a request.
+Keystone tests connections with a ping of the driver, no longer with `SELECT 1`.
 
-Three have measured each call: OSProfiler's trace, OpenTelemetry's spans in the
-Collector's file, and the `Server-Timing` of the answer, which ends where the answer
-begins. `apart` is the longest total without the shortest, as a share of it.
-The messages to Redis are sent when the request is over and are in none of them.
+Three sources measure each call: OSProfiler's trace, OpenTelemetry's spans in the
+Collector's file, and the `Server-Timing` header, which ends where the response starts.
+`spread` is the difference between the longest and the shortest total, relative to the
+longest. None of them includes the messages to Redis, which follow the request.
 """
-THREE: Final = f"""\
-## One validation, {OFF}, told by three
+SOURCES_SECTION: Final = f"""\
+## One validation, {NO_CACHE}, by three sources
 
-OSProfiler's point of a statement begins and ends in SQLAlchemy's event handlers, so a
-little of the ORM's time is SQL's there.
+OSProfiler starts and stops the point of a statement in SQLAlchemy's event handlers.
+Its SQL time therefore includes a little ORM time.
 """
-THROUGH: Final = """\
+SERVICE_SECTION: Final = """\
 ## One call of a service
 
-`keylag up --with service`, the cache empty: its first call asks Keystone where it is,
-for a token of its own, and about the caller's.
-What takes less than {least:.0%} is left out.
+`keylag up --with service` with an empty cache. The service discovers Keystone, gets its
+own token, and validates the caller's. Calls shorter than {least:.0%} are left out.
 """
 
 
 @dataclass(frozen=True)
-class Followed:
-    """One call, as each of three saw it."""
+class MeasuredCall:
+    """One call as three sources measured it."""
 
     trace: Explanation
     spans: Explanation
     header: Explanation
 
     @property
-    def by(self) -> Mapping[str, Explanation]:
-        """All three, by who has told it."""
+    def by_source(self) -> Mapping[str, Explanation]:
+        """The explanations by name of the source."""
         return {
             "OSProfiler": self.trace,
             "OpenTelemetry": self.spans,
@@ -103,103 +102,144 @@ class Followed:
 
 
 def main() -> None:
-    """Measure, and write the page."""
+    """Measure all calls and write the page."""
     with TemporaryDirectory() as folder:
         place, tools = Path(folder) / "stack", Tools.load()
-        stack = Stack(place, tools, WAYS[OFF], prepared=CLOUD, console=Console())
+        stack = Stack(
+            place,
+            tools,
+            CACHE_CONFIGURATIONS[NO_CACHE],
+            initial_data=SAMPLE_CLOUD,
+            console=Console(),
+        )
         with stack:
-            found = {way: _followed(stack, options) for way, options in WAYS.items()}
-            through = _through_the_service(stack)
+            found = {
+                way: _measure_calls(stack, options)
+                for way, options in CACHE_CONFIGURATIONS.items()
+            }
+            through = _explain_service_call(stack)
     PAGE.write_text(page(found, through), encoding="utf-8")
 
 
-def _through_the_service(stack: Stack) -> Explanation:
+def _explain_service_call(stack: Stack) -> Explanation:
     trace_id = token_hex(16)
     token = connect(stack.admin()).auth_token
     traceparent = f"00-{trace_id}-{token_hex(8)}-01"
     headers = {"X-Auth-Token": token, "traceparent": traceparent}
     requests.get(stack.url("service"), headers=headers, timeout=60).raise_for_status()
-    time.sleep(EXPORTED_SECONDS)
-    return analysis.of_trace(sources.read(str(traces_file(stack.folder)), trace_id))
-
-
-def _followed(stack: Stack, options: StackOptions) -> dict[str, Followed]:
-    stack.restart("keystone", options=options)
-    whom = keystone.found(stack, None, None, {})
-    return {kind: _follow(stack, whom, kind) for kind in CALLS}
-
-
-def _follow(stack: Stack, whom: keystone.Keystone, kind: str) -> Followed:
-    for _ in range(WARM_UP):
-        whom.send(kind, signed=False)
-    sent = whom.send(kind)
-    places = whom.place, str(traces_file(stack.folder))
-    trace, spans = (sources.read_whole(place, sent.trace_id) for place in places)
-    timing = parse(sent.exchange.server_timing)
-    return Followed(
-        analysis.of_trace(trace),
-        analysis.of_trace(spans),
-        analysis.of_server_timing(sent.exchange.call, timing),
+    time.sleep(EXPORT_SECONDS)
+    return analysis.explain_trace(
+        sources.read_trace(str(traces_file(stack.folder)), trace_id)
     )
 
 
-def page(found: Mapping[str, Mapping[str, Followed]], through: Explanation) -> str:
-    """Return the page of what was found: by way to cache, by kind of call."""
-    lines = [INTRODUCTION.format(version=keystone_version(), warm_up=WARM_UP)]
+def _measure_calls(stack: Stack, options: StackOptions) -> dict[str, MeasuredCall]:
+    stack.restart("keystone", options=options)
+    access = keystone_access.find_keystone(stack, None, None, {})
+    return {kind: _measure_call(stack, access, kind) for kind in CALLS}
+
+
+def _measure_call(
+    stack: Stack, access: keystone_access.KeystoneAccess, kind: str
+) -> MeasuredCall:
+    for _ in range(WARM_UP_CALLS):
+        access.send(kind, signed=False)
+    sent = access.send(kind)
+    places = access.location, str(traces_file(stack.folder))
+    trace, spans = (sources.read_complete(place, sent.trace_id) for place in places)
+    timing = parse_server_timing(sent.exchange.server_timing)
+    return MeasuredCall(
+        analysis.explain_trace(trace),
+        analysis.explain_trace(spans),
+        analysis.explain_server_timing(sent.exchange.call, timing),
+    )
+
+
+def page(found: Mapping[str, Mapping[str, MeasuredCall]], through: Explanation) -> str:
+    """Return the page; `found` is by cache configuration and kind of call."""
+    lines = [INTRODUCTION.format(version=keystone_version(), warm_up=WARM_UP_CALLS)]
     for kind in CALLS:
         ways = {way: calls[kind] for way, calls in found.items()}
-        lines += [f"## {kind}", "", *_table(["", *ways], _rows(list(ways.values())))]
+        lines += [
+            f"## {kind}",
+            "",
+            *_table(["", *ways], _call_rows(list(ways.values()))),
+        ]
         for way, one in ways.items():
             if one.trace.statements:
-                lines += ["", f"Statements that took longest, {way}:", ""]
+                lines += ["", f"Slowest statements, {way}:", ""]
                 lines += _table(
-                    ("times", "ms", "slowest", "joins", "statement"), _slow(one)
+                    ("times", "ms", "slowest", "joins", "statement"),
+                    _slowest_statements(one),
                 )
         lines.append("")
-    told = found[OFF]["validate"].by
-    lines += [THREE, *_table(["", *told], _told(told)), ""]
-    lines += [THROUGH.format(least=LEAST), "```text", *_tree(through), "```", ""]
+    by_source = found[NO_CACHE]["validate"].by_source
+    lines += [SOURCES_SECTION, *_table(["", *by_source], _source_rows(by_source)), ""]
+    lines += [
+        SERVICE_SECTION.format(least=MIN_SHARE),
+        "```text",
+        *_tree_lines(through),
+        "```",
+        "",
+    ]
     return "\n".join(lines)
 
 
-def _rows(ways: Sequence[Followed]) -> Iterator[list[str]]:
-    """Give the rows of the table of one call; a column for each way to cache."""
-    yield ["statements, ms", *(_counted(one.trace.sql) for one in ways)]
+def _call_rows(ways: Sequence[MeasuredCall]) -> Iterator[list[str]]:
+    yield ["statements, ms", *(_format_count(one.trace.sql) for one in ways)]
     kinds = sorted({kind for one in ways for kind in one.trace.kinds})
     for kind in kinds:
-        yield [f"{kind}, ms", *(_counted(one.trace.kinds.get(kind)) for one in ways)]
+        yield [
+            f"{kind}, ms",
+            *(_format_count(one.trace.kinds.get(kind)) for one in ways),
+        ]
     for joins, words in ((1, "one join"), (2, "two joins"), (3, "three or more")):
-        yield [f"{words}, ms", *(_counted(one.trace.joins.get(joins)) for one in ways)]
+        yield [
+            f"{words}, ms",
+            *(_format_count(one.trace.joins.get(joins)) for one in ways),
+        ]
     yield ["classes of statements", *(str(len(one.trace.statements)) for one in ways)]
     yield ["cache calls", *(str(one.header.counts["cache_calls"]) for one in ways)]
-    for who in ways[0].by:
-        yield [f"total by {who}, ms", *(_ms(one.by[who].total_seconds) for one in ways)]
-    yield ["apart", *(_apart(one) for one in ways)]
-
-
-def _told(by: Mapping[str, Explanation]) -> Iterator[list[str]]:
-    """Give the rows of one call's table; a column for each who has told it."""
-    for category, words in CATEGORY_NAMES.items():
-        yield [f"{words}, ms", *(_ms(one.categories[category]) for one in by.values())]
-    yield ["total, ms", *(_ms(one.total_seconds) for one in by.values())]
-    yield ["statements", *(str(one.counts["sql_statements"]) for one in by.values())]
-
-
-def _tree(found: Explanation) -> Iterator[str]:
-    """Give the lines of a trace, indented."""
-    yield "      ms  times"
-    for row in rows(found):
-        if row.seconds >= LEAST * found.total_seconds:
-            times = row.count if row.count > 1 else ""
-            yield f"{_ms(row.seconds):>8}  {times:>5}  {'  ' * row.depth}{row.label}"
-
-
-def _slow(one: Followed) -> Iterator[list[str]]:
-    for found in one.trace.statements[:OUTLIERS]:
-        text = shortened(found.of.fingerprint).replace("|", r"\|")
+    for who in ways[0].by_source:
         yield [
-            *(str(found.count), _ms(found.seconds), _ms(found.slowest)),
-            *(str(found.of.joins), f"``{text}``"),
+            f"total by {who}, ms",
+            *(_format_ms(one.by_source[who].total_seconds) for one in ways),
+        ]
+    yield ["spread", *(_relative_spread(one) for one in ways)]
+
+
+def _source_rows(by_source: Mapping[str, Explanation]) -> Iterator[list[str]]:
+    for category, words in CATEGORY_NAMES.items():
+        yield [
+            f"{words}, ms",
+            *(_format_ms(one.categories[category]) for one in by_source.values()),
+        ]
+    yield ["total, ms", *(_format_ms(one.total_seconds) for one in by_source.values())]
+    yield [
+        "statements",
+        *(str(one.counts["sql_statements"]) for one in by_source.values()),
+    ]
+
+
+def _tree_lines(found: Explanation) -> Iterator[str]:
+    yield "      ms  times"
+    for row in span_rows(found):
+        if row.seconds >= MIN_SHARE * found.total_seconds:
+            times = row.count if row.count > 1 else ""
+            label = "  " * row.depth + row.label
+            yield f"{_format_ms(row.seconds):>8}  {times:>5}  {label}"
+
+
+def _slowest_statements(one: MeasuredCall) -> Iterator[list[str]]:
+    for found in one.trace.statements[:STATEMENTS_SHOWN]:
+        text = shorten_statement(found.statement_class.fingerprint).replace("|", r"\|")
+        yield [
+            *(
+                str(found.count),
+                _format_ms(found.seconds),
+                _format_ms(found.slowest_seconds),
+            ),
+            *(str(found.statement_class.joins), f"``{text}``"),
         ]
 
 
@@ -209,17 +249,17 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in lines]
 
 
-def _counted(counted: Counted | None) -> str:
+def _format_count(counted: CountAndSeconds | None) -> str:
     count, seconds = counted or (0, 0.0)
-    return f"{count}, {_ms(seconds)}" if count else "0"
+    return f"{count}, {_format_ms(seconds)}" if count else "0"
 
 
-def _ms(seconds: float) -> str:
+def _format_ms(seconds: float) -> str:
     return f"{seconds * 1000:.1f}"
 
 
-def _apart(one: Followed) -> str:
-    totals = [found.total_seconds for found in one.by.values()]
+def _relative_spread(one: MeasuredCall) -> str:
+    totals = [found.total_seconds for found in one.by_source.values()]
     return f"{(max(totals) - min(totals)) / max(totals):.2%}"
 
 

@@ -1,12 +1,12 @@
-"""A minimal Debian of any release, in a folder, made by mmdebstrap."""
+"""Minimal Debian systems of any release, in a folder, built by mmdebstrap."""
 
 from dataclasses import dataclass
 
-from keylag.tools.base import Build, Tool
-from keylag_dev.sandbox import contained
+from keylag.tools.tool import Build, Tool
+from keylag_dev.sandbox import contained_command
 
 MIRROR = "http://deb.debian.org/debian"
-SOURCE = "dev/src/keylag_dev/debian.py"
+INPUT_FILE = "dev/src/keylag_dev/debian.py"
 PACKAGES = (
     *("ca-certificates", "gcc", "libc6-dev"),
     *(
@@ -18,30 +18,30 @@ PACKAGES = (
     ),
     *("python3-ldap", "python3-ldappool", "python3-mysqldb"),
 )
-"""What compiles the collectors, and the servers and libraries of their tests."""
+"""The compiler for the collectors, and servers and libraries for their tests."""
 
-UNUSED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
+EXCLUDED_PATHS = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
 
 
 @dataclass(frozen=True)
-class Debian:
-    """A release of Debian, by its code name, and the Python to have from it."""
+class DebianRelease:
+    """A Debian release by code name, and the version of Python to install."""
 
     release: str
     python: str
 
     @property
     def tool(self) -> Tool:
-        """Return what the set-up makes of it."""
+        """Return the tool that builds the system."""
         return Tool(
             name=f"debian-{self.release}",
             purpose=f"Debian {self.release} with Python {self.python}",
-            inputs=(SOURCE,),
+            inputs=(INPUT_FILE,),
             program=f"usr/bin/python{self.python}",
             make=self._make,
             advice=(
-                "It needs mmdebstrap, as root or with user namespaces, and Debian's "
-                f"mirror, {MIRROR}."
+                "Install mmdebstrap, run as root or with user namespaces, and check "
+                f"the connection to Debian's mirror, {MIRROR}."
             ),
             command="make test-pythons",
         )
@@ -52,15 +52,15 @@ class Debian:
         packages = ",".join([*PACKAGES, *python])
         mmdebstrap = (
             *("mmdebstrap", "--variant=essential", f"--include={packages}"),
-            # A mirror may lag behind; what it has is signed all the same.
+            # An outdated mirror is acceptable; its packages are still signed.
             '--aptopt=Acquire::Check-Valid-Until "false"',
-            *(f"--dpkgopt=path-exclude={pattern}" for pattern in UNUSED),
-            # What a crash leaves half written is made again anyway.
+            *(f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED_PATHS),
+            # Skips fsync: an interrupted build starts again anyway.
             "--dpkgopt=force-unsafe-io",
             *(self.release, archive, MIRROR),
         )
-        build.run(contained(mmdebstrap))
-        # Unpacked so that whoever made it can delete it.
+        build.run(contained_command(mmdebstrap))
+        # The current user owns the unpacked files, and can delete them.
         unpack = ("tar", "--no-same-owner", "--exclude=./dev/*", "-xf")
         build.run([*unpack, str(archive)])
         archive.unlink()

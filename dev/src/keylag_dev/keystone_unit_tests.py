@@ -1,8 +1,7 @@
-"""Run Keystone's own unit tests with and without Keylag, and compare.
+"""Runs Keystone's own unit tests with and without Keylag, and compares outcomes.
 
-``python -m keylag_dev.keystone_unit_tests [MODULE...]``, a module being what follows
-``keystone.tests.unit.``; without one, those that deal with tokens, and all there
-are for ``all``.
+``python -m keylag_dev.keystone_unit_tests [MODULE...]``: a module is the name after
+``keystone.tests.unit.``.  The default is TOKEN_MODULES; ``all`` runs all modules.
 """
 
 import json
@@ -15,23 +14,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from keylag.state import CHECKOUT
-from keylag.tools.base import ToolError
-from keylag.tools.venvs import collectors_tests
-from keylag_dev.matrix import environment, say
+from keylag.tools.tool import ToolError
+from keylag.tools.venvs import collectors_tests_tool
+from keylag_dev.matrix import install_environment, print_line
 
-TESTS = replace(
-    collectors_tests(
+TESTS_TOOL = replace(
+    collectors_tests_tool(
         "keystone-own",
         "locks/keystone-own.txt",
-        "what Keystone's own tests need",
+        "the requirements of Keystone's own tests",
     ),
     advice=(
-        "python-ldap, which these tests import, is built here: it needs the "
-        "packages gcc, python3-dev, libldap2-dev and libsasl2-dev."
+        "The build compiles python-ldap. Install the packages gcc, python3-dev, "
+        "libldap2-dev and libsasl2-dev."
     ),
 )
 ARMS = ("without", "with")
-MODULES = (
+TOKEN_MODULES = (
     *("token.test_fernet_provider", "token.test_jws_provider"),
     *("token.test_token_serialization", "test_token_provider"),
     *("test_revoke", "test_v3_os_revoke", "test_middleware", "test_auth_plugin"),
@@ -49,8 +48,8 @@ ALL = "all"
 Outcomes = dict[str, str]
 
 
-def every_module(python: Path) -> list[str]:
-    """Return all modules of unit tests that an environment's Keystone has."""
+def list_modules(python: Path) -> list[str]:
+    """Return the names of all unit test modules of an environment's Keystone."""
     packages = python.parent.parent.glob("lib/python3*/site-packages")
     folder = next(packages) / "keystone" / "tests" / "unit"
     files = sorted(folder.rglob("test_*.py"))
@@ -73,7 +72,10 @@ def _start(
 
 
 def run(python: Path, module: str) -> dict[str, Outcomes]:
-    """Run a module in both arms, side by side; return each test's outcome."""
+    """Run a module with and without Keylag, in parallel.
+
+    Returns outcomes by arm and test.  Raises ToolError if a run writes no outcomes.
+    """
     with tempfile.TemporaryDirectory() as folder:
         files = {arm: Path(folder) / arm / "outcomes.json" for arm in ARMS}
         for file in files.values():
@@ -84,13 +86,13 @@ def run(python: Path, module: str) -> dict[str, Outcomes]:
         for file in files.values():
             if not file.exists():
                 log = file.with_suffix(".log").read_text("utf-8", "replace")
-                message = f"{module} did not run:\n{log[-2000:]}"
+                message = f"{module} did not run. The end of its log:\n{log[-2000:]}"
                 raise ToolError(message)
         return {arm: json.loads(file.read_text()) for arm, file in files.items()}
 
 
 def differences(outcomes: dict[str, Outcomes]) -> list[str]:
-    """Return a line for each test that did not come to the same in both arms."""
+    """Return a line for each test with different outcomes in the arms."""
     bare, loaded = (outcomes[arm] for arm in ARMS)
     return [
         f"{test}: {bare.get(test)} without, {loaded.get(test)} with Keylag"
@@ -99,28 +101,30 @@ def differences(outcomes: dict[str, Outcomes]) -> list[str]:
     ]
 
 
-def _row(name: str, counts: dict[str, Counter[str]]) -> str:
+def _table_row(name: str, counts: dict[str, Counter[str]]) -> str:
     cells = (counts[arm][kind] for kind in ("passed", "failed") for arm in ARMS)
     return f"{name:42}" + "".join(f"{cell:>10}" for cell in cells)
 
 
 def main(modules: Sequence[str]) -> int:
-    """Run, and print passes and failures of both arms and what differs."""
-    python = environment(TESTS)
+    """Run modules and print outcomes and differences; return the exit code."""
+    python = install_environment(TESTS_TOOL)
     total: dict[str, Counter[str]] = {arm: Counter() for arm in ARMS}
-    different: list[str] = []
-    say(f"{'':42}{'passed':>20}{'failed':>20}\n{'module':42}{' without      with' * 2}")
+    differing: list[str] = []
+    print_line(
+        f"{'':42}{'passed':>20}{'failed':>20}\n{'module':42}{' without      with' * 2}"
+    )
     if list(modules) == [ALL]:
-        modules = every_module(python)
-    for module in modules or MODULES:
+        modules = list_modules(python)
+    for module in modules or TOKEN_MODULES:
         outcomes = run(python, module)
         counts = {arm: Counter(outcomes[arm].values()) for arm in ARMS}
-        say(_row(module, counts))
-        different += differences(outcomes)
+        print_line(_table_row(module, counts))
+        differing += differences(outcomes)
         for arm in ARMS:
             total[arm] += counts[arm]
-    say("\n".join([_row("all", total), *different]))
-    return 1 if different else 0
+    print_line("\n".join([_table_row("all", total), *differing]))
+    return 1 if differing else 0
 
 
 if __name__ == "__main__":

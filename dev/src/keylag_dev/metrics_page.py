@@ -1,8 +1,8 @@
-"""Write docs/reference/metrics.md from the declarations in keylag_otel.
+"""Generates docs/reference/metrics.md from the declarations in keylag_otel.
 
     python -m keylag_dev.metrics_page
 
-A test compares the result with the committed page.
+tests/test_reference.py compares the result with the committed page.
 """
 
 from collections.abc import Iterable
@@ -17,25 +17,25 @@ from keylag_otel.model import OPERATIONS, PHASES
 
 PAGE = CHECKOUT / "docs" / "reference" / "metrics.md"
 
-COUNTED = frozenset((*TALLIES.values(), *auth_token.TALLIES.values()))
-LABELS = (*METHODS, *COMBINATIONS.values(), MULTIPLE, OTHER)
+COUNTERS = frozenset((*TALLIES.values(), *auth_token.TALLIES.values()))
+AUTH_METHODS = (*METHODS, *COMBINATIONS.values(), MULTIPLE, OTHER)
 
 INTRODUCTION = """\
 # Metrics of keylag-otel
 
 <!-- Made by `python -m keylag_dev.metrics_page`; change the declarations instead. -->
 
-All attributes come from closed sets: series do not grow with users or tokens,
-nor with whatever clients send.
-A worker keeps at most {rows} combinations of method, route, status and
-authentication method, and of each other counter as many series as the last column
-says; what is beyond a limit is one series more, with `{overflow}="true"`.
-The Prometheus name is what the Collector's Prometheus exporter makes of it.
+All attributes come from closed sets: the number of series is independent of users,
+tokens and requests.
+A worker keeps at most {rows} combinations of method, route, status and authentication
+method. The last column is the cardinality limit of each other counter. Values beyond a
+limit go to one overflow series with `{overflow}="true"`.
+The Prometheus name is that of the Collector's Prometheus exporter.
 """
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the Markdown of the page."""
     introduction = INTRODUCTION.format(rows=ROWS, overflow=OVERFLOW)
     lines = [
         introduction,
@@ -47,15 +47,15 @@ def page() -> str:
         lines.append(
             f"| `{instrument.name}` | `{prometheus_name(instrument, kind)}` | {kind} "
             f"| {instrument.unit} | {instrument.description} | {attributes} "
-            f"| {instrument.limit if instrument in COUNTED else ''} |"
+            f"| {instrument.limit if instrument in COUNTERS else ''} |"
         )
-    lines += ["", f"`keystone.phase` is one of {_listed(PHASES)}."]
-    lines += ["", f"`keystone.auth.method` is one of {_listed(LABELS)}."]
-    lines += ["", f"`keystone.operation` is one of {_listed(OPERATIONS)}."]
+    lines += ["", f"`keystone.phase` is one of {_join_names(PHASES)}."]
+    lines += ["", f"`keystone.auth.method` is one of {_join_names(AUTH_METHODS)}."]
+    lines += ["", f"`keystone.operation` is one of {_join_names(OPERATIONS)}."]
     return "\n".join(lines) + "\n"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in sorted(names))
 
 

@@ -1,8 +1,8 @@
-"""Measure how many mutants the tests kill, with mutmut, on a copy of the checkout.
+"""Measures the mutation score of tests with mutmut, on a copy of the checkout.
 
-``python -m keylag_dev.mutation [MODULE...]``, a module being a part of its path;
-without one, all of `PROJECTS`.  mutmut changes one expression of a function at a time
-and runs the tests that call the function; the mutant is killed if one of them fails.
+``python -m keylag_dev.mutation [MODULE...]``: MODULE is a part of a module's path; the
+default is all of `PROJECTS`.  mutmut changes one expression of a function at a time
+and runs the tests that call the function; a failing test kills the mutant.
 """
 
 import os
@@ -17,27 +17,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from keylag.state import CHECKOUT, state_folder
-from keylag.tools.base import Tool, ToolError
-from keylag.tools.venvs import fill
-from keylag_dev.matrix import environment, say
+from keylag.tools.tool import Tool, ToolError
+from keylag.tools.venvs import create_venv
+from keylag_dev.matrix import install_environment, print_line
 
-LEAST = 0.85
-"""The share of its mutants that the tests of a module have to kill."""
+MIN_SCORE = 0.85
+"""Smallest share of killed mutants that a module needs."""
 
 
 @dataclass(frozen=True)
 class Project:
-    """Modules of a folder of the checkout, and the fast tests that cover them."""
+    """Modules of a package, and the fast tests that cover them."""
 
     source: str
-    """The folder whose modules may be mutated."""
+    """Folder of the modules, relative to the package."""
     modules: tuple[str, ...]
     tests: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
-    """Tests among them that take long, or that a busy machine could fail."""
+    excluded_tests: tuple[str, ...] = ()
+    """Tests to exclude because they are slow, or fail on a busy machine."""
 
 
-_ORACLE = (
+_REFERENCE_TEST = (
     "tests/test_fingerprint.py::test_nasty_statements_get_the_ids_of_the_reference"
 )
 
@@ -76,11 +76,11 @@ PROJECTS: Mapping[str, Project] = {
             "tests/test_fingerprint.py",
             "tests/test_fingerprint_linear.py",
         ),
-        left_out=(
+        excluded_tests=(
             "tests/test_fingerprint_linear.py::test_time_grows_as_the_statement_does",
             "tests/test_fingerprint.py::test_a_hostile_statement_takes_linear_time",
-            f"{_ORACLE}[1]",
-            f"{_ORACLE}[2]",
+            f"{_REFERENCE_TEST}[1]",
+            f"{_REFERENCE_TEST}[2]",
         ),
     ),
     "bench": Project(
@@ -110,7 +110,7 @@ pytest_add_cli_args_test_selection=
     -m
     not stack and not slow
     {tests}
-# The words of a log are nobody's interface.
+# Log messages are not tested.
 do_not_mutate_patterns=LOG\.
 process_isolation=forkserver
 timeout_constant=5
@@ -125,14 +125,14 @@ markers =
     stack
 """
 
-LOCK = "locks/mutation.txt"
+LOCK_FILE = "locks/mutation.txt"
 TOOL = Tool(
     name="mutation-tests",
-    purpose="mutmut, and what the mutated modules and their tests import",
-    inputs=(LOCK,),
+    purpose="mutmut, and the imports of mutated modules and their tests",
+    inputs=(LOCK_FILE,),
     program="bin/mutmut",
-    make=lambda build: fill(build, build.folder, LOCK),
-    advice="The packages come from the index that pip and uv are configured to use.",
+    make=lambda build: create_venv(build, build.folder, LOCK_FILE),
+    advice="Check the connection to the package index of pip and uv.",
     command="make mutation",
 )
 
@@ -140,49 +140,50 @@ COLUMNS = ("mutants", "killed", "survived", "timeout", "score")
 _RESULT = re.compile(r"^ *([\w.]+)\.x[_ǁ]\w*: (.+)$", re.MULTILINE)
 
 Outcomes = Counter[str]
-"""How many mutants of a module came to each outcome."""
+"""The number of mutants of a module by outcome."""
 
 
-def chosen(words: Sequence[str]) -> dict[str, Project]:
-    """Return the projects with those modules whose path contains one of the words."""
+def select_projects(patterns: Sequence[str]) -> dict[str, Project]:
+    """Return the projects with the modules whose paths contain a pattern."""
     found = {}
     for folder, project in PROJECTS.items():
         modules = tuple(
             module
             for module in project.modules
-            if not words or any(word in f"{folder}/{module}" for word in words)
+            if not patterns
+            or any(pattern in f"{folder}/{module}" for pattern in patterns)
         )
         if modules:
             found[folder] = replace(project, modules=modules)
     return found
 
 
-def outcomes(results: str) -> dict[str, Outcomes]:
-    """Return the outcomes by dotted module, of what `mutmut results` prints."""
+def parse_outcomes(results: str) -> dict[str, Outcomes]:
+    """Parse the output of `mutmut results`; returns outcomes by dotted module."""
     found: dict[str, Outcomes] = {}
     for module, outcome in _RESULT.findall(results):
         found.setdefault(module, Counter())[outcome] += 1
     return found
 
 
-def dotted(module: str) -> str:
-    """Return the name that a module is imported by."""
+def module_name(module: str) -> str:
+    """Return the dotted import name of a module's path."""
     return module.removeprefix("src/").removesuffix(".py").replace("/", ".")
 
 
-def noticed(found: Outcomes) -> int:
-    """Return how many tests noticed; a mutant that never ends is noticed too."""
+def count_killed(found: Outcomes) -> int:
+    """Return the number of killed mutants; those with a timeout count as killed."""
     return found["killed"] + found["timeout"]
 
 
 def score(found: Outcomes) -> float:
-    """Return the share that tests noticed; what no test calls has survived."""
-    return noticed(found) / found.total()
+    """Return the share of killed mutants; mutants without tests count as survivors."""
+    return count_killed(found) / found.total()
 
 
-def row(module: str, found: Outcomes) -> str:
-    """Return a line of the table."""
-    survived = found.total() - noticed(found)
+def table_row(module: str, found: Outcomes) -> str:
+    """Return a row of the table."""
+    survived = found.total() - count_killed(found)
     counts = (found.total(), found["killed"], survived, found["timeout"])
     cells = (*map(str, counts), f"{score(found):.1%}")
     return f"{module:52}" + "".join(f"{cell:>10}" for cell in cells)
@@ -190,41 +191,49 @@ def row(module: str, found: Outcomes) -> str:
 
 @dataclass(frozen=True)
 class Workspace:
-    """A copy of the checkout, which mutmut fills with mutants."""
+    """A copy of the checkout in which mutmut works."""
 
     folder: Path
     python: Path
 
-    def fill(self) -> None:
-        """Copy the checkout, with what was compiled in it."""
+    def create(self) -> None:
+        """Copy the checkout, including compiled files."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        shutil.copytree(CHECKOUT, self.folder, ignore=_left_out)
+        shutil.copytree(CHECKOUT, self.folder, ignore=_ignored_names)
 
     def run(self, name: str, project: Project) -> dict[str, Outcomes]:
-        """Try every mutant of a project; return what became of them."""
+        """Run all mutants of a project; returns outcomes by dotted module.
+
+        Raises ToolError if mutmut fails or skips a module.
+        """
         configuration = CONFIGURATION.format(
             source=project.source,
             modules="\n    ".join(project.modules),
             tests="\n    ".join(
-                (*project.tests, *(f"--deselect={test}" for test in project.left_out))
+                (
+                    *project.tests,
+                    *(f"--deselect={test}" for test in project.excluded_tests),
+                )
             ),
         )
         (self.folder / name / "setup.cfg").write_text(configuration)
         jobs = len(os.sched_getaffinity(0))
         self._mutmut(name, "run", "--max-children", str(jobs))
-        found = outcomes(self._mutmut(name, "results", "--all", "true"))
-        unknown = [module for module in project.modules if dotted(module) not in found]
-        if unknown:
-            message = f"mutmut makes no mutants of {', '.join(unknown)} in {name}."
+        found = parse_outcomes(self._mutmut(name, "results", "--all", "true"))
+        missing = [
+            module for module in project.modules if module_name(module) not in found
+        ]
+        if missing:
+            message = f"mutmut created no mutants of {', '.join(missing)} in {name}."
             raise ToolError(message)
         return found
 
-    def _mutmut(self, name: str, *words: str) -> str:
-        log = self.folder / f"{name}-{words[0]}.log"
+    def _mutmut(self, name: str, *arguments: str) -> str:
+        log = self.folder / f"{name}-{arguments[0]}.log"
         path = ":".join(str(self.folder / one / "src") for one in PROJECTS)
         with log.open("w", encoding="utf-8") as file:
             code = subprocess.run(
-                [self.python, "-m", "mutmut", *words],
+                [self.python, "-m", "mutmut", *arguments],
                 cwd=self.folder / name,
                 env={**os.environ, "PYTHONPATH": path},
                 stdout=file,
@@ -233,34 +242,34 @@ class Workspace:
             ).returncode
         if code != 0:
             message = (
-                f"mutmut {words[0]} failed, see {log}. The tests have to pass without "
-                f"a mutant: cd {self.folder / name} && PYTHONPATH={path} {self.python} "
+                f"mutmut {arguments[0]} failed; its log is {log}. Check that the tests "
+                f"pass without a mutant: cd {self.folder / name} && "
+                f"PYTHONPATH={path} {self.python} "
                 f"-m pytest {' '.join(PROJECTS[name].tests)}"
             )
             raise ToolError(message)
         return log.read_text("utf-8")
 
 
-def _left_out(folder: str, names: list[str]) -> set[str]:
-    """Return what is not copied of a folder of the checkout: what was made there."""
-    made = shutil.ignore_patterns(".*", "__pycache__", "out")(folder, names)
+def _ignored_names(folder: str, names: list[str]) -> set[str]:
+    ignored = shutil.ignore_patterns(".*", "__pycache__", "out")(folder, names)
     state = state_folder()
-    return made | ({state.name} if Path(folder) == state.parent else set())
+    return ignored | ({state.name} if Path(folder) == state.parent else set())
 
 
-def main(words: Sequence[str]) -> int:
-    """Print the score of each module; return how many are below the least."""
+def main(patterns: Sequence[str]) -> int:
+    """Print the score of each module; return how many are below MIN_SCORE."""
     started = time.monotonic()
-    workspace = Workspace(state_folder() / "mutation", environment(TOOL))
-    workspace.fill()
-    say(f"{'module':52}" + "".join(f"{name:>10}" for name in COLUMNS))
+    workspace = Workspace(state_folder() / "mutation", install_environment(TOOL))
+    workspace.create()
+    print_line(f"{'module':52}" + "".join(f"{name:>10}" for name in COLUMNS))
     low = 0
-    for name, project in chosen(words).items():
+    for name, project in select_projects(patterns).items():
         found = workspace.run(name, project)
         for module in project.modules:
-            say(row(f"{name}/{module}", found[dotted(module)]))
-            low += score(found[dotted(module)]) < LEAST
-    say(f"{low} below {LEAST:.0%}, in {time.monotonic() - started:.0f} s")
+            print_line(table_row(f"{name}/{module}", found[module_name(module)]))
+            low += score(found[module_name(module)]) < MIN_SCORE
+    print_line(f"{low} below {MIN_SCORE:.0%}, in {time.monotonic() - started:.0f} s")
     return low
 
 

@@ -1,7 +1,7 @@
-"""Check the C part of the collectors with sanitizers, reference counts and its twin.
+"""Checks the native part of keylag-otel with sanitizers and differential tests.
 
-``python -m keylag_dev.native_checks [CHECK...]``; without one, all of them.  Each
-compiles a copy of the collectors in its own way and runs their tests against it.
+``python -m keylag_dev.native_checks [CHECK...]``; the default is all of CHECKS.  Each
+check compiles a copy of the collectors with its own flags and runs tests with it.
 """
 
 import os
@@ -14,22 +14,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from keylag.state import CHECKOUT, state_folder
-from keylag.tools.base import ToolError
+from keylag.tools.tool import ToolError
 from keylag.tools.venvs import COLLECTORS_TESTS
-from keylag_dev.matrix import environment, say
+from keylag_dev.matrix import install_environment, print_line
 
-STRICT = ("-Wall", "-Wextra", "-Werror")
-TWINS = "tests/test_native_differential.py"
-REFERENCES = "tests/test_native_references.py"
-SAFETY = "tests/test_native_safety.py"
-UNITS = tuple(
+WARNING_FLAGS = ("-Wall", "-Wextra", "-Werror")
+DIFFERENTIAL_TESTS = "tests/test_native_differential.py"
+REFERENCE_TESTS = "tests/test_native_references.py"
+SAFETY_TESTS = "tests/test_native_safety.py"
+UNIT_TESTS = tuple(
     f"tests/test_{name}.py"
     for name in ("answer", "request", "sums", "totals", "trace_tree", "wrappers")
 )
-QUICK = {"HYPOTHESIS_EXAMPLES": "20"}
-"""For checks that are after something else."""
+FEW_EXAMPLES = {"HYPOTHESIS_EXAMPLES": "20"}
+"""Settings for checks with another focus than random sequences."""
 
-_INTERPRETER = """
+_PRINT_BUILD_SETTINGS = """
 import sysconfig as s
 print(s.get_path("include"), s.get_config_var("EXT_SUFFIX"))
 """
@@ -37,16 +37,16 @@ print(s.get_path("include"), s.get_config_var("EXT_SUFFIX"))
 
 @dataclass(frozen=True)
 class Check:
-    """A way to compile the C part, and the tests that are run against it."""
+    """Compiler flags for the native part, and the tests to run with it."""
 
     purpose: str
     tests: tuple[str, ...]
     flags: tuple[str, ...] = ("-O2",)
     settings: Mapping[str, str] = field(default_factory=dict)
     preloads: str = ""
-    """The library that the compiler wants loaded before all others."""
+    """Library of the compiler to put into LD_PRELOAD."""
     interpreter: str = ""
-    """A program on the PATH; the interpreter of the collectors' tests without one."""
+    """Name of an interpreter; empty for that of the collectors' tests."""
 
 
 _SANITIZED = (
@@ -60,62 +60,64 @@ _SANITIZERS = {
 
 CHECKS: Mapping[str, Check] = {
     "memory": Check(
-        "AddressSanitizer around each Python object, under the tests of the C part",
-        tests=(*UNITS, REFERENCES, SAFETY, TWINS),
+        "AddressSanitizer for each Python object, with the tests of the native part",
+        tests=(*UNIT_TESTS, REFERENCE_TESTS, SAFETY_TESTS, DIFFERENTIAL_TESTS),
         flags=_SANITIZED,
-        # Python's own allocator would hide the borders of objects.
-        settings={**_SANITIZERS, "PYTHONMALLOC": "malloc", **QUICK},
+        # Python's own allocator hides the bounds of objects.
+        settings={**_SANITIZERS, "PYTHONMALLOC": "malloc", **FEW_EXAMPLES},
         preloads="libasan.so",
     ),
     "sanitizers": Check(
-        "AddressSanitizer and UndefinedBehaviorSanitizer, under all collectors' tests",
-        # A sanitizer keeps what is freed, so resident memory says nothing there; and
-        # the patch of another project's code is not part of the copy.
+        "AddressSanitizer and UndefinedBehaviorSanitizer, with all collectors' tests",
+        # Sanitizers delay freeing, so test_memory.py does not apply.  The copy lacks
+        # the patch that test_upstream.py tests.
         tests=(
             *("-m", "not matrix", "tests"),
             *("--ignore=tests/test_memory.py", "--ignore=tests/test_upstream.py"),
         ),
         flags=_SANITIZED,
-        settings={**_SANITIZERS, **QUICK},
+        settings={**_SANITIZERS, **FEW_EXAMPLES},
         preloads="libasan.so",
     ),
     "references": Check(
-        "reference counts over repeated runs, in a debug build of Python",
-        tests=(REFERENCES, SAFETY, TWINS),
-        settings=QUICK,
+        "reference counts over repeated runs, with a debug build of Python",
+        tests=(REFERENCE_TESTS, SAFETY_TESTS, DIFFERENTIAL_TESTS),
+        settings=FEW_EXAMPLES,
         interpreter="python3-dbg",
     ),
     "differential": Check(
-        "2000 random sequences of operations, in Python and in C",
-        tests=(TWINS,),
+        "2000 random sequences of operations, in the pure and in the native part",
+        tests=(DIFFERENTIAL_TESTS,),
         settings={"HYPOTHESIS_EXAMPLES": "2000"},
     ),
 }
 
 
-def compile_into(folder: Path, python: str | Path, flags: Sequence[str]) -> None:
-    """Copy the collectors into a folder and compile their C part there.
+def compile_native(folder: Path, python: str | Path, flags: Sequence[str]) -> None:
+    """Copy the collectors to a folder and compile the native part there.
 
-    Raises ToolError with the compiler's words if it gives as much as a warning.
+    Raises ToolError with the compiler's output for an error or a warning.
     """
     shutil.rmtree(folder, ignore_errors=True)
     ignored = shutil.ignore_patterns("*.so", "__pycache__", "build", "*.egg-info")
     shutil.copytree(CHECKOUT / "collectors", folder, ignore=ignored)
     include, suffix = subprocess.check_output(
-        [python, "-c", _INTERPRETER], text=True
+        [python, "-c", _PRINT_BUILD_SETTINGS], text=True
     ).split()
     sources = sorted((folder / "native").glob("*.c"))
     target = folder / "src" / "keylag_otel" / f"_watch{suffix}"
-    command = ["gcc", "-shared", "-fPIC", *STRICT, *flags, f"-I{include}"]
+    command = ["gcc", "-shared", "-fPIC", *WARNING_FLAGS, *flags, f"-I{include}"]
     ended = subprocess.run(
         [*command, *sources, "-o", target], capture_output=True, text=True, check=False
     )
     if ended.returncode != 0:
-        message = f"The C part did not compile with {' '.join(flags)}:\n{ended.stderr}"
+        message = (
+            f"The native part did not compile with {' '.join(flags)}:\n{ended.stderr}"
+        )
         raise ToolError(message)
 
 
-def _settings(check: Check, folder: Path, tested: Path) -> dict[str, str]:
+def _test_environment(check: Check, folder: Path, tested: Path) -> dict[str, str]:
     packages = next(tested.parent.parent.glob("lib/python3*/site-packages"))
     settings = {
         **check.settings,
@@ -129,41 +131,44 @@ def _settings(check: Check, folder: Path, tested: Path) -> dict[str, str]:
     return settings
 
 
-def run(name: str) -> int:
-    """Run one check; return the exit code of its tests."""
+def run_check(name: str) -> int:
+    """Run one check; return the exit code of its tests.
+
+    Raises ToolError if the interpreter is missing or the compilation fails.
+    """
     check = CHECKS[name]
-    say(f"{name}: {check.purpose}")
-    tested = environment(COLLECTORS_TESTS)
+    print_line(f"{name}: {check.purpose}")
+    tested = install_environment(COLLECTORS_TESTS)
     python = shutil.which(check.interpreter) if check.interpreter else str(tested)
     if python is None:
         message = f"{check.interpreter} is missing. Run `./setup.sh --with native`."
         raise ToolError(message)
     folder = state_folder() / "tools" / f"native-{name}"
-    compile_into(folder, python, check.flags)
+    compile_native(folder, python, check.flags)
     command = [python, "-X", "faulthandler", "-m", "pytest", "-q"]
     return subprocess.run(
         [*command, "-p", "no:cacheprovider", *check.tests],
         cwd=folder,
-        env={**os.environ, **_settings(check, folder, tested)},
+        env={**os.environ, **_test_environment(check, folder, tested)},
         check=False,
     ).returncode
 
 
-def _timed(name: str) -> str:
+def _run_and_time(name: str) -> str:
     started = time.monotonic()
-    code = run(name)
+    code = run_check(name)
     outcome = "passed" if code == 0 else f"FAILED with code {code}"
     return f"{name:14}{outcome:24}{time.monotonic() - started:6.0f} s"
 
 
 def main(names: Sequence[str]) -> int:
-    """Run checks, also when one fails; return how many did."""
+    """Run all given checks; return the number of failures, or 2 for unknown ones."""
     unknown = set(names) - set(CHECKS)
     if unknown:
-        say(f"There is no {', '.join(unknown)}; there are {', '.join(CHECKS)}.")
+        print_line(f"Unknown: {', '.join(unknown)}. Checks: {', '.join(CHECKS)}.")
         return 2
-    rows = [_timed(name) for name in names or CHECKS]
-    say("\n".join(rows))
+    rows = [_run_and_time(name) for name in names or CHECKS]
+    print_line("\n".join(rows))
     return sum("FAILED" in row for row in rows)
 
 

@@ -1,7 +1,7 @@
-"""Run the collectors' tests on each Python that a release of Debian has.
+"""Runs the collectors' tests with the Pythons of several Debian releases.
 
-``python -m keylag_dev.pythons [PYTHON...]``; without one, all of them.  Each runs
-inside its own Debian, with the C part compiled there without a warning.
+``python -m keylag_dev.pythons [PYTHON...]``; the default is all of PYTHONS.  Each runs
+in its own Debian, where the native part is compiled without warnings.
 """
 
 import os
@@ -15,92 +15,94 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from keylag.state import CHECKOUT, state_folder
-from keylag.tools.base import Build, Tool, ToolError, tail
 from keylag.tools.install import Installer
-from keylag.tools.venvs import ADVICE, uv_program
-from keylag_dev.debian import SOURCE, Debian
-from keylag_dev.matrix import say
-from keylag_dev.sandbox import inside
+from keylag.tools.tool import Build, Tool, ToolError, tail
+from keylag.tools.venvs import INDEX_ADVICE, uv_program
+from keylag_dev.debian import INPUT_FILE, DebianRelease
+from keylag_dev.matrix import print_line
+from keylag_dev.sandbox import debian_command
 
-LOCK = "locks/collectors.txt"
-PACKAGE = ("pyproject.toml", "setup.py", "README.md", "src", "native")
-MADE = shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__")
-UV = {"UV_NO_CACHE": "1", "TMPDIR": "/tmp"}  # noqa: S108 - the sandbox's own
+LOCK_FILE = "locks/collectors.txt"
+PACKAGE_FILES = ("pyproject.toml", "setup.py", "README.md", "src", "native")
+BUILD_OUTPUT = shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__")
+UV_VARIABLES = {"UV_NO_CACHE": "1", "TMPDIR": "/tmp"}  # noqa: S108 - the sandbox's own
 
 
-def _tools() -> Path:
+def _tools_folder() -> Path:
     return state_folder() / "tools"
 
 
 @dataclass(frozen=True)
 class Python:
-    """A Python, and the Debian that has it."""
+    """A version of Python in a Debian release."""
 
-    debian: Debian
+    debian: DebianRelease
 
     @property
     def version(self) -> str:
-        """Return its version, the first two numbers."""
+        """Return the version as MAJOR.MINOR."""
         return self.debian.python
 
     @property
     def environment(self) -> Tool:
-        """Return Keystone's libraries, installed inside the Debian."""
+        """Return the tool that installs Keystone's libraries in that Debian."""
         return Tool(
             name=f"collectors-tests-python{self.version}",
             purpose=f"Keystone's libraries on Python {self.version}",
-            inputs=(LOCK, SOURCE),
-            # Its interpreter is a link to what only the Debian has.
+            inputs=(LOCK_FILE, INPUT_FILE),
+            # bin/python is a link that exists only inside that Debian.
             program="pyvenv.cfg",
             make=self._fill,
-            advice=ADVICE,
+            advice=INDEX_ADVICE,
             command="make test-pythons",
         )
 
     @property
     def program(self) -> Path:
-        """Return the environment's interpreter."""
-        return _tools() / self.environment.name / "bin" / "python"
+        """Return the path of the environment's interpreter."""
+        return _tools_folder() / self.environment.name / "bin" / "python"
 
-    def inside(
+    def debian_command(
         self, command: Iterable[object], *writable: Path, network: bool = False
     ) -> list[str | Path]:
-        """Return the command that runs another one in the Debian."""
-        root = _tools() / self.debian.tool.name
+        """Return the command that runs `command` inside that Debian."""
+        root = _tools_folder() / self.debian.tool.name
         cwd = CHECKOUT / "collectors"
-        return inside(root, command, cwd=cwd, writable=writable, network=network)
+        return debian_command(
+            root, command, cwd=cwd, writable=writable, network=network
+        )
 
     def _fill(self, build: Build) -> None:
         uv = uv_program(build.cache)
         base = f"/usr/bin/python{self.version}"
         python = build.folder / "bin" / "python"
-        env = {"UV_PYTHON_DOWNLOADS": "never", **UV}
-        lock = CHECKOUT / LOCK
+        env = {"UV_PYTHON_DOWNLOADS": "never", **UV_VARIABLES}
+        lock = CHECKOUT / LOCK_FILE
         for command in (
             [uv, "venv", "--relocatable", "--allow-existing", "-p", base, build.folder],
             [uv, "pip", "install", "--python", python, "--require-hashes", "-r", lock],
         ):
-            build.run(self.inside(command, build.folder, network=True), env=env)
+            build.run(self.debian_command(command, build.folder, network=True), env=env)
 
 
 PYTHONS = {
     python.version: python
     for python in (
-        Python(Debian("bookworm", "3.11")),
-        Python(Debian("trixie", "3.13")),
-        Python(Debian("forky", "3.14")),
+        Python(DebianRelease("bookworm", "3.11")),
+        Python(DebianRelease("trixie", "3.13")),
+        Python(DebianRelease("forky", "3.14")),
     )
 }
-"""Which are tested, the oldest first."""
+"""The tested Pythons by version, the oldest first."""
 
 
 @dataclass
 class Outcome:
-    """What became of one Python's tests."""
+    """The outcome of the tests with one Python; `seconds` is their duration."""
 
     python: str
-    said: str = ""
-    """Why there are no counts."""
+    reason: str = ""
+    """Why there are no counts; empty if the tests ran."""
     passed: int = 0
     failed: int = 0
     skipped: int = 0
@@ -108,40 +110,48 @@ class Outcome:
 
     def __str__(self) -> str:
         counts = f"{self.passed:>8}{self.failed:>8}{self.skipped:>9}"
-        return f"{self.python:<8}{self.said or f'{counts}{self.seconds:>7.0f} s'}"
+        return f"{self.python:<8}{self.reason or f'{counts}{self.seconds:>7.0f} s'}"
 
 
 HEADINGS = f"{'Python':<8}{'passed':>8}{'failed':>8}{'skipped':>9}{'time':>9}"
 
 
 def compile_collectors(python: Python, scratch: Path) -> None:
-    """Install the collectors as they are now; raises ToolError unless C compiles."""
+    """Install the current collectors; raises ToolError if the compiler complains."""
     source = scratch / "collectors"
     source.mkdir()
-    for name in PACKAGE:
+    for name in PACKAGE_FILES:
         path = CHECKOUT / "collectors" / name
         if path.is_dir():
-            shutil.copytree(path, source / name, ignore=MADE)
+            shutil.copytree(path, source / name, ignore=BUILD_OUTPUT)
         else:
             shutil.copy(path, source)
-    build = Build(folder=scratch, log=scratch / "compile.log", cache=_tools())
-    install = (uv_program(_tools()), "pip", "install", "--python", python.program)
-    # With the environment's own setuptools, and nothing from anywhere else.
-    how = ("-v", "--offline", "--no-deps", "--no-build-isolation", "--reinstall")
-    flags = {"CFLAGS": "-Wall -Wextra -Werror", **UV}
+    build = Build(folder=scratch, log=scratch / "compile.log", cache=_tools_folder())
+    install = (
+        uv_program(_tools_folder()),
+        "pip",
+        "install",
+        "--python",
+        python.program,
+    )
+    # Builds offline with the environment's setuptools.
+    options = ("-v", "--offline", "--no-deps", "--no-build-isolation", "--reinstall")
+    flags = {"CFLAGS": "-Wall -Wextra -Werror", **UV_VARIABLES}
     try:
         for command in (
-            [*install, *how, source],
+            [*install, *options, source],
             [python.program, "-c", "import keylag_otel._watch"],
         ):
-            build.run(python.inside(command, _tools(), scratch), env=flags)
+            build.run(
+                python.debian_command(command, _tools_folder(), scratch), env=flags
+            )
     except ToolError as error:
-        message = f"The C part did not compile: {error}\n{tail(build.log, 60)}"
+        message = f"The native part did not compile: {error}\n{tail(build.log, 60)}"
         raise ToolError(message) from error
 
 
-def test(python: Python, scratch: Path) -> Outcome:
-    """Run the tests that `make test-collectors` runs, and count them."""
+def run_tests(python: Python, scratch: Path) -> Outcome:
+    """Run the tests of `make test-collectors`, and count their outcomes."""
     report = scratch / "outcome.xml"
     pytest = (python.program, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     command = [*pytest, "-m", "not matrix", f"--junitxml={report}"]
@@ -151,9 +161,9 @@ def test(python: Python, scratch: Path) -> Outcome:
         "PYTHONDONTWRITEBYTECODE": "1",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(scratch / "hypothesis"),
     }
-    subprocess.run(python.inside(command, scratch), check=False, env=env)
+    subprocess.run(python.debian_command(command, scratch), check=False, env=env)
     if not report.exists():
-        return Outcome(python.version, "failed: pytest did not end", failed=1)
+        return Outcome(python.version, "failed: pytest crashed", failed=1)
     counts = ET.parse(report).getroot()[0].attrib  # noqa: S314 - pytest's own
     failed = int(counts["failures"]) + int(counts["errors"])
     skipped = int(counts["skipped"])
@@ -162,15 +172,17 @@ def test(python: Python, scratch: Path) -> Outcome:
     return Outcome(python.version, "", passed, failed, skipped, seconds)
 
 
-def run(python: Python) -> Outcome:
-    """Make what is missing, then test."""
-    say(f"Python {python.version}, of Debian {python.debian.release}")
-    installer = Installer(_tools(), lambda tool, event: say(f"{tool.purpose}: {event}"))
+def check_python(python: Python) -> Outcome:
+    """Install Debian and Python if they are missing, and run the tests."""
+    print_line(f"Python {python.version}, of Debian {python.debian.release}")
+    installer = Installer(
+        _tools_folder(), lambda tool, event: print_line(f"{tool.purpose}: {event}")
+    )
     try:
         installer.install([python.debian.tool])
     except ToolError as error:
-        say(str(error))
-        reason = f"Debian {python.debian.release} cannot be had here"
+        print_line(str(error))
+        reason = f"Debian {python.debian.release} is unavailable"
         return Outcome(python.version, f"skipped: {reason}")
     temporary = state_folder() / "tmp"
     temporary.mkdir(exist_ok=True)
@@ -178,20 +190,20 @@ def run(python: Python) -> Outcome:
         installer.install([python.environment])
         with tempfile.TemporaryDirectory(prefix="python", dir=temporary) as folder:
             compile_collectors(python, Path(folder))
-            return test(python, Path(folder))
+            return run_tests(python, Path(folder))
     except ToolError as error:
-        say(str(error))
-        return Outcome(python.version, "failed: it could not be set up", failed=1)
+        print_line(str(error))
+        return Outcome(python.version, "failed: set-up", failed=1)
 
 
 def main(versions: Sequence[str]) -> int:
-    """Run them all, also when one fails; return how many did."""
+    """Test all given Pythons; return the number of failures, or 2 for unknown ones."""
     unknown = set(versions) - set(PYTHONS)
     if unknown:
-        say(f"There is no {', '.join(unknown)}; there are {', '.join(PYTHONS)}.")
+        print_line(f"Unknown: {', '.join(unknown)}. Pythons: {', '.join(PYTHONS)}.")
         return 2
-    outcomes = [run(PYTHONS[version]) for version in versions or PYTHONS]
-    say("\n".join([HEADINGS, *map(str, outcomes)]))
+    outcomes = [check_python(PYTHONS[version]) for version in versions or PYTHONS]
+    print_line("\n".join([HEADINGS, *map(str, outcomes)]))
     return sum(outcome.failed > 0 for outcome in outcomes)
 
 

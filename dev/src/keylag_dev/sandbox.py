@@ -1,7 +1,7 @@
-"""Run a command by bubblewrap, on this machine or inside another Debian.
+"""Runs commands in bubblewrap, on this system or inside another Debian.
 
-It has mount and process namespaces of its own: nothing stays mounted and nothing
-keeps running when the command ends, also when it is killed.
+Commands have their own mount and process namespaces: when a command ends or is killed,
+its mounts disappear and its processes end.
 """
 
 import os
@@ -11,27 +11,36 @@ from pathlib import Path
 
 from keylag.state import CHECKOUT, state_folder
 
-HOST_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl")
-"""How the host finds and trusts a package index."""
+NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl")
+"""Files of the host for name resolution and TLS."""
 
-OWN = ("--unshare-pid", "--die-with-parent")
-AS_ROOT = ("--cap-add", "ALL")
-"""As outside, root may mount, and become another user, as memcached does."""
+PROCESS_ISOLATION = ("--unshare-pid", "--die-with-parent")
+ROOT_CAPABILITIES = ("--cap-add", "ALL")
+"""Lets root mount, and change to another user as memcached does."""
 
 
-def contained(command: Iterable[object]) -> list[str]:
-    """Return the command that runs another one on this machine's own files.
+def contained_command(command: Iterable[object]) -> list[str]:
+    """Return the command that runs `command` with the host's files.
 
-    A mount that outlived a killed command would let `make clean` delete what is
-    mounted.  Only root's mounts can: any other user has to be in namespaces already.
+    It prevents that a mount outlives a killed command, and that `make clean` deletes
+    the mounted files.  Other users than root mount in user namespaces anyway.
     """
     if os.geteuid() != 0:
         return [*map(str, command)]
-    bwrap = ("bwrap", "--dev-bind", "/", "/", "--proc", "/proc", *OWN, *AS_ROOT)
+    bwrap = (
+        "bwrap",
+        "--dev-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        *PROCESS_ISOLATION,
+        *ROOT_CAPABILITIES,
+    )
     return [*bwrap, *map(str, command)]
 
 
-def inside(
+def debian_command(
     root: Path,
     command: Iterable[object],
     *,
@@ -39,13 +48,13 @@ def inside(
     writable: Iterable[Path] = (),
     network: bool = False,
 ) -> list[str | Path]:
-    """Return the command that runs another one inside a Debian.
+    """Return the command that runs `command` inside the Debian in `root`.
 
-    The checkout and the state folder are where they are outside, read-only but for
-    `writable`.  Without `network` there is only a 127.0.0.1 of its own.
+    Checkout and state folder have the same paths as outside, and are read-only except
+    for `writable` paths.  Without `network` there is only a private loopback interface.
     """
     mounts = [
-        *(("--ro-bind-try", path, path) for path in HOST_NETWORK),
+        *(("--ro-bind-try", path, path) for path in NETWORK_FILES),
         *(("--ro-bind", path, path) for path in (CHECKOUT, state_folder())),
         *(("--bind", path, path) for path in writable),
     ]
@@ -53,8 +62,8 @@ def inside(
         *("bwrap", "--bind", root, "/", "--dev", "/dev", "--proc", "/proc"),
         *("--tmpfs", "/tmp"),  # noqa: S108 - the sandbox's own
         *chain.from_iterable(mounts),
-        *OWN,
-        *(AS_ROOT if os.geteuid() == 0 else ()),
+        *PROCESS_ISOLATION,
+        *(ROOT_CAPABILITIES if os.geteuid() == 0 else ()),
         *(() if network else ("--unshare-net",)),
         *("--chdir", cwd, *map(str, command)),
     ]

@@ -1,1 +1,1 @@
-"""Keylag: where did the time of this Keystone token call go?"""
+"""Keylag measures where the time of OpenStack Keystone's token calls goes."""

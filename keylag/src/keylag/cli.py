@@ -1,33 +1,33 @@
-"""The `keylag` command: a list of its sub-commands, and how each of them ends."""
+"""The `keylag` command and the list of its sub-commands."""
 
 from importlib import import_module
 from typing import Any
 
 import click
 
-from keylag.command_errors import DEBUG, reported
+from keylag.command_errors import DEBUG_VARIABLE, handle_errors
 
 COMMANDS = (
     *("setup", "up", "status", "load", "trace", "explain", "digest", "experiment"),
     *("demo", "down"),
 )
-"""Each is a module of keylag.commands, in the order that help shows them."""
+"""Modules of keylag.commands, in the order that help lists them."""
 
 
-class Commands(click.Group):
-    """Imports the one that is asked for: the others' libraries take a second."""
+class LazyGroup(click.Group):
+    """Imports only the sub-command that runs; importing all takes a second."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the sub-command; see keylag.command_errors for how it ends."""
-        with reported(debug=ctx.params["debug"]):
+        """Run the sub-command and turn its errors into messages and exit codes."""
+        with handle_errors(debug=ctx.params["debug"]):
             return super().invoke(ctx)
 
     def list_commands(self, _: click.Context) -> list[str]:
-        """Return the names, as help lists them."""
+        """Return the names in the order that help lists them."""
         return list(COMMANDS)
 
     def get_command(self, _: click.Context, name: str) -> click.Command | None:
-        """Return the sub-command of this name, if there is one."""
+        """Return the sub-command of this name; None if there is none."""
         if name not in COMMANDS:
             return None
         command: click.Command = import_module(f"keylag.commands.{name}").command
@@ -36,21 +36,21 @@ class Commands(click.Group):
 
 @click.command(
     "keylag",
-    cls=Commands,
+    cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C. "
-    "docs/reference/exit-codes.md says what 1 means for each command.",
+    epilog="Exit codes: 0 success, 1 failure, 2 invalid usage, 130 interrupted "
+    "(Ctrl-C). docs/reference/exit-codes.md explains code 1 of each command.",
 )
 @click.option(
     "--debug",
     is_flag=True,
-    envvar=DEBUG,
-    help="Show where an error comes from.  [$KEYLAG_DEBUG]",
+    envvar=DEBUG_VARIABLE,
+    help="Print the traceback of an error.  [$KEYLAG_DEBUG]",
 )
 @click.version_option(package_name="keylag")
 def main(*, debug: bool) -> None:
-    """Where did the time of this Keystone token call go?
+    """Measure where the time of Keystone's token calls goes.
 
-    Start with `keylag demo`: it starts a Keystone of its own, sends it real
-    load and prints where the time of each token call went.
+    Start with `keylag demo`: it starts a Keystone, sends token requests, and
+    prints a breakdown of their latency.
     """

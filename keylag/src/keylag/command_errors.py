@@ -1,4 +1,4 @@
-"""How a command ends: with a message that says what to do, and an exit code."""
+"""Turns the errors of a command into a message with advice, and an exit code."""
 
 import errno
 import os
@@ -12,35 +12,35 @@ import click
 
 from keylag.errors import KeylagError, WrongUsageError
 
-DEBUG: Final = "KEYLAG_DEBUG"
-"""The variable that shows where an error comes from."""
+DEBUG_VARIABLE: Final = "KEYLAG_DEBUG"
+"""Environment variable that enables tracebacks."""
 INTERRUPTED: Final = 130
-"""The exit code of a command that Ctrl-C or SIGTERM ended."""
+"""Exit code after Ctrl-C or SIGTERM."""
 
-_NO_ROOM: Final = "Make room there, or choose another place."
-_NO_WRITING: Final = "Choose a place where you may write."
-_ADVICE: Final[Mapping[int | None, str]] = {
-    errno.ENOSPC: _NO_ROOM,
-    errno.EDQUOT: _NO_ROOM,
-    errno.EROFS: _NO_WRITING,
-    errno.EACCES: _NO_WRITING,
-    errno.EPERM: _NO_WRITING,
-    errno.ENOTDIR: "Choose a path whose folders are folders.",
-    errno.EISDIR: "Choose the path of a file.",
-    errno.EEXIST: "Choose a path that is a folder, or is not there yet.",
-    errno.ENOENT: "Look whether the path is right.",
+_DISK_FULL_ADVICE: Final = "Free some space there, or choose another location."
+_PERMISSION_ADVICE: Final = "Choose a location where you have write permission."
+_ERRNO_ADVICE: Final[Mapping[int | None, str]] = {
+    errno.ENOSPC: _DISK_FULL_ADVICE,
+    errno.EDQUOT: _DISK_FULL_ADVICE,
+    errno.EROFS: _PERMISSION_ADVICE,
+    errno.EACCES: _PERMISSION_ADVICE,
+    errno.EPERM: _PERMISSION_ADVICE,
+    errno.ENOTDIR: "Choose a path whose parents are folders.",
+    errno.EISDIR: "Choose the path of a file, not of a folder.",
+    errno.EEXIST: "Choose a folder, or a path that does not exist yet.",
+    errno.ENOENT: "Check the path.",
     errno.ENAMETOOLONG: "Choose a shorter path.",
 }
-"""What to do about an error of the system's."""
+"""What to do about an error of the operating system."""
 
 
 @contextmanager
-def reported(*, debug: bool = DEBUG in os.environ) -> Iterator[None]:
-    """End a command without a traceback, unless it is asked for.
+def handle_errors(*, debug: bool = DEBUG_VARIABLE in os.environ) -> Iterator[None]:
+    """Turn exceptions into the click exceptions that end a command.
 
-    docs/reference/exit-codes.md lists the codes.
+    `debug` prints the traceback first.  docs/reference/exit-codes.md lists the codes.
     """
-    # Ended by another program is ended as by Ctrl-C: nothing is left half started.
+    # SIGTERM cleans up as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -52,8 +52,8 @@ def reported(*, debug: bool = DEBUG in os.environ) -> Iterator[None]:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        wrong = isinstance(error, WrongUsageError)
-        kind = click.UsageError if wrong else click.ClickException
+        is_usage = isinstance(error, WrongUsageError)
+        kind = click.UsageError if is_usage else click.ClickException
         raise kind(_message(error)) from error
 
 
@@ -61,10 +61,10 @@ def _message(error: Exception) -> str:
     if isinstance(error, KeylagError):
         return str(error)
     if isinstance(error, OSError):
-        place = f": {os.fsdecode(error.filename)}" if error.filename else ""
-        said = f"{error.strerror or error}{place}."
-        return f"{said} {_ADVICE.get(error.errno, '')}".rstrip()
+        path = f": {os.fsdecode(error.filename)}" if error.filename else ""
+        reason = f"{error.strerror or error}{path}."
+        return f"{reason} {_ERRNO_ADVICE.get(error.errno, '')}".rstrip()
     return (
         f"{type(error).__name__}: {error}\nThis is a defect of keylag. Run the command "
-        "again as `keylag --debug ...`, and report what it prints."
+        "again as `keylag --debug ...` and report its output."
     )

@@ -1,4 +1,4 @@
-"""Fill the Keystone of the containers with the small cloud, at their first start.
+"""Creates the sample cloud in the Keystone of the containers at their first start.
 
 python -m keylag.containers http://keystone:5000/v3 /secrets/admin /secrets/service \
     /cloud/users.csv
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from keylag import cloud
-from keylag.record import Admin
+from keylag import sample_cloud
+from keylag.stack_record import AdminCredentials
 
 
 @click.command()
@@ -18,14 +18,17 @@ from keylag.record import Admin
 @click.argument("service_password", type=click.Path(exists=True, path_type=Path))
 @click.argument("users", type=click.Path(path_type=Path))
 def main(url: str, password: Path, service_password: Path, users: Path) -> None:
-    """Fill the Keystone at URL and write its users, unless that has been done.
+    """Create the sample cloud in the Keystone at URL, once.
 
-    PASSWORD and SERVICE_PASSWORD are files with the administrator's and the
-    service's, USERS the CSV to write.
+    PASSWORD and SERVICE_PASSWORD are files with the passwords of the administrator
+    and of the service. USERS is the CSV file of users to write; if it exists, the
+    command does nothing.
     """
     if not users.exists():
-        admin = Admin(url, password.read_text().strip())
-        cloud.populate(admin, users, service_password.read_text().strip())
+        admin = AdminCredentials(url, password.read_text().strip())
+        sample_cloud.populate_keystone(
+            admin, users, service_password.read_text().strip()
+        )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""The main job: real token calls of a real Keystone, broken down.
+"""The demo: the breakdown of token calls without and with a cache.
 
     runs = measure(stack, out, console)
 
-Two runs, Keystone's default cache backend first, each with the same load of a
-hundred logins and a hundred validations.
+Both runs send the same load of 100 logins and 100 validations, first with Keystone's
+default cache backend and then with memcached.
 """
 
 import json
@@ -17,19 +17,28 @@ from typing import Final
 import psutil
 from rich.console import Console
 
-from keylag import cloud, jtl, options, plans, sql_sides, target
-from keylag.breakdown import Run, break_down, named
+from keylag import (
+    jtl,
+    load_plans,
+    load_target,
+    run_environment,
+    sample_cloud,
+    sql_comparison,
+)
+from keylag.breakdown import Run, compute_breakdown, name_run
 from keylag.jtl import Sample
-from keylag.prepared import Prepared
+from keylag.load_runner import send_load
 from keylag.report import write_html
-from keylag.sending import send
 from keylag.services import exporters, keystone, mariadb, memcached, redis
-from keylag.stack import Stack, StackOptions
+from keylag.stack import InitialData, Stack, StackOptions
 from keylag.state import write_output
 from keylag.tools.venvs import keystone_version
 
-RUNS: Final[Mapping[str, str]] = {"cache-off": "null", "memcache-pool": "memcache_pool"}
-"""Name of the run, and the cache it gives Keystone."""
+RUN_CACHES: Final[Mapping[str, str]] = {
+    "cache-off": "null",
+    "memcache-pool": "memcache_pool",
+}
+"""Keystone's cache in each run, by the name of the run."""
 PLANS: Final = ("token-issue", "token-validate")
 SERVICES: Final = (
     mariadb.SERVICE,
@@ -38,59 +47,65 @@ SERVICES: Final = (
     keystone.SERVICE,
     exporters.SERVICE,
 )
-"""Servers that the measurement needs; the others show what it finds."""
+"""Servers that the measurement needs; the usual others show its results."""
 REVOCATION_EVENTS: Final = 50
-CLOUD: Final = Prepared(cloud.KEY, cloud.fill)
+SAMPLE_CLOUD: Final = InitialData(sample_cloud.DATA_KEY, sample_cloud.populate_stack)
 
 
-def options_of(run: str) -> StackOptions:
-    """Return how Keystone is started for a run: its metrics say which it is."""
+def stack_options(run: str) -> StackOptions:
+    """Return the options of the stack for a run; its metrics carry the run's name."""
     return StackOptions(
-        cache=RUNS[run],
+        cache=RUN_CACHES[run],
         environment={"OTEL_RESOURCE_ATTRIBUTES": f"keylag.run={run}"},
     )
 
 
 def measure(stack: Stack, out: Path, console: Console) -> list[Run]:
-    """Measure every run on a stack that is up; leaves the samples below `out`."""
-    events = cloud.revoke_tokens(stack, REVOCATION_EVENTS)
+    """Measure every run on a stack that is up, and write the samples below `out`.
+
+    Raises the errors of `load_runner.send_load` and of `Stack.restart`.
+    """
+    events = sample_cloud.revoke_tokens(stack, REVOCATION_EVENTS)
     console.print(f"{events} live revocation events")
     runs = []
-    for name in RUNS:
-        options = options_of(name)
+    for name in RUN_CACHES:
+        options = stack_options(name)
         if options != stack.options:
-            console.print(f"Restarting Keystone with the cache {RUNS[name]}")
+            console.print(f"Restarting Keystone with cache {RUN_CACHES[name]}")
             stack.restart("keystone", options=options)
-        before = sql_sides.logged(stack)
-        run, samples = _run(name, stack, out / name, console)
-        both = sql_sides.compare(samples, before, sql_sides.logged(stack))
+        before = sql_comparison.wait_for_logged(stack)
+        run, samples = _measure_run(name, stack, out / name, console)
+        after = sql_comparison.wait_for_logged(stack)
+        both = sql_comparison.compare_sides(samples, before, after)
         run["sql_sides"] = {method: asdict(sides) for method, sides in both.items()}
         runs.append(run)
     return runs
 
 
-def _run(
+def _measure_run(
     name: str, stack: Stack, out: Path, console: Console
 ) -> tuple[Run, list[Sample]]:
-    """Send every plan's load; return the breakdown of their samples, and these."""
-    where = target.of_stack(stack)
+    target = load_target.from_stack(stack)
     samples: list[Sample] = []
     warnings: list[str] = []
     for plan_name in PLANS:
-        plan = plans.find(plan_name)
-        result = send(plan, where, {}, out / plan.name, console)
+        plan = load_plans.find_plan(plan_name)
+        result = send_load(plan, target, {}, out / plan.name, console)
         if result.interrupted:
             raise KeyboardInterrupt
-        read, notes = jtl.read(result.samples)
-        samples += read
-        warnings += notes
-    users = plan.environment({})[options.VIRTUAL_USERS]
-    facts = {**where.environment, options.VIRTUAL_USERS: users, **_machine()}
-    return named(name, break_down(samples, facts, warnings)), samples
+        plan_samples, plan_warnings = jtl.read_samples(result.samples)
+        samples += plan_samples
+        warnings += plan_warnings
+    users = plan.environment_facts({})[run_environment.VIRTUAL_USERS]
+    facts = {
+        **target.environment,
+        run_environment.VIRTUAL_USERS: users,
+        **_measurement_environment(),
+    }
+    return name_run(name, compute_breakdown(samples, facts, warnings)), samples
 
 
-def _machine() -> dict[str, str]:
-    """Return what a reader has to know to judge the figures."""
+def _measurement_environment() -> dict[str, str]:
     return {
         "keystone": keystone_version(),
         "keylag": version("keylag"),
@@ -101,8 +116,8 @@ def _machine() -> dict[str, str]:
     }
 
 
-def save(runs: Sequence[Run], out: Path) -> tuple[Path, Path]:
-    """Write breakdown.json and report.html; returns their paths."""
+def write_results(runs: Sequence[Run], out: Path) -> tuple[Path, Path]:
+    """Write breakdown.json and report.html, and return their paths."""
     breakdown, report = out / "breakdown.json", out / "report.html"
     write_output(breakdown, json.dumps({"runs": runs}, indent=2) + "\n")
     write_html(runs, report)

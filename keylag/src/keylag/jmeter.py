@@ -1,11 +1,11 @@
-"""Runs a load plan with JMeter, without its window.
+"""Runs a load plan with JMeter in non-GUI mode.
 
     load = Load(plans.find("token-issue"), {"port": "5000", "users_file": "users.csv"})
     result = run(load, home=jmeter_home, out=Path("out/load"))
-    samples, notes = jtl.read(result.samples)
+    samples, warnings = jtl.read_samples(result.samples)
 
-A run leaves `samples.jtl`, `jmeter.log` and `load.properties` (what was asked
-for, without secrets) in its folder.
+A run writes `samples.jtl`, `jmeter.log` and `load.properties` (the properties
+without secrets) to its folder.
 """
 
 import os
@@ -20,38 +20,38 @@ from pathlib import Path
 from typing import Final
 
 from keylag.errors import KeylagError
-from keylag.follow import Follower, Progress
-from keylag.plans import SECRET, Plan
+from keylag.jmeter_progress import JtlProgress, Progress
+from keylag.load_plans import SECRET_PROPERTIES, LoadPlan
 from keylag.state import DEPLOY, write_private
 
 USER_PROPERTIES: Final = DEPLOY / "jmeter" / "user.properties"
 
 JAVA_OPTIONS: Final = ("-Xms64m", "-Xmx512m", "-XX:TieredStopAtLevel=1")
-"""A small heap, and no second compiler that takes the processor from Keystone."""
+"""A small heap, and no C2 compiler, which would take CPU time from Keystone."""
 POLL_SECONDS: Final = 0.2
 STOP_SECONDS: Final = 10.0
 LOG_LINES_SHOWN: Final = 15
 
 
 class JMeterError(KeylagError):
-    """JMeter could not be run; the text says why and what to do."""
+    """JMeter is missing, failed, or sent no request."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What to send: a plan, its open properties, and those nobody may read.
+    """A plan with values for its public and its secret properties.
 
-    `secrets` reach JMeter by a private file, which is removed after the run.
+    `secrets` reach JMeter in a private file, which is removed after the run.
     """
 
-    plan: Plan
+    plan: LoadPlan
     properties: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What a run left; `interrupted` if Ctrl-C or `is_over` ended it early."""
+class LoadResult:
+    """The files of a run; `interrupted` if Ctrl-C or `should_stop` ended it early."""
 
     samples: Path
     log: Path
@@ -64,96 +64,100 @@ def run(
     home: Path,
     out: Path,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
-    is_over: Callable[[Progress], bool] = lambda _progress: False,
-) -> Result:
-    """Run a plan to its end, or until Ctrl-C; the samples so far are kept.
+    should_stop: Callable[[Progress], bool] = lambda _progress: False,
+) -> LoadResult:
+    """Run a plan to its end, or until Ctrl-C; samples so far are kept.
 
-    `is_over` is asked several times a second and may end it, too.
+    `home` is the folder with bin/ApacheJMeter.jar.  `on_progress` and `should_stop`
+    are called several times a second; the run ends once `should_stop` returns true.
 
-    `home` is JMeter's own folder (with bin/ApacheJMeter.jar).  Raises PlanError
-    for a property the plan does not take, or not with this value, JMeterError if
-    JMeter or Java is missing, if JMeter dies, or if the load never began.
+    Raises PlanError for unknown properties and invalid values, and JMeterError if
+    JMeter or Java is missing, JMeter fails, or the load sends no request.
     """
-    load.plan.check({**load.properties, **load.secrets})
-    _refuse_open_secrets(load.properties)
-    java, jar = programs(home)
-    result = _fresh(out.resolve())
-    follower = Follower(result.samples, load.plan.expected(load.properties))
+    load.plan.validate({**load.properties, **load.secrets})
+    _reject_public_secrets(load.properties)
+    java, jar = find_java_and_jar(home)
+    result = _prepare_output(out.resolve())
+    progress = JtlProgress(result.samples, load.plan.expected_requests(load.properties))
     with tempfile.TemporaryDirectory(prefix="keylag-load-") as scratch:
-        command = [*_java(java, scratch, jar), *_options(load, result, Path(scratch))]
-        with _started(command, result.samples.parent) as process:
-            interrupted = _follow(process, follower, on_progress, is_over)
+        command = [
+            *_java_command(java, scratch, jar),
+            *_jmeter_options(load, result, Path(scratch)),
+        ]
+        with _jmeter_process(command, result.samples.parent) as process:
+            interrupted = _wait_with_progress(
+                process, progress, on_progress, should_stop
+            )
     if interrupted:
         return replace(result, interrupted=True)
-    _check(process, result, follower)
+    _check_result(process, result, progress)
     return result
 
 
-def _fresh(out: Path) -> Result:
-    """Make the folder ready; samples of a former run there are removed."""
+def _prepare_output(out: Path) -> LoadResult:
     out.mkdir(parents=True, exist_ok=True)
-    result = Result(out / "samples.jtl", out / "jmeter.log", interrupted=False)
+    result = LoadResult(out / "samples.jtl", out / "jmeter.log", interrupted=False)
     for old in (result.samples, result.log):
         old.unlink(missing_ok=True)
     return result
 
 
-def _options(load: Load, result: Result, scratch: Path) -> list[str | Path]:
-    asked = result.samples.with_name("load.properties")
-    asked.write_text(as_properties(load.properties), encoding="ascii")
+def _jmeter_options(load: Load, result: LoadResult, scratch: Path) -> list[str | Path]:
+    public = result.samples.with_name("load.properties")
+    public.write_text(format_properties(load.properties), encoding="ascii")
     private = scratch / "secret.properties"
-    write_private(private, as_properties(load.secrets))
+    write_private(private, format_properties(load.secrets))
     return [
         *("-n", "-t", load.plan.path, "-l", result.samples, "-j", result.log),
-        *("-q", USER_PROPERTIES, "-q", asked, "-q", private),
+        *("-q", USER_PROPERTIES, "-q", public, "-q", private),
     ]
 
 
-def as_properties(values: Mapping[str, str]) -> str:
-    """Write values in the format of Java's property files, ASCII only."""
-    lines = (f"{name}={_escaped(value)}\n" for name, value in sorted(values.items()))
+def format_properties(values: Mapping[str, str]) -> str:
+    """Format values as a Java property file in ASCII."""
+    lines = (f"{name}={_escape(value)}\n" for name, value in sorted(values.items()))
     return "".join(lines)
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     units = value.encode("utf-16-be")
     pairs = zip(units[::2], units[1::2], strict=True)
-    return "".join(_character(high << 8 | low) for high, low in pairs)
+    return "".join(_escape_unit(high << 8 | low) for high, low in pairs)
 
 
-def _character(unit: int) -> str:
+def _escape_unit(unit: int) -> str:
     text = chr(unit)
     return text if text.isascii() and text.isalnum() else f"\\u{unit:04x}"
 
 
-def _refuse_open_secrets(properties: Mapping[str, str]) -> None:
-    found = [name for name in SECRET if name in properties]
+def _reject_public_secrets(properties: Mapping[str, str]) -> None:
+    found = [name for name in SECRET_PROPERTIES if name in properties]
     if found:
         message = (
-            f"{', '.join(found)} must not be among the open properties, "
-            "which are written to a file that others may read."
+            f"{', '.join(found)} must not be a public property: "
+            "others may read the file of public properties."
         )
         raise JMeterError(message)
 
 
-def programs(home: Path) -> tuple[str, Path]:
-    """Return Java and JMeter's jar; raises JMeterError if one is missing."""
+def find_java_and_jar(home: Path) -> tuple[str, Path]:
+    """Return the paths of Java and JMeter's jar; raises JMeterError if missing."""
     java = shutil.which("java")
     if java is None:
         message = (
-            "There is no java on the PATH, and JMeter needs it. Install it with: "
+            "JMeter needs Java, and there is no `java` on the PATH. Install it with: "
             "apt-get install --no-install-recommends openjdk-17-jre-headless"
         )
         raise JMeterError(message)
     jar = home / "bin" / "ApacheJMeter.jar"
     if not jar.is_file():
-        message = f"There is no JMeter in {home}. `keylag setup` puts one together."
+        message = f"{home} has no JMeter. Run `keylag setup` to install it."
         raise JMeterError(message)
     return java, jar
 
 
-def _java(java: str, scratch: str, jar: Path) -> list[str | Path]:
-    """Keep Java small, windowless, and its preferences out of the user's home."""
+def _java_command(java: str, scratch: str, jar: Path) -> list[str | Path]:
+    # Java keeps its preferences in the user's home folder by default.
     return [
         java,
         *JAVA_OPTIONS,
@@ -166,8 +170,10 @@ def _java(java: str, scratch: str, jar: Path) -> list[str | Path]:
 
 
 @contextmanager
-def _started(command: list[str | Path], out: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Start JMeter in a session of its own, so that Ctrl-C reaches us alone."""
+def _jmeter_process(
+    command: list[str | Path], out: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    # In its own session JMeter does not receive Ctrl-C; `_stop` ends it.
     with (out / "jmeter.out").open("wb") as output:
         process = subprocess.Popen(
             command,
@@ -195,18 +201,18 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _follow(
+def _wait_with_progress(
     process: subprocess.Popen[bytes],
-    follower: Follower,
+    jtl: JtlProgress,
     on_progress: Callable[[Progress], None],
-    is_over: Callable[[Progress], bool],
+    should_stop: Callable[[Progress], bool],
 ) -> bool:
-    """Report until JMeter ends; returns whether it was ended early."""
+    """Return whether the run was ended early."""
     try:
         while process.poll() is None:
-            seen = follower.look()
-            on_progress(seen)
-            if is_over(seen):
+            progress = jtl.poll()
+            on_progress(progress)
+            if should_stop(progress):
                 _stop(process)
                 return True
             time.sleep(POLL_SECONDS)
@@ -214,36 +220,36 @@ def _follow(
         _stop(process)
         return True
     finally:
-        on_progress(follower.look())
+        on_progress(jtl.poll())
     return False
 
 
-def _check(
-    process: subprocess.Popen[bytes], result: Result, follower: Follower
+def _check_result(
+    process: subprocess.Popen[bytes], result: LoadResult, progress: JtlProgress
 ) -> None:
     if process.returncode != 0 or not result.samples.exists():
-        raise JMeterError(_death(process.returncode, result.log))
-    if follower.done == 0:
-        reason = follower.failure or f"see {result.log}"
+        raise JMeterError(_crash_message(process.returncode, result.log))
+    if progress.done == 0:
+        reason = progress.first_failure or f"see {result.log}"
         message = (
-            f"The load never began: {reason}. Look at the URL, and at the users' and "
-            "the service user's names and passwords."
+            f"The load sent no request: {reason}. Check the URL, and the names and "
+            "passwords of the users and of the service user."
         )
         raise JMeterError(message)
 
 
-def _death(code: int, log: Path) -> str:
-    said = [path for path in (log, log.with_name("jmeter.out")) if path.exists()]
-    lines = [f"  {line}" for path in said for line in tail(path)]
+def _crash_message(code: int, log: Path) -> str:
+    logs = [path for path in (log, log.with_name("jmeter.out")) if path.exists()]
+    lines = [f"  {line}" for path in logs for line in last_log_lines(path)]
     advice = (
-        f"All of it: {log}. If it names a property or a file, give that with --set "
-        "or --users; if memory, close other programs and try again."
+        f"The whole log: {log}. If it names a property or a file, set that with --set "
+        "or --users. If memory is short, close other programs and try again."
     )
-    start = f"JMeter ended with code {code}. The end of its log:"
+    start = f"JMeter failed with exit code {code}. The end of its log:"
     return "\n".join([start, *lines, advice])
 
 
-def tail(path: Path) -> list[str]:
-    """Return the last lines of a log."""
+def last_log_lines(path: Path) -> list[str]:
+    """Return the last LOG_LINES_SHOWN lines of a log."""
     text = path.read_text(encoding="utf-8", errors="replace")
     return text.splitlines()[-LOG_LINES_SHOWN:]

@@ -1,8 +1,7 @@
-"""JMeter's samples: a JTL in CSV, read as a stream of typed rows.
+"""Reads JMeter's samples, a JTL file in CSV format, as a stream of typed rows.
 
-A run that was stopped leaves half a last line, and a JVM may write into the
-file what is no sample.  Such lines are passed over, counted and reported; a
-file that lacks a needed column is refused.
+An interrupted run leaves a partial last line, and a JVM may print messages into the
+file.  Such records are skipped and reported.  A missing column is an error.
 """
 
 import csv
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from keylag.errors import KeylagError
-from keylag.server_timing import BadServerTimingError, ServerTiming, parse
+from keylag.server_timing import BadServerTimingError, ServerTiming, parse_server_timing
 
 COLUMNS: Final = (
     "timeStamp",
@@ -28,30 +27,30 @@ COLUMNS: Final = (
     "Connect",
     "server_timing",
 )
-"""What `deploy/jmeter/user.properties` makes JMeter write and the reader needs."""
+"""Columns that the reader needs; deploy/jmeter/user.properties configures them."""
 
-SETUP: Final = "setup "
-"""A label that begins so belongs to the preparation of a load, not to the load."""
+SETUP_PREFIX: Final = "setup "
+"""Prefix of the labels of requests that prepare a load."""
 
-_START: Final = re.compile(r"\d{10,},")
-_FIRST_REFUSAL: Final = 400
-_SHOWN: Final = 3
+_RECORD_START: Final = re.compile(r"\d{10,},")
+_FIRST_CLIENT_ERROR: Final = 400
+_EXAMPLES_SHOWN: Final = 3
 
 
 class JtlError(KeylagError):
-    """The file cannot be read as samples; the text says what is missing."""
+    """A JTL file is empty or lacks a column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One request as JMeter saw it; times in seconds."""
+    """One request as JMeter measured it, in seconds."""
 
     start_seconds: float
-    """Since 1970, when the request began."""
+    """Start of the request as Unix time."""
     elapsed_seconds: float
-    """Until the last byte of the answer; JMeter resolves a millisecond."""
+    """Time until the last byte of the response, in steps of 1 ms."""
     latency_seconds: float
-    """Until the first byte of the answer."""
+    """Time until the first byte of the response."""
     connect_seconds: float
     label: str
     code: str
@@ -60,112 +59,123 @@ class Sample:
     success: bool
     size_bytes: int
     timing: ServerTiming | None
-    """Keystone's own measurement; None if the answer did not carry one."""
+    """The Server-Timing header; None if it is missing or invalid."""
 
     @property
     def is_setup(self) -> bool:
-        """Whether the request belongs to the preparation of the load."""
-        return self.label.startswith(SETUP)
+        """Whether the request prepares the load."""
+        return self.label.startswith(SETUP_PREFIX)
 
     @property
     def refused(self) -> bool:
-        """Whether a refusal (4xx) was the right answer to this request."""
-        return self.success and self.code.isdigit() and int(self.code) >= _FIRST_REFUSAL
+        """Whether the load expected this 4xx response."""
+        return (
+            self.success
+            and self.code.isdigit()
+            and int(self.code) >= _FIRST_CLIENT_ERROR
+        )
 
 
 @dataclass(slots=True)
-class Jtl:
-    """A JTL to iterate over; after that, `skipped` says what was passed over."""
+class JtlReader:
+    """A JTL file to iterate over; afterwards `skipped` has the invalid records."""
 
     path: Path
     skipped: list[tuple[int, str]] = field(default_factory=list)
-    """(line, reason) of each record that is no sample."""
-    unreadable_timings: list[tuple[int, str]] = field(default_factory=list)
-    """(line, reason) of each sample whose Server-Timing could not be read."""
+    """(line, reason) of each invalid record."""
+    invalid_timings: list[tuple[int, str]] = field(default_factory=list)
+    """(line, reason) of each sample with an invalid Server-Timing header."""
 
     def __iter__(self) -> Iterator[Sample]:
-        """Read from the start; raises JtlError without samples or a needed column."""
+        """Yield all samples; raises JtlError for an empty file or a missing column."""
         self.skipped.clear()
-        self.unreadable_timings.clear()
+        self.invalid_timings.clear()
         if not self.path.exists() or not self.path.stat().st_size:
-            message = f"{self.path}: no samples; the load ended before its first one."
+            message = (
+                f"{self.path} has no samples: the load ended before its first one."
+            )
             raise JtlError(message)
         with self.path.open(encoding="utf-8", errors="replace", newline="") as lines:
-            header = _header(self.path, lines)
+            header = _read_header(self.path, lines)
             for number, record in _records(lines):
-                sample = self._sample(number, record, header)
+                sample = self._parse_record(number, record, header)
                 if sample:
                     yield sample
 
-    def _sample(self, line: int, record: str, header: list[str]) -> Sample | None:
+    def _parse_record(self, line: int, record: str, header: list[str]) -> Sample | None:
         try:
-            row = _row(record, header)
-            return _typed(row, self._timing(line, row["server_timing"]))
+            row = _parse_fields(record, header)
+            return _parse_sample(row, self._parse_timing(line, row["server_timing"]))
         except (ValueError, csv.Error) as error:
             self.skipped.append((line, str(error)))
             return None
 
-    def _timing(self, line: int, header: str) -> ServerTiming | None:
+    def _parse_timing(self, line: int, header: str) -> ServerTiming | None:
         if not header:
             return None
         try:
-            return parse(header)
+            return parse_server_timing(header)
         except BadServerTimingError as error:
-            self.unreadable_timings.append((line, str(error)))
+            self.invalid_timings.append((line, str(error)))
             return None
 
-    def report(self) -> list[str]:
-        """Say in a sentence each what was passed over; nothing if nothing was."""
+    def warnings(self) -> list[str]:
+        """Return a sentence on skipped records and one on invalid headers, if any."""
         return [
             f"{self.path}: {len(found)} {what} "
-            + "; ".join(f"line {line}: {reason}" for line, reason in found[:_SHOWN])
+            + "; ".join(
+                f"line {line}: {reason}" for line, reason in found[:_EXAMPLES_SHOWN]
+            )
             for found, what in (
-                (self.skipped, "records are no samples and were passed over:"),
-                (self.unreadable_timings, "samples have an unreadable Server-Timing:"),
+                (self.skipped, "invalid records were skipped:"),
+                (self.invalid_timings, "samples have an invalid Server-Timing header:"),
             )
             if found
         ]
 
 
-def read(path: Path) -> tuple[list[Sample], list[str]]:
-    """Read all samples of a file, and the report of what was passed over."""
-    jtl = Jtl(path)
-    return list(jtl), jtl.report()
+def read_samples(path: Path) -> tuple[list[Sample], list[str]]:
+    """Return the samples of a file, and warnings about invalid records.
+
+    Raises JtlError for an empty file or a missing column.
+    """
+    jtl = JtlReader(path)
+    return list(jtl), jtl.warnings()
 
 
-def _header(path: Path, lines: Iterable[str]) -> list[str]:
+def _read_header(path: Path, lines: Iterable[str]) -> list[str]:
     header = next(csv.reader(lines), [])
     missing = [name for name in COLUMNS if name not in header]
     if missing:
         message = (
             f"{path} lacks the columns {', '.join(missing)}. "
-            "Let JMeter write it with `-q deploy/jmeter/user.properties`."
+            "Run JMeter with `-q deploy/jmeter/user.properties`."
         )
         raise JtlError(message)
     return header
 
 
 def _records(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Join lines to records, which begin with a time stamp; (first line, text).
+    """Yield records as (number of the first line, text).
 
-    A quoted field may go over several lines.  A new time stamp ends a record
-    whose quote was never closed, so that noise costs one record at most.
+    A quoted field may contain line breaks.  A line that starts with a timestamp ends
+    a record with an unclosed quote, so an invalid line costs one record at most.
     """
-    number, held = 0, ""
+    number, pending = 0, ""
     for line_number, line in enumerate(lines, start=2):
-        if held and held.count('"') % 2 and not _START.match(line):
-            held += line
+        if pending and pending.count('"') % 2 and not _RECORD_START.match(line):
+            pending += line
             continue
-        if held:
-            yield number, held
-        number, held = line_number, line
-    if held:
-        yield number, held
+        if pending:
+            yield number, pending
+        number, pending = line_number, line
+    if pending:
+        yield number, pending
 
 
-def _row(record: str, header: list[str]) -> dict[str, str]:
+def _parse_fields(record: str, header: list[str]) -> dict[str, str]:
     if not record.endswith("\n"):
-        message = "cut off at the end"
+        message = "incomplete last line"
         raise ValueError(message)
     fields = next(csv.reader([record]))
     if len(fields) != len(header):
@@ -174,8 +184,7 @@ def _row(record: str, header: list[str]) -> dict[str, str]:
     return dict(zip(header, fields, strict=True))
 
 
-def _typed(row: dict[str, str], timing: ServerTiming | None) -> Sample:
-    """Raise ValueError for a number that is none."""
+def _parse_sample(row: dict[str, str], timing: ServerTiming | None) -> Sample:
     return Sample(
         start_seconds=int(row["timeStamp"]) / 1000,
         elapsed_seconds=int(row["elapsed"]) / 1000,

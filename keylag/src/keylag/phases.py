@@ -1,8 +1,7 @@
-"""The words of a breakdown: phases, operations and the categories they form.
+"""The phases, operations and categories of a breakdown.
 
-A request's wall time is the sum of self times over (phase, operation) cells.
-The seven categories are another partition of the same cells, so they add
-up to the same wall time.
+The wall time of a request is the sum of the self times of its cells.  Each cell
+belongs to one of seven categories, so the categories add up to the same wall time.
 """
 
 from collections.abc import Mapping
@@ -54,7 +53,7 @@ CATEGORY_NAMES: Final[Mapping[str, str]] = {
     "orm": "ORM",
     "other": "other",
 }
-"""The categories in the order of every table and bar, in words."""
+"""Display names of the categories, in the order of all tables and bars."""
 
 CATEGORIES: Final = tuple(CATEGORY_NAMES)
 
@@ -70,13 +69,13 @@ _CATEGORY_OF_OPERATION: Final[Mapping[str, str]] = {"check_revocation": "revocat
 
 
 def category_of(cell: Cell) -> str:
-    """Return the category of a cell; the operation decides before the phase."""
+    """Return the category of a cell; its operation takes precedence over its phase."""
     phase, operation = cell
     by_phase = _CATEGORY_OF_PHASE.get(phase, "other")
     return _CATEGORY_OF_OPERATION.get(operation, by_phase)
 
 
-def in_order(names: set[str], known: tuple[str, ...]) -> list[str]:
-    """Sort names as `known` has them, then unknown ones by the alphabet."""
+def sort_known_first(names: set[str], known: tuple[str, ...]) -> list[str]:
+    """Return known names in the order of `known`, then the others alphabetically."""
     rank = {name: number for number, name in enumerate(known)}
     return sorted(names, key=lambda name: (rank.get(name, len(rank)), name))

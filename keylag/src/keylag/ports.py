@@ -1,4 +1,4 @@
-"""The ports of a stack: chosen once, then kept."""
+"""Allocates the ports of a stack; a stack keeps its ports."""
 
 import socket
 from collections.abc import Iterable, Mapping
@@ -10,29 +10,29 @@ from keylag.errors import KeylagError
 from keylag.services.base import HOST
 
 PORT_RANGE = range(20000, 32000)
-"""Below the ports that Linux gives to outgoing connections, which come and go."""
+"""Below the ephemeral ports that Linux assigns to outgoing connections."""
 
 
 class PortTakenError(KeylagError):
-    """Another process has a port of the stack; the text says which process."""
+    """Another process uses a port of the stack."""
 
 
-def keep_ports(names: Iterable[str], before: Mapping[str, int]) -> dict[str, int]:
-    """Return a port for each name: the one it had before, or a new one.
+def allocate_ports(names: Iterable[str], previous: Mapping[str, int]) -> dict[str, int]:
+    """Return a port for each name: its previous one, or a free one.
 
-    A shell that has read openrc goes on sending passwords to the ports of before, so
-    these are never replaced.  Raises PortTakenError if another process has one.
+    Previous ports are never replaced, because shells that sourced openrc keep sending
+    passwords there.  Raises PortTakenError if another process uses one.
     """
-    ports = {name: before[name] for name in names if name in before}
+    ports = {name: previous[name] for name in names if name in previous}
     taken = [
-        f"Port {port} ({name}) is taken by {_owner(port)}."
+        f"Port {port} ({name}) is in use by {_describe_owner(port)}."
         for name, port in ports.items()
         if not _is_free(port)
     ]
     if taken:
         advice = (
-            "Stop it, or give the stack other ports with `keylag up --new-ports`, "
-            "and then source its openrc again."
+            "Stop that process, or move the stack with `keylag up --new-ports` and "
+            "source its openrc again."
         )
         raise PortTakenError("\n".join([*taken, advice]))
     for name in names:
@@ -51,7 +51,7 @@ def _new_port(taken: Iterable[int]) -> int:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # A port that a server has just left is free, though TCP remembers it.
+        # A port in TIME_WAIT counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -60,18 +60,19 @@ def _is_free(port: int) -> bool:
         return True
 
 
-def _owner(port: int) -> str:
-    """Name the process that has a port, as far as this user may know."""
+def _describe_owner(port: int) -> str:
     pids = {
         connection.pid
         for connection in psutil.net_connections("tcp")
         if connection.laddr and connection.laddr.port == port and connection.pid
     }
-    named = " and ".join(map(_named, sorted(pids)))
-    return named or f"another user's process; `sudo ss -ltnp sport = :{port}` names it"
+    names = " and ".join(map(_describe_process, sorted(pids)))
+    return (
+        names or f"another user's process; `sudo ss -ltnp sport = :{port}` shows which"
+    )
 
 
-def _named(pid: int) -> str:
+def _describe_process(pid: int) -> str:
     try:
         process = psutil.Process(pid)
         return f"{process.name()} (pid {pid}, user {process.username()})"

@@ -1,8 +1,7 @@
-"""Start processes that can be found again, find them, and stop them.
+"""Starts, finds and stops the processes of stacks.
 
-Every process of a stack carries the stack's folder in its environment.  That mark
-is all that `down` goes by: it survives a crash, a lost file and a reboot, and no
-other process has it.
+Every process of a stack has the stack's folder in its environment.  This variable
+alone identifies it, also after a crash or the loss of a file.
 """
 
 import os
@@ -17,42 +16,42 @@ import psutil
 
 from keylag.errors import KeylagError
 
-STACK_MARK = "KEYLAG_STACK"
-SERVICE_MARK = "KEYLAG_SERVICE"
+STACK_VARIABLE = "KEYLAG_STACK"
+SERVICE_VARIABLE = "KEYLAG_SERVICE"
 GRACE_SECONDS = 15.0
-"""How long a process may take to end by itself before it is killed."""
+"""How long a process may take to end after SIGTERM, before SIGKILL."""
 
 
 class CommandError(KeylagError):
-    """A helper program ended with an error; the text names it and its log."""
+    """A helper command failed."""
 
 
 @dataclass(frozen=True)
-class Marked:
-    """A live process that belongs to a stack."""
+class StackProcess:
+    """A live process of a stack."""
 
     stack: Path
     service: str
     process: psutil.Process
 
 
-def marks(folder: Path, service: str) -> dict[str, str]:
-    """Return the variables that tie a process to its stack."""
-    return {STACK_MARK: str(folder), SERVICE_MARK: service}
+def stack_variables(folder: Path, service: str) -> dict[str, str]:
+    """Return the environment variables that identify a process of a stack."""
+    return {STACK_VARIABLE: str(folder), SERVICE_VARIABLE: service}
 
 
-def start(
+def start_server(
     command: Sequence[str | Path], env: Mapping[str, str], log: Path
 ) -> subprocess.Popen[bytes]:
-    """Start a server in a session of its own, its output added to a log.
+    """Start a server in its own session and append its output to a log.
 
-    In its own session Ctrl-C does not reach it: the command that started it
-    decides what becomes of it.  From its return on `find` knows the process.
+    Its own session protects it from Ctrl-C.  When this returns, `find_processes` finds
+    the process.  Raises OSError.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [str(word) for word in command],
+            [str(argument) for argument in command],
             env=dict(env),
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -65,18 +64,18 @@ def start(
 
 
 def _await_environment(process: subprocess.Popen[bytes]) -> None:
-    """Wait out the moment in which a new program's environment reads as empty."""
+    # The environment of a new process is empty until its program is loaded.
     with suppress(psutil.Error):
         fresh = psutil.Process(process.pid)
         while process.poll() is None and not fresh.environ():
             time.sleep(0.001)
 
 
-def run_to_end(
+def run_and_wait(
     command: Sequence[str | Path], env: Mapping[str, str], log: Path
 ) -> None:
-    """Run a helper to its end; raises CommandError if it fails."""
-    process = start(command, env, log)
+    """Run a helper command until it ends; raises CommandError if it fails."""
+    process = start_server(command, env, log)
     try:
         code = process.wait()
     except BaseException:
@@ -84,59 +83,61 @@ def run_to_end(
         process.wait()
         raise
     if code != 0:
-        message = f"`{' '.join(map(str, command))}` ended with code {code}"
+        message = f"`{' '.join(map(str, command))}` failed with exit code {code}"
         raise CommandError(message)
 
 
-def find(*, stack: Path | None = None, below: Path | None = None) -> list[Marked]:
+def find_processes(
+    *, stack: Path | None = None, below: Path | None = None
+) -> list[StackProcess]:
     """Return the live processes of one stack, or of all stacks below a folder."""
-    found = [mark for mark in map(_marked, psutil.process_iter()) if mark]
+    found = [one for one in map(_stack_process, psutil.process_iter()) if one]
     return [
-        mark
-        for mark in found
-        if mark.stack == stack or (below and mark.stack.is_relative_to(below))
+        one
+        for one in found
+        if one.stack == stack or (below and one.stack.is_relative_to(below))
     ]
 
 
-def _marked(process: psutil.Process) -> Marked | None:
-    """Read a process's marks; None if it has none or is not ours to read."""
+def _stack_process(process: psutil.Process) -> StackProcess | None:
     try:
         if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
             return None
         env = process.environ()
     except (psutil.Error, OSError):
         return None
-    if STACK_MARK not in env:
+    if STACK_VARIABLE not in env:
         return None
-    return Marked(Path(env[STACK_MARK]), env.get(SERVICE_MARK, "?"), process)
+    return StackProcess(
+        Path(env[STACK_VARIABLE]), env.get(SERVICE_VARIABLE, "?"), process
+    )
 
 
-def roots(found: Iterable[Marked]) -> list[Marked]:
-    """Leave out those whose parent is in the list too: workers go with a master."""
+def without_children(found: Iterable[StackProcess]) -> list[StackProcess]:
+    """Return the processes whose parent is not among them."""
     found = list(found)
-    pids = {mark.process.pid for mark in found}
-    return [mark for mark in found if _parent(mark.process) not in pids]
+    pids = {one.process.pid for one in found}
+    return [one for one in found if _parent_pid(one.process) not in pids]
 
 
-def _parent(process: psutil.Process) -> int:
+def _parent_pid(process: psutil.Process) -> int:
     try:
         return process.ppid()
     except psutil.Error:
         return 0
 
 
-def stop(found: Sequence[Marked], grace: float = GRACE_SECONDS) -> None:
-    """Ask the processes to end, wait `grace` seconds, then kill what is left."""
-    for mark in roots(found):
-        _quietly(mark.process.terminate)
-    everyone = [mark.process for mark in found]
-    _, left = psutil.wait_procs(everyone, timeout=grace)
-    for process in left:
-        _quietly(process.kill)
-    psutil.wait_procs(left, timeout=GRACE_SECONDS)
+def stop_processes(found: Sequence[StackProcess], grace: float = GRACE_SECONDS) -> None:
+    """Send SIGTERM, wait `grace` seconds, then kill the remaining processes."""
+    for one in without_children(found):
+        _ignore_ended(one.process.terminate)
+    processes = [one.process for one in found]
+    _, alive = psutil.wait_procs(processes, timeout=grace)
+    for process in alive:
+        _ignore_ended(process.kill)
+    psutil.wait_procs(alive, timeout=GRACE_SECONDS)
 
 
-def _quietly(act: Callable[[], None]) -> None:
-    """Do it; a process that is gone by now is what was wanted."""
+def _ignore_ended(action: Callable[[], None]) -> None:
     with suppress(psutil.Error):
-        act()
+        action()

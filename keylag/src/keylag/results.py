@@ -1,9 +1,9 @@
-"""Folders of results: one for each run, and a link to the latest.
+"""Result folders: one for each run, and a link to the latest.
 
     with results.folder(None, "load", "token-issue") as out: ...
 
-leaves out/load/token-issue/2026-11-22T10-05-00Z below the working directory, and
-out/load/token-issue/latest, which leads to it.  Nothing is ever overwritten.
+creates out/load/token-issue/2026-11-22T10-05-00Z below the working directory, and
+the link out/load/token-issue/latest.  Results are never overwritten.
 """
 
 import time
@@ -20,59 +20,63 @@ LATEST: Final = "latest"
 
 
 class ResultsError(KeylagError):
-    """Results cannot be left there; the text says why and what to do."""
+    """Results cannot be written to a folder."""
 
 
 @contextmanager
 def folder(chosen: Path | None, *kind: str) -> Iterator[Path]:
-    """Give an empty folder: `chosen`, or one of this run's own below out/KIND.
+    """Yield an empty folder: `chosen`, or a new one below out/KIND.
 
-    `latest` leads to a run whose `with` body succeeds: what it names is whole.  A
-    folder that stays empty is removed.  Raises ResultsError, before the body runs.
+    If the `with` body succeeds, `latest` links to the new folder.  A folder that stays
+    empty is removed.  Raises ResultsError before the body runs.
     """
     try:
-        out = _empty(chosen) if chosen else _new(OUT.joinpath(*kind))
+        out = (
+            _require_empty(chosen)
+            if chosen
+            else _create_run_folder(OUT.joinpath(*kind))
+        )
     except OSError as error:
         message = (
-            f"Results cannot be left in {error.filename}: {error.strerror}. "
+            f"Results cannot be written to {error.filename}: {error.strerror}. "
             "Choose another folder with --out."
         )
         raise ResultsError(message) from error
     try:
         yield out
         if not chosen:
-            _link(out)
+            _link_latest(out)
     finally:
         with suppress(OSError):
             out.rmdir()
 
 
 def runs(holds: str, *kind: str) -> list[Path]:
-    """Return the folders of a kind that hold a certain file, by path."""
+    """Return the folders of a kind that contain the file `holds`, sorted by path."""
     found = OUT.joinpath(*kind).glob(f"*/*/{holds}")
     return sorted(path.parent for path in found if not path.parent.is_symlink())
 
 
-def _empty(chosen: Path) -> Path:
+def _require_empty(chosen: Path) -> Path:
     chosen.mkdir(parents=True, exist_ok=True)
     if any(chosen.iterdir()):
         message = (
-            f"{chosen} is not empty, and results are never overwritten. "
-            "Choose another --out."
+            f"{chosen} is not empty, and Keylag does not overwrite results. "
+            "Choose another folder with --out."
         )
         raise ResultsError(message)
     return chosen
 
 
-def _new(parent: Path) -> Path:
-    began = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime())
+def _create_run_folder(parent: Path) -> Path:
+    started = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime())
     parent.mkdir(parents=True, exist_ok=True)
-    names = chain([began], (f"{began}-{number}" for number in count(2)))
-    return next(out for name in names if _made(out := parent / name))
+    names = chain([started], (f"{started}-{number}" for number in count(2)))
+    return next(out for name in names if _create(out := parent / name))
 
 
-def _made(folder: Path) -> bool:
-    """Make a folder; False if there is one, be it of a run that begins just now."""
+def _create(folder: Path) -> bool:
+    # Runs that start in the same second compete for a name.
     try:
         folder.mkdir()
     except FileExistsError:
@@ -80,8 +84,8 @@ def _made(folder: Path) -> bool:
     return True
 
 
-def _link(out: Path) -> None:
-    """Have `latest` lead to a folder; a file system without links goes without."""
+def _link_latest(out: Path) -> None:
+    # A file system without links has no `latest`.
     scratch = out.with_name(f".{LATEST}-{out.name}")
     with suppress(OSError):
         scratch.symlink_to(out.name)

@@ -1,4 +1,4 @@
-"""Where this checkout keeps what it makes: one folder, which may simply be deleted."""
+"""The state folder of a checkout, and atomic ways to write files and folders."""
 
 import fcntl
 import os
@@ -10,28 +10,30 @@ from pathlib import Path
 from keylag.errors import WrongUsageError
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-"""The checkout this package was installed from (editable)."""
+"""The checkout that this package is installed from, in editable mode."""
 
 DEPLOY = CHECKOUT / "deploy"
-"""Configuration that the native stack and the containers share."""
+"""Configuration that stacks and containers share."""
 
 
-UNSAFE = " \t\n\"'$%\\:#&;<>()|*?![]{}^`"
-"""What some program of the stack does not take in a path; setup.sh has the same."""
+UNSAFE_CHARACTERS = " \t\n\"'$%\\:#&;<>()|*?![]{}^`"
+"""Characters that some program of the stack rejects; setup.sh has the same list."""
 
 
 class PathError(WrongUsageError):
-    """A path has a character that some program of the stack does not take."""
+    """A path contains a character that some program of the stack rejects."""
 
 
 def check_path(path: Path) -> Path:
-    """Return a path that all programs of the stack can use; raises PathError."""
-    found = [one for one in str(path) if one in UNSAFE or not one.isprintable()]
+    """Return the path if all programs of the stack accept it; else raise PathError."""
+    found = [
+        one for one in str(path) if one in UNSAFE_CHARACTERS or not one.isprintable()
+    ]
     if found:
         message = (
-            f"The path {str(path)!r} has {found[0]!r} in it, which MariaDB, Keystone "
-            "or uWSGI cannot use. Choose a path of letters, digits, / . _ - + @ = and "
-            "commas, for the checkout and for the folder of the stack."
+            f"The path {str(path)!r} contains {found[0]!r}, which MariaDB, Keystone "
+            "or uWSGI reject. Choose a path of letters, digits, / . _ - + @ = and "
+            "commas, for the checkout and for the stack's folder."
         )
         raise PathError(message)
     return path
@@ -50,9 +52,9 @@ def default_stack_folder() -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold `path` as a lock among processes; waits as long as another one has it.
+    """Hold a lock file exclusively; waits while another process holds it.
 
-    The lock goes with the process, so a killed one leaves nothing behind.
+    The system releases the lock when the process ends.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as handle:
@@ -61,11 +63,11 @@ def locked(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def moved_in(target: Path) -> Iterator[Path]:
-    """Give a scratch folder that becomes `target` if the `with` body succeeds.
+def replace_folder(target: Path) -> Iterator[Path]:
+    """Yield a scratch folder that replaces `target` if the `with` body succeeds.
 
-    `target` is never seen half made: it is what it was, or whole.  What an
-    interrupted run left beside it is removed by the next one.
+    `target` is always complete: the old folder or the new one.  The next call removes
+    a scratch folder that an interrupted process left.
     """
     scratch = target.with_name(f".making-{target.name}")
     shutil.rmtree(scratch, ignore_errors=True)
@@ -79,9 +81,9 @@ def moved_in(target: Path) -> Iterator[Path]:
 
 
 def write_output(path: Path, text: str) -> None:
-    """Write a file for a reader, whole or not at all, and its folder.
+    """Write a file atomically, and create its folder.
 
-    A device or a pipe is written to as it is.  Raises OSError, which names the path.
+    Devices and pipes are written directly.  Raises OSError with the path.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     is_special = path.exists() and not path.is_file()
@@ -90,7 +92,7 @@ def write_output(path: Path, text: str) -> None:
         scratch.write_text(text, encoding="utf-8")
         scratch.replace(path)
     except OSError as error:
-        # A full disk is noticed where the name is not known any more.
+        # An error on closing, such as a full disk, has no file name.
         error.filename = error.filename or str(path)
         if not is_special:
             scratch.unlink(missing_ok=True)
@@ -98,7 +100,7 @@ def write_output(path: Path, text: str) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
+    """Write a file with mode 0600 atomically; raises OSError."""
     scratch = path.with_name(f".{path.name}.new")
     with suppress(FileNotFoundError):
         scratch.unlink()

@@ -1,60 +1,63 @@
-"""How the services of a stack are; needs no tools, only the folder."""
+"""The status of a stack's services, from its folder and its processes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from keylag import processes
-from keylag.record import Record
-from keylag.services import SERVICES, chosen
+from keylag.services import SERVICES, select_services
 from keylag.services.base import Ports, Service
+from keylag.stack_record import StackRecord
 
 
 @dataclass(frozen=True)
-class ProcessStatus:
-    """How one service of a stack is."""
+class ServiceStatus:
+    """The status of one service of a stack."""
 
     service: str
     pid: int | None
-    """Of its first process; None if it does not run."""
+    """Process id of its main process; None if it does not run."""
     ports: dict[str, int]
     healthy: bool
-    """It runs, and it answers over its own protocol."""
+    """Whether it runs and answers over its own protocol."""
     log: Path
 
     def __str__(self) -> str:
-        """Say it in a sentence."""
-        how = f"(pid {self.pid}) does not answer" if self.pid else "does not run"
-        return f"{self.service} {'answers' if self.healthy else how}; see {self.log}."
+        """Return a sentence with service, status and log."""
+        problem = f"(pid {self.pid}) does not answer" if self.pid else "does not run"
+        status = "answers" if self.healthy else problem
+        return f"{self.service} {status}. Its log: {self.log}."
 
 
-def services_of(record: Record, known: Sequence[Service] = ()) -> Sequence[Service]:
-    """Return the services that a stack was started with, in the order they start.
+def recorded_services(
+    record: StackRecord, known: Sequence[Service] = ()
+) -> Sequence[Service]:
+    """Return the services of a stack's last start, in the order they start.
 
-    Without a start these are the ones it would start with: `known`, or the usual ones.
+    Before the first start these are `known`, or the usual services.
     """
     if not record.services:
-        return known or chosen(record.options.extras)
+        return known or select_services(record.options.extras)
     return [one for one in known or SERVICES if one.name in record.services]
 
 
-def stack_status(folder: Path, known: Sequence[Service] = ()) -> list[ProcessStatus]:
-    """Return how each service of a stack is, in the order they start."""
+def stack_status(folder: Path, known: Sequence[Service] = ()) -> list[ServiceStatus]:
+    """Return the status of each service of a stack, in the order they start."""
     folder = folder.resolve()
-    found = processes.roots(processes.find(stack=folder))
-    pids = {mark.service: mark.process.pid for mark in found}
-    record = Record.load(folder)
+    found = processes.without_children(processes.find_processes(stack=folder))
+    pids = {one.service: one.process.pid for one in found}
+    record = StackRecord.load(folder)
     return [
-        _status(service, pids.get(service.name), record.ports, folder)
-        for service in services_of(record, known)
+        _service_status(service, pids.get(service.name), record.ports, folder)
+        for service in recorded_services(record, known)
     ]
 
 
-def _status(
+def _service_status(
     service: Service, pid: int | None, ports: Ports, folder: Path
-) -> ProcessStatus:
+) -> ServiceStatus:
     own = {name: ports[name] for name in service.ports if name in ports}
-    return ProcessStatus(
+    return ServiceStatus(
         service=service.name,
         pid=pid,
         ports=own,

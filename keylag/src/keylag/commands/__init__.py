@@ -1,1 +1,1 @@
-"""One file per sub-command; each exposes `command`."""
+"""The sub-commands of `keylag`; each module has a `command`."""

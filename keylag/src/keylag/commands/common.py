@@ -1,4 +1,4 @@
-"""What the commands on a stack share: options, and how errors show."""
+"""Options and output that several commands share."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from keylag.stack_folder import StackFolder
+from keylag.stack_info import StackInfo
 from keylag.state import default_stack_folder
 
 Function = Callable[..., Any]
 
-# What to look up, and the name it is shown by.
-PAGES = (
+# Displayed name, name of the port, path.
+SERVER_PAGES = (
     ("Keystone", "keystone", "/v3"),
     ("Service", "service", ""),
     ("Prometheus", "prometheus", ""),
@@ -22,45 +22,47 @@ PAGES = (
 )
 
 
-def stack_folder_option(function: Function) -> Function:
-    """Add `--state`, the folder of the stack."""
+def state_option(function: Function) -> Function:
+    """Add the option `--state`, passed as `folder`."""
     return click.option(
         "--state",
         "folder",
         type=click.Path(file_okay=False, path_type=Path),
         default=default_stack_folder,
         show_default="$KEYLAG_STATE/stack, or .keylag/stack in the checkout",
-        help="The stack's folder: its data, logs, ports and passwords.",
+        help="Folder of the stack, with its data, logs, ports and passwords.",
     )(function)
 
 
-def output_option(what: str = "What is printed.") -> Callable[[Function], Function]:
-    """Add `--output`, a table for readers or JSON for programs; as `form`."""
+def output_option(
+    description: str = "Output format.",
+) -> Callable[[Function], Function]:
+    """Add the option `--output`, passed as `form`: "table" or "json"."""
     return click.option(
         "--output",
         "form",
         type=click.Choice(["table", "json"]),
         default="table",
         show_default=True,
-        help=what,
+        help=description,
     )
 
 
-def out_folder_option(kind: str, what: str) -> Callable[[Function], Function]:
-    """Add `--out`, an empty folder; `keylag.results` makes one if it is not given."""
+def out_folder_option(kind: str, contents: str) -> Callable[[Function], Function]:
+    """Add the option `--out`; `results.folder` creates the default folder."""
     return click.option(
         "--out",
         type=click.Path(file_okay=False, path_type=Path),
         show_default=f"out/{kind}/TIME",
-        help=f"Empty folder for {what}.",
+        help=f"Empty or new folder for {contents}.",
     )
 
 
-def addresses(stack: StackFolder) -> list[str]:
-    """Return lines with the addresses of a running stack and its credentials."""
+def address_lines(stack: StackInfo) -> list[str]:
+    """Return lines with the URLs of a running stack and the path of its openrc."""
     lines = [
         f"{name:<12} {stack.url(port)}{path}"
-        for name, port, path in PAGES
+        for name, port, path in SERVER_PAGES
         if port in stack.ports
     ]
     return [*lines, f"{'Credentials':<12} source {stack.folder / 'openrc'}"]

@@ -1,4 +1,4 @@
-"""`keylag demo`: the main job, from nothing to a table."""
+"""`keylag demo`: starts a stack, sends token requests, prints the breakdown."""
 
 import json
 import shutil
@@ -7,16 +7,16 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from keylag import demo, failures, results, sql_sides
+from keylag import demo, failed_requests, results, sql_comparison
 from keylag.commands.common import (
-    addresses,
+    address_lines,
     out_folder_option,
     output_option,
 )
 from keylag.report import render_terminal
 from keylag.stack import Stack
+from keylag.stack_shutdown import stop_stack
 from keylag.state import state_folder
-from keylag.teardown import stop_stack
 from keylag.tools import Tools
 
 
@@ -24,44 +24,44 @@ from keylag.tools import Tools
 @click.option(
     "--keep",
     is_flag=True,
-    help="Start Prometheus and the OpenTelemetry Collector too, leave the stack up and"
-    " print its addresses; `keylag down` stops it.",
+    help="Also start the Collector and Prometheus, keep the stack running and print its"
+    " URLs; `keylag down` stops it.",
 )
 @out_folder_option("demo", "breakdown.json, report.html and the samples")
-@output_option("What is printed at the end.")
+@output_option("Output format of the result.")
 def command(out: Path | None, form: str, *, keep: bool) -> None:
-    """Measure real token calls and show where their time goes.
+    """Measure token calls of a real Keystone and print their breakdown.
 
-    Starts a Keystone of its own on MariaDB with a small cloud in it, sends 100
-    logins and 100 token validations with JMeter, first with Keystone's default
-    cache backend, which caches nothing, and then with memcached, and prints
-    where the time of each call went. About a minute and a half. Each run has a
-    folder of its own, and out/demo/latest leads to the latest.
+    Starts Keystone with MariaDB and a small sample cloud. Sends 100 logins and 100
+    token validations with JMeter: first with Keystone's default cache backend, which
+    caches nothing, then with memcached. Prints where the time of each call went.
+    Takes about 90 seconds. Each run writes its results to a new folder;
+    out/demo/latest links to the latest one.
 
     \b
     Examples:
       keylag demo
-      keylag demo --keep     then look at Prometheus yourself
+      keylag demo --keep     to explore the metrics in Prometheus
     """  # noqa: D301 - click reads a backspace
     progress = Console(stderr=form == "json")
     folder = state_folder() / "demo"
-    options = demo.options_of(next(iter(demo.RUNS)))
+    options = demo.stack_options(next(iter(demo.RUN_CACHES)))
     with results.folder(out, "demo") as made:
         stop_stack(folder)
-        # What an earlier demo left in the slow log must not count.
+        # The slow log of an earlier demo would count too.
         shutil.rmtree(folder, ignore_errors=True)
         stack = Stack(
             folder,
             Tools.load(collector=keep),
             options,
-            prepared=demo.CLOUD,
+            initial_data=demo.SAMPLE_CLOUD,
             console=progress,
             services=None if keep else demo.SERVICES,
         )
         try:
             stack.up()
             runs = demo.measure(stack, made, progress)
-            breakdown, report = demo.save(runs, made)
+            breakdown, report = demo.write_results(runs, made)
         except BaseException:
             stack.down()
             raise
@@ -70,9 +70,9 @@ def command(out: Path | None, form: str, *, keep: bool) -> None:
     if form == "json":
         click.echo(json.dumps({"runs": runs}, indent=2))
     else:
-        sql_sides.render(runs, Console())
+        sql_comparison.render_table(runs, Console())
         render_terminal(runs, Console())
     progress.print(f"\n{breakdown}\n{report}", highlight=False, soft_wrap=True)
-    for line in addresses(stack) if keep else ():
+    for line in address_lines(stack) if keep else ():
         progress.print(line, highlight=False, soft_wrap=True)
-    failures.check(runs, failures.MOST)
+    failed_requests.check_failed_share(runs, failed_requests.DEFAULT_MAX_SHARE)

@@ -1,4 +1,4 @@
-"""`keylag digest`: what pt-query-digest says of a window of the slow log."""
+"""`keylag digest`: pt-query-digest's report on a time window of the slow log."""
 
 import re
 import time
@@ -8,8 +8,8 @@ from typing import Final
 
 import click
 
-from keylag import digest
-from keylag.commands.common import stack_folder_option
+from keylag import pt_query_digest
+from keylag.commands.common import state_option
 from keylag.services.mariadb import slow_log
 from keylag.state import CHECKOUT, write_output
 
@@ -18,21 +18,23 @@ UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 SUFFIXES: Final = {"table": "txt", "json": "json"}
 
 
-class Moment(click.ParamType[float]):
-    """A time, or how long ago it was; becomes Unix seconds."""
+class TimeParam(click.ParamType[float]):
+    """A click parameter for points in time, absolute or relative to now."""
 
     name = "TIME"
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return Unix seconds; a time without an offset is UTC."""
+        """Return Unix seconds; a time without a UTC offset is in UTC."""
         if ago := re.fullmatch(r"(\d+)([smhd])", value):
             return time.time() - int(ago[1]) * UNITS[ago[2]]
         try:
             moment = datetime.fromisoformat(value)
         except ValueError:
-            self.fail(f"{value} is no time such as 2026-11-21T05:54 or 10m", param, ctx)
+            self.fail(
+                f"{value} is not a time such as 2026-11-21T05:54 or 10m", param, ctx
+            )
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
@@ -43,22 +45,22 @@ class Moment(click.ParamType[float]):
     required=False,
     type=click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True),
 )
-@click.option("--since", type=Moment(), help="Events from this time on.")
-@click.option("--until", type=Moment(), help="Events before this time.")
+@click.option("--since", type=TimeParam(), help="Start of the window (inclusive).")
+@click.option("--until", type=TimeParam(), help="End of the window (exclusive).")
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where the report is left.  [default: out/digest.txt, or .json]",
+    help="File for the report.  [default: out/digest.txt, or .json]",
 )
 @click.option(
     "--output",
     "form",
-    type=click.Choice(list(digest.FORMS)),
+    type=click.Choice(list(pt_query_digest.OUTPUT_FORMATS)),
     default="table",
     show_default=True,
-    help="pt-query-digest's report, or its JSON.",
+    help="Output format of pt-query-digest.",
 )
-@stack_folder_option
+@state_option
 def command(  # noqa: PLR0913, PLR0917 - one for each option
     log: str | None,
     since: float | None,
@@ -67,12 +69,12 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     form: str,
     folder: Path,
 ) -> None:
-    """Show what pt-query-digest says of a window of the slow log.
+    """Run pt-query-digest on a time window of a slow log.
 
-    FILE is any slow log, packed with gzip or not, or - for standard input; without
-    it, the log of the stack that `keylag up` started. A TIME is a moment in UTC,
-    unless it names another offset, or how long ago: 30s, 10m, 2h, 1d. Events are
-    told apart by SET timestamp, so to the second.
+    FILE is a slow log, also compressed with gzip, or - for standard input. The
+    default is the slow log of the stack that `keylag up` started. TIME is a time in
+    UTC, a time with another UTC offset, or an age: 30s, 10m, 2h, 1d. The window is
+    exact to the second.
 
     \b
     Examples:
@@ -81,18 +83,22 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
           --until 2026-11-21T05:55:30+01:00 --out slow-minute.txt
     """  # noqa: D301 - click reads a backspace
     if since is not None and until is not None and since >= until:
-        message = "--since is not before --until, so nothing is between them."
+        message = "--since has to be before --until."
         raise click.UsageError(message)
-    where = out or CHECKOUT / "out" / f"digest.{SUFFIXES[form]}"
-    text = digest.report(log or _of_stack(folder), since, until, form)
+    report = out or CHECKOUT / "out" / f"digest.{SUFFIXES[form]}"
+    text = pt_query_digest.create_report(
+        log or _stack_slow_log(folder), since, until, form
+    )
     click.echo(text)
-    write_output(where, text)
-    click.echo(f"Report: {where}", err=True)
+    write_output(report, text)
+    click.echo(f"Report: {report}", err=True)
 
 
-def _of_stack(folder: Path) -> str:
+def _stack_slow_log(folder: Path) -> str:
     log = slow_log(folder)
     if not log.exists():
-        message = f"There is no {log}. Start a stack with `keylag up`, or name a log."
-        raise digest.DigestError(message)
+        message = (
+            f"{log} does not exist. Start a stack with `keylag up`, or name a FILE."
+        )
+        raise pt_query_digest.DigestError(message)
     return str(log)

@@ -1,11 +1,11 @@
-"""`keylag down`: stop the stack, whatever became of the command that started it."""
+"""`keylag down`: stops stacks."""
 
 from pathlib import Path
 
 import click
 
+from keylag.stack_shutdown import stop_stack, stop_stacks_in
 from keylag.state import state_folder
-from keylag.teardown import stop_below, stop_stack
 
 
 @click.command("down")
@@ -13,20 +13,21 @@ from keylag.teardown import stop_below, stop_stack
     "--all",
     "everything",
     is_flag=True,
-    help="Also the stacks of tests that are running.",
+    help="Stop the stacks of running tests and experiments too.",
 )
 @click.option(
     "--state",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Only the stack of this folder.  [default: those of `up` and `demo --keep`]",
+    help="Stop only the stack in this folder.  [default: the stacks of `keylag up` and "
+    "`keylag demo --keep`]",
 )
 def command(folder: Path | None, *, everything: bool) -> None:
-    """Stop the stack; its data and logs stay.
+    """Stop the stack; data and logs stay.
 
-    Finds the processes by a mark in their environment, so it also works after
-    a crash, and never stops a process that is not the stack's. To start afresh,
-    delete the stack's folder.
+    A variable in the environment of each process identifies the stack, so this works
+    after a crash too, and stops only processes of the stack. To start with an empty
+    database, delete the stack's folder.
 
     \b
     Example:
@@ -35,11 +36,11 @@ def command(folder: Path | None, *, everything: bool) -> None:
     stopped = (
         {folder: stop_stack(folder)}
         if folder
-        else stop_below(state_folder(), deep=everything)
+        else stop_stacks_in(state_folder(), recursive=everything)
     )
     lines = [
         f"Stopped {', '.join(names)} ({stack})."
         for stack, names in stopped.items()
         if names
     ]
-    click.echo("\n".join(lines) or "Nothing is running.")
+    click.echo("\n".join(lines) or "No stack is running.")

@@ -1,4 +1,4 @@
-"""`keylag explain`: take one call apart, traced before or made now."""
+"""`keylag explain`: the breakdown of one call, from a trace or sent now."""
 
 import json
 from collections.abc import Callable
@@ -8,62 +8,67 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
-from keylag.commands.common import output_option, stack_folder_option
-from keylag.server_timing import BadServerTimingError, parse
-from keylag.services.redis import KEY_VARIABLE
-from keylag.stack_folder import StackFolder
-from keylag.trace import analysis, keystone, sources
+from keylag.commands.common import output_option, state_option
+from keylag.server_timing import BadServerTimingError, parse_server_timing
+from keylag.services.redis import HMAC_KEY_VARIABLE
+from keylag.stack_info import StackInfo
+from keylag.trace import analysis, keystone_access, sources
 from keylag.trace.calls import CALLS
-from keylag.trace.exchange import Exchange
 from keylag.trace.explanation import Explanation, as_json
-from keylag.trace.page import write
-from keylag.trace.terminal import render, render_outside
+from keylag.trace.html import write_html
+from keylag.trace.http_exchange import HttpExchange
+from keylag.trace.terminal import render_client_view, render_explanation
 
 Function = Callable[..., Any]
 
-NO_HEADER: Final = (
-    "The answer has no Server-Timing, so this is all that can be known from outside. "
-    "With keylag-otel and KEYLAG_SERVER_TIMING=true in Keystone it has; with =signed, "
-    f"for those who set {KEY_VARIABLE} to one of its keys. If OSProfiler is on there, "
+NO_SERVER_TIMING: Final = (
+    "The response has no Server-Timing header, so only the client's measurement is "
+    "available. To see the breakdown, run Keystone with keylag-otel and "
+    "KEYLAG_SERVER_TIMING=true. With KEYLAG_SERVER_TIMING=signed, set "
+    f"{HMAC_KEY_VARIABLE} to one of Keystone's keys. If OSProfiler is enabled there, "
     "`keylag trace` shows the statements. See docs/how-to/explain-one-call.md."
 )
 
 
-def call_options(function: Function) -> Function:
-    """Add `--cloud` and `--url`, the Keystone that a call goes to."""
-    cloud = click.option("--cloud", help="A cloud of clouds.yaml.")
-    url = click.option("--url", help="Any Keystone, such as http://keystone:5000/v3.")
+def keystone_options(function: Function) -> Function:
+    """Add the options `--cloud` and `--url`, which select a Keystone."""
+    cloud = click.option("--cloud", help="Name of a cloud in clouds.yaml.")
+    url = click.option(
+        "--url", help="URL of a Keystone, such as http://keystone:5000/v3."
+    )
     return cloud(url(function))
 
 
-def shown_options(function: Function) -> Function:
-    """Add `--output` and `--html`, how an explanation is shown."""
+def display_options(function: Function) -> Function:
+    """Add the options `--output` and `--html`."""
     page = click.option(
         "--html",
         "page",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Also leave a page with a flame graph and all statements.",
+        help="Also write an HTML page with a flame graph and all statements.",
     )
     return output_option()(page(function))
 
 
 @click.command("explain")
 @click.argument("trace", metavar="[TRACE]", required=False)
-@click.option("--from", "place", metavar="PLACE", help="Where the trace is.")
+@click.option(
+    "--from", "location", metavar="LOCATION", help="Where the trace is stored."
+)
 @click.option(
     "--call",
     "kind",
     type=click.Choice(list(CALLS)),
     default="validate",
     show_default=True,
-    help="What to send, without a TRACE.",
+    help="Kind of call to send if there is no TRACE.",
 )
-@call_options
-@shown_options
-@stack_folder_option
+@keystone_options
+@display_options
+@state_option
 def command(  # noqa: PLR0913, PLR0917 - one for each option
     trace: str | None,
-    place: str | None,
+    location: str | None,
     kind: str,
     cloud: str | None,
     url: str | None,
@@ -71,17 +76,19 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     page: Path | None,
     folder: Path,
 ) -> None:
-    """Take one call apart, traced before or made now.
+    """Show the breakdown of one call.
 
-    TRACE is a trace's id, or a file: what `osprofiler trace show --json` prints, or
-    what the Collector's file exporter writes. A PLACE is the connection string of
-    OSProfiler's driver (redis://, elasticsearch://, mysql+pymysql://, ...),
-    tempo+http://host:3200, jaeger+http://host:16686, or a file; without one it is
-    $OSPROFILER_CONNECTION_STRING, or wherever the stack has the trace.
+    TRACE is the id of a trace, or a file: the output of `osprofiler trace show --json`,
+    or a file of the Collector's file exporter. LOCATION is a connection string of
+    OSProfiler (redis://, elasticsearch://, mysql+pymysql://, ...),
+    tempo+http://host:3200, jaeger+http://host:16686, or a file. The default is
+    $OSPROFILER_CONNECTION_STRING; without it, all trace stores of the stack are
+    searched.
 
-    Without a TRACE it sends a call and explains it by Server-Timing, or from
-    outside. Credentials are those of any OpenStack client: clouds.yaml, or the
-    variables of an openrc file; without any, the stack's.
+    Without TRACE, the command sends a call and explains it by its Server-Timing
+    header; without that header, by the client's own measurement. Credentials come from
+    clouds.yaml or the variables of an openrc file, as for any OpenStack client. The
+    default is the administrator of the stack.
 
     \b
     Examples:
@@ -89,46 +96,55 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       keylag explain trace.json --html out/explain.html
       keylag explain --cloud production --call password
     """  # noqa: D301 - click reads a backspace
-    stack = StackFolder(folder)
+    stack = StackInfo(folder)
     if trace is None:
-        _live(keystone.found(stack, cloud, url), kind, form, page)
+        _explain_live_call(
+            keystone_access.find_keystone(stack, cloud, url), kind, form, page
+        )
         return
     if Path(trace).is_file():
-        place, trace = trace, ""
-    places = [place] if place else keystone.places_of(stack)
-    show(analysis.of_trace(sources.read_first(places, trace)), form, page)
+        location, trace = trace, ""
+    locations = [location] if location else keystone_access.trace_locations(stack)
+    show_explanation(
+        analysis.explain_trace(sources.read_first(locations, trace)), form, page
+    )
 
 
-def show(found: Explanation, form: str, page: Path | None) -> None:
-    """Print an explanation as asked for, and leave its page."""
+def show_explanation(found: Explanation, form: str, page: Path | None) -> None:
+    """Print an explanation as "table" or "json", and write its HTML page.
+
+    Raises OSError if the page cannot be written.
+    """
     if form == "json":
         click.echo(json.dumps(as_json(found), indent=2))
     else:
-        render(found, Console())
+        render_explanation(found, Console())
     if page:
-        write(found, page)
+        write_html(found, page)
         click.echo(f"Page: {page}", err=True)
 
 
-def _live(whom: keystone.Keystone, kind: str, form: str, page: Path | None) -> None:
-    exchange = whom.send(kind).exchange
+def _explain_live_call(
+    access: keystone_access.KeystoneAccess, kind: str, form: str, page: Path | None
+) -> None:
+    exchange = access.send(kind).exchange
     try:
-        timing = parse(exchange.server_timing)
+        timing = parse_server_timing(exchange.server_timing)
     except BadServerTimingError:
-        _show_outside(exchange, form)
+        _show_client_view(exchange, form)
         return
-    show(analysis.of_server_timing(exchange.call, timing), form, page)
+    show_explanation(analysis.explain_server_timing(exchange.call, timing), form, page)
 
 
-def _show_outside(exchange: Exchange, form: str) -> None:
+def _show_client_view(exchange: HttpExchange, form: str) -> None:
     if form == "json":
-        said = {
+        document = {
             "call": exchange.call,
             "source": "client",
             "client_seconds": exchange.total_seconds,
             "parts": exchange.parts,
-            "missing": [NO_HEADER],
+            "missing": [NO_SERVER_TIMING],
         }
-        click.echo(json.dumps(said, indent=2))
+        click.echo(json.dumps(document, indent=2))
     else:
-        render_outside(exchange, NO_HEADER, Console())
+        render_client_view(exchange, NO_SERVER_TIMING, Console())

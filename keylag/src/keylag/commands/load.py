@@ -1,4 +1,4 @@
-"""`keylag load`: send one load and show where the time of its calls went."""
+"""`keylag load`: sends one load and prints the breakdown of its calls."""
 
 import json
 import re
@@ -8,26 +8,26 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from keylag import failures, jmeter, jtl, plans, results, target
-from keylag.breakdown import Run, break_down, named
+from keylag import failed_requests, jmeter, jtl, load_plans, load_target, results
+from keylag.breakdown import Run, compute_breakdown, name_run
 from keylag.command_errors import INTERRUPTED
 from keylag.commands.common import (
     out_folder_option,
     output_option,
-    stack_folder_option,
+    state_option,
 )
+from keylag.load_runner import send_load
+from keylag.load_target import LoadTarget
 from keylag.report import render_terminal, write_html
-from keylag.sending import send
-from keylag.stack_folder import StackFolder
+from keylag.stack_info import StackInfo
 from keylag.state import write_output
-from keylag.target import Target
 
 
-def _share(_context: click.Context, _option: click.Parameter, text: str) -> float:
-    """Read 5% or 5 as 0.05."""
+def _parse_share(_context: click.Context, _option: click.Parameter, text: str) -> float:
+    """Parse 5% or 5 as 0.05."""
     number = text.removesuffix("%")
     if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]+)?|100", number):
-        message = f"{text} is not 0% to 100%, such as 5%."
+        message = f"{text} is not a percentage from 0% to 100%, such as 5%."
         raise click.BadParameter(message)
     return float(number) / 100
 
@@ -39,25 +39,28 @@ def _share(_context: click.Context, _option: click.Parameter, text: str) -> floa
     "settings",
     metavar="NAME=VALUE",
     multiple=True,
-    help="A property of the plan, such as threads=4; as often as needed.",
+    help="Set a property of the plan, such as threads=4; repeatable.",
 )
-@click.option("--url", help="Any Keystone, such as http://keystone:5000/v3.")
+@click.option(
+    "--url",
+    help="URL of a Keystone, such as http://keystone:5000/v3.  [default: the stack's]",
+)
 @click.option(
     "--users",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="CSV of the users that ask for tokens.  [default: the stack's own]",
+    help="CSV file of the users for whom tokens are requested.  [default: the stack's]",
 )
-@out_folder_option("load/PLAN", "samples and report")
+@out_folder_option("load/PLAN", "the samples and the report")
 @click.option(
     "--max-errors",
     metavar="SHARE",
-    callback=_share,
-    default=f"{failures.MOST:.0%}",
+    callback=_parse_share,
+    default=f"{failed_requests.DEFAULT_MAX_SHARE:.0%}",
     show_default=True,
-    help="Share of failed requests above which the command fails.",
+    help="Highest share of failed requests; above it, the exit code is 1.",
 )
 @output_option()
-@stack_folder_option
+@state_option
 def command(  # noqa: PLR0913, PLR0917 - one for each option
     plan_name: str,
     settings: tuple[str, ...],
@@ -68,92 +71,90 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     form: str,
     folder: Path,
 ) -> None:
-    """Send a load and show where the time of its calls went.
+    """Send a load and print the breakdown of its calls.
 
-    PLAN is token-issue, token-validate, token-mixed, service-call, or the
-    path of a .jmx file. The load goes to the stack that `keylag up` started, or to the
-    Keystone at --url. By default 10 virtual users start within 10 s and send
-    10 requests each. Ctrl-C ends it early and shows what there is. Each run has a
-    folder of its own, and out/load/PLAN/latest leads to the latest.
+    PLAN is token-issue, token-validate, token-mixed, service-call, or the path of
+    a .jmx file. The load goes to the stack that `keylag up` started, or to the Keystone
+    at --url. By default 10 virtual users start within 10 s and send 10 requests each.
+    Ctrl-C stops the load and prints the results so far. Each run writes its results
+    to a new folder; out/load/PLAN/latest links to the latest one.
 
     \b
     Examples:
       keylag load token-issue
       keylag load token-validate --set threads=4 --set loops=100
       keylag load token-mixed --set loops=-1 --set duration_seconds=60
-      keylag load service-call          needs `keylag up --with service`
+      keylag load service-call          requires `keylag up --with service`
 
-    Against another Keystone, the service user comes from the variables of an
-    openrc file (OS_USERNAME, OS_PASSWORD, ...), never from the command line:
+    For another Keystone, the variables of an openrc file, such as OS_USERNAME and
+    OS_PASSWORD, name the service user. Passwords never belong on the command line:
 
     \b
       source openrc
       keylag load token-validate --url https://cloud:5000/v3 --users users.csv
 
-    The properties of a plan, with the range of each, are in
-    jmeter-plans/README.md; times are plain numbers of their unit. Keystone
-    has to run with keylag_otel and KEYLAG_SERVER_TIMING=true for more than
-    the client's latency.
+    jmeter-plans/README.md lists the properties of the plans and their ranges; times
+    are numbers without a unit. The breakdown requires a Keystone with keylag-otel and
+    KEYLAG_SERVER_TIMING=true; without it, the results have only the client's latency.
     """  # noqa: D301 - click reads a backspace
-    plan = plans.find(plan_name)
-    chosen = properties(settings)
-    plan.check(chosen)
-    where = _target(url, users, folder)
+    plan = load_plans.find_plan(plan_name)
+    chosen = parse_settings(settings)
+    plan.validate(chosen)
+    target = _target(url, users, folder)
     with results.folder(out, "load", plan.name) as made:
-        result = send(plan, where, chosen, made, Console(stderr=True))
+        result = send_load(plan, target, chosen, made, Console(stderr=True))
         if result.interrupted and not result.samples.exists():
             raise KeyboardInterrupt
-        run = _saved(plan, where, chosen, result, made)
-    _show(run, form)
+        run = _write_results(plan, target, chosen, result, made)
+    _print_run(run, form)
     click.echo(f"Samples and report: {made}", err=True)
     if result.interrupted:
         sys.exit(INTERRUPTED)
-    failures.check([run], max_errors)
+    failed_requests.check_failed_share([run], max_errors)
 
 
-def _target(url: str | None, users: Path | None, folder: Path) -> Target:
+def _target(url: str | None, users: Path | None, folder: Path) -> LoadTarget:
     if url:
-        return target.of_url(url, users)
-    return target.of_stack(StackFolder(folder), users)
+        return load_target.from_url(url, users)
+    return load_target.from_stack(StackInfo(folder), users)
 
 
-def properties(settings: tuple[str, ...]) -> dict[str, str]:
-    """Split NAME=VALUE words; raises UsageError for another form, or a secret."""
-    pairs = [word.partition("=") for word in settings]
+def parse_settings(settings: tuple[str, ...]) -> dict[str, str]:
+    """Parse NAME=VALUE settings; raises click.UsageError for invalid ones."""
+    pairs = [setting.partition("=") for setting in settings]
     for name, equals, _ in pairs:
         if not (name and equals):
-            message = f"--set {name} is not of the form NAME=VALUE."
+            message = f"--set {name} does not have the form NAME=VALUE."
             raise click.UsageError(message)
-        if name in plans.SECRET:
+        if name in load_plans.SECRET_PROPERTIES:
             message = (
-                f"{name} does not belong on a command line, where others can read it. "
-                f"Set the variable {target.FROM_OPENRC[name]}."
+                f"{name} does not belong on the command line, where others can read "
+                f"it. Set {load_target.OPENRC_VARIABLES[name]} in the environment."
             )
             raise click.UsageError(message)
         if name == "users_file":
-            message = "The file of users is given by --users FILE."
+            message = "Name the file of users with --users FILE."
             raise click.UsageError(message)
     return {name: value for name, _, value in pairs}
 
 
-def _saved(
-    plan: plans.Plan,
-    where: Target,
+def _write_results(
+    plan: load_plans.LoadPlan,
+    target: LoadTarget,
     chosen: dict[str, str],
-    result: jmeter.Result,
+    result: jmeter.LoadResult,
     out: Path,
 ) -> Run:
-    """Break the samples down and leave the result beside them."""
-    samples, notes = jtl.read(result.samples)
-    environment = {**plan.environment(chosen), **where.environment}
-    run = named(plan.name, break_down(samples, environment, notes))
+    samples, warnings = jtl.read_samples(result.samples)
+    environment = {**plan.environment_facts(chosen), **target.environment}
+    run = name_run(plan.name, compute_breakdown(samples, environment, warnings))
     text = json.dumps({"runs": [run]}, indent=2)
     write_output(out / "breakdown.json", text + "\n")
     write_html([run], out / "report.html")
     return run
 
 
-def _show(run: Run, form: str) -> None:
+def _print_run(run: Run, form: str) -> None:
     if form == "json":
         click.echo(json.dumps(run, indent=2))
     else:

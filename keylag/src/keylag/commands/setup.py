@@ -1,4 +1,4 @@
-"""`keylag setup`: find or make the programs that the stack and the load need."""
+"""`keylag setup`: installs the programs that stacks and loads need."""
 
 import time
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from keylag.tools import (
     Tool,
     find_program,
 )
-from keylag.tools.install import Installer, Report
+from keylag.tools.install import Installer, ReportEvent
 
 
 @click.command("setup")
@@ -33,14 +33,14 @@ from keylag.tools.install import Installer, Report
     "extras",
     type=click.Choice(list(EXTRA_TOOLS)),
     multiple=True,
-    help="Make what tests, benchmarks or an experiment need, too.",
+    help="Also install the tools for tests, benchmarks or experiments; repeatable.",
 )
 def command(purpose: str, extras: tuple[str, ...]) -> None:
-    """Find or make the programs that the stack and the load need.
+    """Install the programs that stacks and loads need.
 
-    Run `make setup` the first time: it also installs the Debian packages and
-    this command itself. What is set up already is left alone, so running it
-    again takes no time.
+    Finds each program on the PATH, or builds it. The first time, run `make setup`
+    instead: it also installs the Debian packages and this command. Up-to-date
+    programs are left unchanged, so a second run is fast.
 
     \b
     Example:
@@ -59,31 +59,31 @@ def command(purpose: str, extras: tuple[str, ...]) -> None:
 
 
 def install(tools: Sequence[Tool], console: Console) -> None:
-    """Set up these tools, showing progress; raises ToolError."""
+    """Install tools and show the progress; raises ToolError if a build fails."""
     folder = state_folder() / "tools"
     if not console.is_terminal:
-        Installer(folder, _plain(console)).install(tools)
+        Installer(folder, _log_events(console)).install(tools)
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
-        Installer(folder, _live(progress)).install(tools)
+        Installer(folder, _show_progress(progress)).install(tools)
 
 
-def _plain(console: Console) -> Report:
+def _log_events(console: Console) -> ReportEvent:
     def report(tool: Tool, event: str) -> None:
         console.print(f"{tool.purpose}: {event}", highlight=False, soft_wrap=True)
 
     return report
 
 
-def _live(progress: Progress) -> Report:
+def _show_progress(progress: Progress) -> ReportEvent:
     tasks = {}
 
     def report(tool: Tool, event: str) -> None:
         text = f"{tool.purpose}: {event}"
         if tool.name not in tasks:
             tasks[tool.name] = progress.add_task(text, total=1)
-        done = event != "making"
+        done = event != "building"
         progress.update(tasks[tool.name], description=text, completed=int(done))
 
     return report

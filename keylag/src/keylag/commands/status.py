@@ -1,4 +1,4 @@
-"""`keylag status`: each process of the stack, and whether it answers."""
+"""`keylag status`: the services of a stack and their health."""
 
 import json
 import sys
@@ -9,25 +9,25 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from keylag.commands.common import output_option, stack_folder_option
-from keylag.status import ProcessStatus, stack_status
+from keylag.commands.common import output_option, state_option
+from keylag.status import ServiceStatus, stack_status
 
-SHOWN = {
+HEALTH_TEXT = {
     (True, True): "[green]answers[/]",
     (True, False): "[red]does not answer[/]",
     (False, False): "[red]not running[/]",
 }
-"""(it runs, it is healthy) and how that is said."""
-NOT_ALL_HEALTHY = 1
+"""Display text by (is running, is healthy)."""
+EXIT_UNHEALTHY = 1
 
 
 @click.command("status")
-@output_option("json is for scripts: a list with one object per service.")
-@stack_folder_option
+@output_option("Output format; json is a list with one object per service.")
+@state_option
 def command(form: str, folder: Path) -> None:
-    """Show each process of the stack, its ports and whether it answers.
+    """Show the services of the stack, their ports and their health.
 
-    Ends with code 0 if every service answers, else with 1.
+    The exit code is 0 if all services are healthy, else 1.
 
     \b
     Example:
@@ -35,29 +35,29 @@ def command(form: str, folder: Path) -> None:
     """  # noqa: D301 - click reads a backspace
     statuses = stack_status(folder)
     if form == "json":
-        click.echo(json.dumps([as_dict(status) for status in statuses], indent=2))
+        click.echo(json.dumps([status_dict(status) for status in statuses], indent=2))
     else:
         console = Console()
-        console.print(table(statuses))
-        console.print(f"The stack's folder is {folder}.", soft_wrap=True)
+        console.print(status_table(statuses))
+        console.print(f"Folder of the stack: {folder}", soft_wrap=True)
     if not all(status.healthy for status in statuses):
-        sys.exit(NOT_ALL_HEALTHY)
+        sys.exit(EXIT_UNHEALTHY)
 
 
-def as_dict(status: ProcessStatus) -> dict[str, object]:
-    """Return a status as what `--output json` shows."""
+def status_dict(status: ServiceStatus) -> dict[str, object]:
+    """Return a status as an object for `--output json`."""
     return {**asdict(status), "log": str(status.log)}
 
 
-def table(statuses: list[ProcessStatus]) -> Table:
-    """Return the statuses as a table; each service's first port is its own."""
-    made = Table("service", "pid", "port", "health", "log", box=None)
+def status_table(statuses: list[ServiceStatus]) -> Table:
+    """Return a table of the services, each with its first port."""
+    table = Table("service", "pid", "port", "health", "log", box=None)
     for status in statuses:
-        made.add_row(
+        table.add_row(
             status.service,
             str(status.pid or "-"),
             str(next(iter(status.ports.values()), "-")),
-            SHOWN[status.pid is not None, status.healthy],
+            HEALTH_TEXT[status.pid is not None, status.healthy],
             f"{status.log.parent.name}/{status.log.name}",
         )
-    return made
+    return table

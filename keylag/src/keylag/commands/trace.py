@@ -1,26 +1,26 @@
-"""`keylag trace`: have OSProfiler follow one call, and show what it took."""
+"""`keylag trace`: traces one call with OSProfiler and prints its breakdown."""
 
 from pathlib import Path
 
 import click
 
-from keylag.commands.common import stack_folder_option
-from keylag.commands.explain import call_options, show, shown_options
-from keylag.services.redis import KEY_VARIABLE, PLACE_VARIABLE
-from keylag.stack_folder import StackFolder
-from keylag.trace import analysis, keystone, sources
+from keylag.commands.common import state_option
+from keylag.commands.explain import display_options, keystone_options, show_explanation
+from keylag.services.redis import CONNECTION_VARIABLE, HMAC_KEY_VARIABLE
+from keylag.stack_info import StackInfo
+from keylag.trace import analysis, keystone_access, sources
 from keylag.trace.calls import CALLS
-from keylag.trace.model import NoTraceError, Trace, TraceError
-from keylag.trace.sources.place import in_words
+from keylag.trace.model import Trace, TraceError, TraceNotFoundError
+from keylag.trace.sources.location import without_credentials
 
-PATIENCE_SECONDS = sources.PATIENCE_SECONDS
+TRACE_TIMEOUT_SECONDS = sources.TRACE_TIMEOUT_SECONDS
 
 
 @click.command("trace")
 @click.argument("kind", metavar="CALL", type=click.Choice(list(CALLS)))
-@call_options
-@shown_options
-@stack_folder_option
+@keystone_options
+@display_options
+@state_option
 def command(  # noqa: PLR0913, PLR0917 - one for each option
     kind: str,
     cloud: str | None,
@@ -29,38 +29,42 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     page: Path | None,
     folder: Path,
 ) -> None:
-    """Have OSProfiler follow one call, and show what it took.
+    """Trace one call with OSProfiler and show its breakdown.
 
-    CALL is password, application-credential or validate. It is signed, so that
-    a Keystone with OSProfiler on traces it, and no other request. An application
-    credential is made for the call and deleted afterwards.
+    CALL is password, application-credential or validate. The call is signed, so
+    OSProfiler in Keystone traces this request only. For application-credential, the
+    command creates an application credential and deletes it afterwards.
 
-    It goes to the stack that `keylag up` started, or to any Keystone, as for
-    `keylag explain`. Then OSPROFILER_HMAC_KEY is one of its [profiler] hmac_keys
-    and OSPROFILER_CONNECTION_STRING its [profiler] connection_string.
+    The call goes to the stack that `keylag up` started, or to any Keystone, selected
+    as for `keylag explain`. For another Keystone, set OSPROFILER_HMAC_KEY to one of its
+    [profiler] hmac_keys, and OSPROFILER_CONNECTION_STRING to its [profiler]
+    connection_string.
 
     \b
     Examples:
       keylag trace validate
       keylag trace password --html out/trace.html
     """  # noqa: D301 - click reads a backspace
-    whom = keystone.found(StackFolder(folder), cloud, url)
-    if not (whom.key and whom.place):
-        message = f"Set {KEY_VARIABLE} and {PLACE_VARIABLE} to what Keystone has."
-        raise TraceError(message)
-    sent = whom.send(kind)
-    traced = analysis.of_trace(_read(whom.place, sent.trace_id))
-    click.echo(f"Again: keylag explain {sent.trace_id}", err=True)
-    show(analysis.joined(traced, sent.exchange), form, page)
-
-
-def _read(place: str, trace_id: str) -> Trace:
-    try:
-        return sources.read_whole(place, trace_id, PATIENCE_SECONDS)
-    except NoTraceError as error:
+    access = keystone_access.find_keystone(StackInfo(folder), cloud, url)
+    if not (access.hmac_key and access.location):
         message = (
-            f"Keystone answered, and left no trace of the call in {in_words(place)}. "
-            f"Look whether {KEY_VARIABLE} is one of its [profiler] hmac_keys, "
-            f"{PLACE_VARIABLE} its connection_string, and enabled is true there."
+            f"Set {HMAC_KEY_VARIABLE} and {CONNECTION_VARIABLE} to Keystone's values."
+        )
+        raise TraceError(message)
+    sent = access.send(kind)
+    traced = analysis.explain_trace(_read_trace(access.location, sent.trace_id))
+    click.echo(f"To show it again: keylag explain {sent.trace_id}", err=True)
+    show_explanation(analysis.add_client_view(traced, sent.exchange), form, page)
+
+
+def _read_trace(location: str, trace_id: str) -> Trace:
+    try:
+        return sources.read_complete(location, trace_id, TRACE_TIMEOUT_SECONDS)
+    except TraceNotFoundError as error:
+        source = without_credentials(location)
+        message = (
+            f"Keystone answered, but {source} has no trace of the call. Check that "
+            f"{HMAC_KEY_VARIABLE} is one of Keystone's [profiler] hmac_keys, that "
+            f"{CONNECTION_VARIABLE} is its connection_string, and that enabled is true."
         )
         raise TraceError(message) from error

@@ -19,14 +19,14 @@ from math import ceil, inf
 from pathlib import Path
 from typing import Final
 
-from keylag import jmeter, jtl, plans
+from keylag import jmeter, jtl, load_plans
 from keylag.experiment.plan import Design, Plan
 from keylag.experiment.run import ArmResult
 from keylag.experiment.samples import MeasurementWindow, rows_of_arm
 from keylag.experiment.schedule import Round
-from keylag.follow import Progress
-from keylag.sending import home, load_of
-from keylag.target import Target
+from keylag.jmeter_progress import Progress
+from keylag.load_runner import build_load, jmeter_home
+from keylag.load_target import LoadTarget
 
 MAX_CLOCK_STEP_SECONDS: Final = 0.5
 """The samples of a round are discarded if the clock was set by more than this."""
@@ -38,7 +38,7 @@ JMeterResult = tuple[Sequence[jtl.Sample], Sequence[str]]
 
 
 def run_load(
-    plan: Plan, this_round: Round, targets: Mapping[str, Target], out: Path
+    plan: Plan, this_round: Round, targets: Mapping[str, LoadTarget], out: Path
 ) -> dict[str, ArmResult]:
     """Send the load of a round to the `targets`, by arm.
 
@@ -110,7 +110,7 @@ class SharedDeadline:
 
 
 def _run_all(
-    plan: Plan, targets: Mapping[str, Target], out: Path
+    plan: Plan, targets: Mapping[str, LoadTarget], out: Path
 ) -> dict[str, JMeterResult]:
     deadline = SharedDeadline(set(targets), plan.design.load_seconds(len(targets)))
     with ThreadPoolExecutor(len(targets) or 1) as pool:
@@ -136,11 +136,11 @@ def _run_jmeter(
     try:
         result = jmeter.run(
             load,
-            home=home(),
+            home=jmeter_home(),
             out=out / arm,
-            is_over=lambda progress: deadline.has_passed(arm, progress),
+            should_stop=lambda progress: deadline.has_passed(arm, progress),
         )
-        return jtl.read(result.samples)
+        return jtl.read_samples(result.samples)
     except (jmeter.JMeterError, jtl.JtlError) as error:
         return [], [str(error)]
     finally:
@@ -148,7 +148,7 @@ def _run_jmeter(
 
 
 def _jmeter_load(
-    plan: Plan, arms: Sequence[str], arm: str, target: Target
+    plan: Plan, arms: Sequence[str], arm: str, target: LoadTarget
 ) -> jmeter.Load:
     design = plan.design
     seconds = design.load_seconds(len(arms))
@@ -161,4 +161,4 @@ def _jmeter_load(
         "slice_number": str(arms.index(arm)),
         "slice_after_seconds": str(design.warm_up_seconds),
     }
-    return load_of(plans.find(plan.load.plan), target, chosen)
+    return build_load(load_plans.find_plan(plan.load.plan), target, chosen)

@@ -10,15 +10,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from keylag.closest import did_you_mean
 from keylag.experiment.plan import Plan
 from keylag.experiment.plan_parser import Mistake, raise_plan_error
-from keylag.experiment.remote import load_target
+from keylag.experiment.remote import remote_target
 from keylag.experiment.settings import Arm
 from keylag.experiment.stack_setup import tools_for
 from keylag.experiment.toml_positions import KeyPath
-from keylag.jmeter import programs
-from keylag.sending import home
+from keylag.jmeter import find_java_and_jar
+from keylag.load_runner import jmeter_home
+from keylag.suggestions import did_you_mean
 from keylag.tools import ToolError
 
 OPTION_NAMESPACES: Final = (
@@ -38,9 +38,9 @@ def check_plan(plan: Plan, path: Path) -> None:
     JMeterError without Java or JMeter.  For a remote Keystone, raises TargetError if
     the credentials are incomplete.
     """
-    programs(home())
+    find_java_and_jar(jmeter_home())
     if plan.elsewhere:
-        load_target(plan.elsewhere)
+        remote_target(plan.elsewhere)
         return
     unknown: list[Mistake] = []
     for name in plan.arm_names:

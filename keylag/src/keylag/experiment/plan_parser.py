@@ -15,8 +15,7 @@ from typing import Final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from keylag import plans, target
-from keylag.closest import did_you_mean
+from keylag import load_plans, load_target
 from keylag.errors import WrongUsageError
 from keylag.experiment.plan import (
     MIN_ROUNDS,
@@ -30,7 +29,8 @@ from keylag.experiment.plan import (
 from keylag.experiment.settings import REMOTE_SETTINGS, Arm, Properties
 from keylag.experiment.toml_positions import KeyPath, line_of
 from keylag.services.keystone import CACHE_BACKENDS
-from keylag.tools.venvs import KEYSTONES
+from keylag.suggestions import did_you_mean
+from keylag.tools.venvs import KEYSTONE_TOOLS
 
 SLICE_PROPERTIES: Final = (
     "slice_ms",
@@ -135,8 +135,8 @@ def _design_mistakes(plan: Plan) -> Iterator[Mistake]:
 
 def _load_mistakes(plan: Plan) -> Iterator[Mistake]:
     try:
-        load = plans.find(plan.load.plan)
-    except plans.PlanError as error:
+        load = load_plans.find_plan(plan.load.plan)
+    except load_plans.PlanError as error:
         yield ("load", "plan"), str(error)
         return
     common = plan.load.properties
@@ -158,13 +158,13 @@ def _load_mistakes(plan: Plan) -> Iterator[Mistake]:
 
 
 def _property_mistakes(
-    table: KeyPath, properties: Properties, load: plans.Plan
+    table: KeyPath, properties: Properties, load: load_plans.LoadPlan
 ) -> Iterator[Mistake]:
-    reserved = (*RESERVED_PROPERTIES, *plans.SECRET)
+    reserved = (*RESERVED_PROPERTIES, *load_plans.SECRET_PROPERTIES)
     given = {name: value for name, value in properties.items() if name not in reserved}
     for name in properties.keys() - given.keys():
         yield (*table, name), "reserved: the experiment sets this property"
-    for name, reason in load.mistakes(jmeter_properties(given)):
+    for name, reason in load.find_mistakes(jmeter_properties(given)):
         yield (*table, name), reason
 
 
@@ -176,8 +176,8 @@ def _stack_mistakes(plan: Plan) -> Iterator[Mistake]:
         resolved = plan.resolved_arm(name)
         if arm.cache not in CACHE_BACKENDS:
             yield (*table, "cache"), f"choose one of {', '.join(CACHE_BACKENDS)}"
-        if arm.release not in KEYSTONES:
-            yield (*table, "release"), f"choose one of {', '.join(KEYSTONES)}"
+        if arm.release not in KEYSTONE_TOOLS:
+            yield (*table, "release"), f"choose one of {', '.join(KEYSTONE_TOOLS)}"
         if arm.switch:
             yield (*table, "switch"), "only for a remote Keystone, table [elsewhere]"
         if resolved.query_cache and not resolved.proxysql:
@@ -208,8 +208,8 @@ def _remote_mistakes(plan: Plan, remote: RemoteKeystone) -> Iterator[Mistake]:
             )
             yield ("arms", name), reason
     try:
-        target.address(remote.url)
-    except target.TargetError as error:
+        load_target.split_url(remote.url)
+    except load_target.TargetError as error:
         yield ("elsewhere", "url"), str(error)
 
 

@@ -15,13 +15,13 @@ from typing import Final
 
 import requests
 
-from keylag import target
+from keylag import load_target
 from keylag.experiment import interleaved_load
 from keylag.experiment.plan import Plan, RemoteKeystone
 from keylag.experiment.run import ArmResult
 from keylag.experiment.schedule import Round
-from keylag.launch import StackError
-from keylag.target import Target
+from keylag.launcher import StackError
+from keylag.load_target import LoadTarget
 
 SWITCH_TIMEOUT_SECONDS: Final = 600.0
 """Time limit of a switch command."""
@@ -31,9 +31,9 @@ POLL_INTERVAL_SECONDS: Final = 0.5
 OUTPUT_SHOWN_CHARACTERS: Final = 500
 
 
-def load_target(remote: RemoteKeystone) -> Target:
+def remote_target(remote: RemoteKeystone) -> LoadTarget:
     """Return the target of the load; raises TargetError if it is incomplete."""
-    return target.of_url(remote.url, Path(remote.users))
+    return load_target.from_url(remote.url, Path(remote.users))
 
 
 class RemoteExecutor:
@@ -45,7 +45,7 @@ class RemoteExecutor:
     def __init__(self, plan: Plan, remote: RemoteKeystone) -> None:
         self._plan = plan
         self._remote = remote
-        self._target = load_target(remote)
+        self._target = remote_target(remote)
 
     def start(self) -> None:
         """Switch to the base; raises StackError if the command fails."""

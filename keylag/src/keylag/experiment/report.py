@@ -7,7 +7,7 @@ from keylag.experiment.analysis import compare_arms
 from keylag.experiment.result import analyse_run, to_json
 from keylag.experiment.run_folder import RunFolder, RunFolderError
 from keylag.experiment.samples import Row
-from keylag.report.pages import templates
+from keylag.report.jinja import jinja_environment
 from keylag.state import write_output
 
 TIME_MEASURES = ("p50", "p95", "mean")
@@ -28,7 +28,7 @@ def write_reports(folder: RunFolder) -> None:
 
 
 def _render(template: str, **context: object) -> str:
-    environment = templates()
+    environment = jinja_environment()
     environment.globals.update(
         charts=charts,
         messages=messages,

@@ -14,7 +14,7 @@ from keylag.experiment.run_folder import INTERRUPTED, RUNNING, RunFolder, RunSta
 from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Round, schedule_rounds
 from keylag.experiment.verdicts import CANNOT_TELL
-from keylag.launch import StackError
+from keylag.launcher import StackError
 from keylag.tools import ToolError
 
 MAX_FAILED_ROUNDS: Final = 3

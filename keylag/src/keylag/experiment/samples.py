@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
 
-from keylag.breakdown import call_of
+from keylag.breakdown import parse_label
 from keylag.experiment.schedule import Round
 from keylag.jtl import Sample
 from keylag.phases import CATEGORIES
@@ -69,7 +69,7 @@ def _row(this_round: Round, arm: str, sample: Sample, warm_up: bool) -> Row:  # 
         position=this_round.arms.index(arm),
         arm=arm,
         start_seconds=sample.start_seconds,
-        method=call_of(sample.label)[0],
+        method=parse_label(sample.label)[0],
         code=sample.code,
         success=sample.success,
         warm_up=warm_up,

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from keylag.tools.venvs import NEWEST
+from keylag.tools.venvs import NEWEST_RELEASE
 
 Scalar = str | int | float | bool
 Sections = Mapping[str, Mapping[str, Scalar]]
@@ -23,8 +23,8 @@ class StrictModel(BaseModel):
 class Arm(StrictModel):
     """One configuration of Keystone; settings that are not given are the base's."""
 
-    release: str = NEWEST
-    """Release of Keystone, a key of venvs.KEYSTONES."""
+    release: str = NEWEST_RELEASE
+    """Release of Keystone, a key of venvs.KEYSTONE_TOOLS."""
     cache: str = "memcache_pool"
     """A key of keystone.CACHE_BACKENDS."""
     hung_cache: bool = False

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from keylag import processes, target
+from keylag import load_target, processes
 from keylag.experiment import interleaved_load
 from keylag.experiment.plan import Plan
 from keylag.experiment.run import ArmResult
@@ -22,9 +22,9 @@ from keylag.experiment.stack_setup import (
     stack_options,
     tools_for,
 )
+from keylag.load_target import LoadTarget
 from keylag.ports import PortTakenError
 from keylag.stack import Stack, StackError
-from keylag.target import Target
 
 
 def _start_with_retry(stack: Stack) -> None:
@@ -58,7 +58,7 @@ class StackExecutor:
                 self._folder / name,
                 tools_for(arm),
                 stack_options(arm, {}),
-                prepared=initial_data_for(arm),
+                initial_data=initial_data_for(arm),
                 services=services_for(arm),
             )
             stack.down()
@@ -88,12 +88,12 @@ class StackExecutor:
     def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:
         """Send the load of a round; arms with failed services only report them."""
         results: dict[str, ArmResult] = {}
-        targets: dict[str, Target] = {}
+        targets: dict[str, LoadTarget] = {}
         for arm in this_round.arms:
-            if failures := self._stacks[arm].sick():
+            if failures := self._stacks[arm].unhealthy_services():
                 results[arm] = ArmResult([], [str(one) for one in failures])
             else:
-                targets[arm] = target.of_stack(self._stacks[arm])
+                targets[arm] = load_target.from_stack(self._stacks[arm])
         with ExitStack() as suspended:
             for arm in targets:
                 suspended.enter_context(self._suspended_cache(arm))
@@ -106,7 +106,7 @@ class StackExecutor:
         arm, folder = self._plan.resolved_arm(name), self._stacks[name].folder
         cache_servers = [
             found.process
-            for found in processes.find(stack=folder)
+            for found in processes.find_processes(stack=folder)
             if arm.hung_cache and found.service == cache_service_name(arm)
         ]
         for process in cache_servers:

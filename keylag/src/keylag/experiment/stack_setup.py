@@ -14,25 +14,24 @@ from typing import Final
 
 import pymysql
 
-from keylag import cloud
+from keylag import sample_cloud
 from keylag.experiment.schedule import Round
 from keylag.experiment.settings import Arm, Scalar
-from keylag.prepared import Prepared
-from keylag.record import load_secrets
-from keylag.services import SERVICES, find_programs, keystone, mariadb, memcached
+from keylag.services import SERVICES, keystone, mariadb, memcached, require_programs
 from keylag.services.base import HOST, Service, StackOptions
-from keylag.stack import Stack
+from keylag.stack import InitialData, Stack
+from keylag.stack_record import load_secrets
 from keylag.state import CHECKOUT, state_folder
 from keylag.tools import Tools
-from keylag.tools.install import ready
-from keylag.tools.venvs import KEYSTONES
+from keylag.tools.install import require_tool
+from keylag.tools.venvs import KEYSTONE_TOOLS
 
 REQUIRED_SERVICES: Final = (mariadb.SERVICE, memcached.SERVICE, keystone.SERVICE)
 PLANS_FOLDER: Final = CHECKOUT / "experiments"
 """The folder of plans, and of WSGI modules that an arm may use."""
 MARIADB_DEFAULTS: Final = {"slow_query_log": "0"}
 """No slow log: other stacks log every statement, which costs time."""
-DEFAULT_CLOUD: Final = [cloud.USERS, 0, {}]
+DEFAULT_CLOUD: Final = [sample_cloud.USERS, 0, {}]
 """Users, more services and options of `[identity]` of the stack of `keylag up`."""
 INSERT_EVENTS: Final = """\
 INSERT INTO revocation_event ({column}, issued_before, revoked_at)
@@ -43,8 +42,8 @@ FROM seq_1_to_{number}"""
 
 def tools_for(arm: Arm) -> Tools:
     """Return the programs of an arm; raises ToolError if one is missing."""
-    find_programs(optional_services(arm))
-    release = ready(KEYSTONES[arm.release], state_folder() / "tools")
+    require_programs(optional_services(arm))
+    release = require_tool(KEYSTONE_TOOLS[arm.release], state_folder() / "tools")
     return replace(Tools.load(), keystone=release.parents[1])
 
 
@@ -121,7 +120,7 @@ def format_value(value: Scalar) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def initial_data_for(arm: Arm) -> Prepared:
+def initial_data_for(arm: Arm) -> InitialData:
     """Return the initial data of an arm.
 
     It depends on the options of `[identity]`, which decide how passwords are hashed.
@@ -133,8 +132,10 @@ def initial_data_for(arm: Arm) -> Prepared:
         if cloud_settings == DEFAULT_CLOUD
         else f" {json.dumps(cloud_settings, sort_keys=True)}"
     )
-    fill = partial(cloud.fill, users=arm.users, more_services=arm.more_services)
-    return Prepared(cloud.KEY + more, fill)
+    fill = partial(
+        sample_cloud.populate_stack, users=arm.users, more_services=arm.more_services
+    )
+    return InitialData(sample_cloud.DATA_KEY + more, fill)
 
 
 def replace_revocation_events(stack: Stack, arm: Arm) -> None:

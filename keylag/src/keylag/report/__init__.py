@@ -1,4 +1,4 @@
-"""A break-down for people: tables in the terminal, one page of HTML."""
+"""Reports of a breakdown: tables in the terminal, and an HTML page."""
 
 from keylag.report.html import write_html
 from keylag.report.terminal import render_terminal

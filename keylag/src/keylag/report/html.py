@@ -1,38 +1,40 @@
-"""One self-contained page: bars, numbers, and how they were measured."""
+"""The HTML report: one self-contained page with bars, tables and the method."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from keylag.advice import may_help, sentence, title
+from keylag.advice import call_facts, call_name, call_options
 from keylag.breakdown import Run
-from keylag.phases import CATEGORY_NAMES, OPERATIONS, PHASES, in_order
-from keylag.report.pages import templates
-from keylag.report.rows import (
-    CLIENT,
-    Shown,
-    by_call,
-    count,
-    digits_for,
-    ms,
-    per_cent,
-    total,
-    value,
+from keylag.phases import CATEGORY_NAMES, OPERATIONS, PHASES, sort_known_first
+from keylag.report.formatting import (
+    CLIENT_STATISTICS,
+    RunCall,
+    format_count,
+    format_ms,
+    format_percent,
+    group_by_call,
+    ms_decimals,
+    statistic,
+    sum_statistic,
 )
+from keylag.report.jinja import jinja_environment
 from keylag.state import write_output
 
-LETTERS: Final[Mapping[str, str]] = dict(zip(CATEGORY_NAMES, "SCRHTMO", strict=True))
-"""A letter for each category, so that a bar can be read without its colours."""
+CATEGORY_LETTERS: Final[Mapping[str, str]] = dict(
+    zip(CATEGORY_NAMES, "SCRHTMO", strict=True)
+)
+"""A letter for each category, so that bars are readable without colours."""
 
 OUTSIDE: Final = "outside"
-_LABEL_FROM: Final = 2.5
-_NAME_FROM: Final = 16.0
+_MIN_LABEL_WIDTH: Final = 2.5
+_MIN_NAME_WIDTH: Final = 16.0
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One piece of a bar; `left` and `width` in per cent of the longest bar."""
+    """One category in a bar; `left` and `width` are per cent of the longest bar."""
 
     category: str
     left: float
@@ -43,7 +45,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Bar:
-    """One run of a call."""
+    """The bar of one call in one run, with its mean times in ms as text."""
 
     run: str
     segments: Sequence[Segment]
@@ -52,57 +54,59 @@ class Bar:
 
 
 def write_html(runs: Sequence[Run], path: Path) -> None:
-    """Write the page of one or more runs; the folder is made if need be."""
+    """Write the page of one or more runs; creates the folder.  Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_output(path, render(runs))
+    write_output(path, render_html(runs))
 
 
-def render(runs: Sequence[Run]) -> str:
-    """Return the page."""
-    environment = templates()
+def render_html(runs: Sequence[Run]) -> str:
+    """Return the HTML of the page."""
+    environment = jinja_environment()
     helpers = (
-        bars,
-        count,
-        matrix,
-        may_help,
-        ms,
-        per_cent,
-        sentence,
-        title,
-        total,
-        value,
+        layout_bars,
+        format_count,
+        phase_operation_matrix,
+        call_options,
+        format_ms,
+        format_percent,
+        call_facts,
+        call_name,
+        sum_statistic,
+        statistic,
     )
     environment.globals.update({helper.__name__: helper for helper in helpers})
     return environment.get_template("report.html.j2").render(
         runs=runs,
-        groups=list(by_call(runs)),
+        groups=list(group_by_call(runs)),
         categories=CATEGORY_NAMES,
-        letters=LETTERS,
-        client_columns=CLIENT,
-        environment=facts(runs),
-        digits=_digits,
+        letters=CATEGORY_LETTERS,
+        client_columns=CLIENT_STATISTICS,
+        environment=environment_rows(runs),
+        digits=_decimals,
     )
 
 
-def bars(group: Sequence[Shown]) -> list[Bar]:
-    """Lay the runs of a call out on one scale: the slowest client's mean."""
-    longest = max((_length(one) for one in group), default=0.0)
+def layout_bars(group: Sequence[RunCall]) -> list[Bar]:
+    """Return a bar for each run of a call; the slowest mean has the full width."""
+    longest = max((_longest_mean(one) for one in group), default=0.0)
     return [_bar(one, longest) for one in group]
 
 
-def _length(one: Shown) -> float:
+def _longest_mean(one: RunCall) -> float:
     call = one.call
-    means = (value(call[name], "mean") for name in ("wall_seconds", "client_seconds"))
+    means = (
+        statistic(call[name], "mean") for name in ("wall_seconds", "client_seconds")
+    )
     return max(mean or 0.0 for mean in means)
 
 
-def _digits(one: Shown) -> int:
-    return digits_for(value(one.call["wall_seconds"], "mean") or 0.0)
+def _decimals(one: RunCall) -> int:
+    return ms_decimals(statistic(one.call["wall_seconds"], "mean") or 0.0)
 
 
-def _bar(one: Shown, longest: float) -> Bar:
+def _bar(one: RunCall, longest: float) -> Bar:
     parts = {name: part["mean"] for name, part in one.call["categories"].items()}
-    parts[OUTSIDE] = max(0.0, _length(one) - sum(parts.values()))
+    parts[OUTSIDE] = max(0.0, _longest_mean(one) - sum(parts.values()))
     segments, left = [], 0.0
     for category, seconds in parts.items():
         width = 100 * seconds / longest if longest else 0.0
@@ -111,27 +115,27 @@ def _bar(one: Shown, longest: float) -> Bar:
     return Bar(
         run=one.run["name"],
         segments=[segment for segment in segments if segment.width > 0],
-        wall=ms(value(one.call["wall_seconds"], "mean"), _digits(one)),
-        client=ms(value(one.call["client_seconds"], "mean"), 1),
+        wall=format_ms(statistic(one.call["wall_seconds"], "mean"), _decimals(one)),
+        client=format_ms(statistic(one.call["client_seconds"], "mean"), 1),
     )
 
 
 def _segment(
-    one: Shown, category: str, seconds: float, left: float, width: float
+    one: RunCall, category: str, seconds: float, left: float, width: float
 ) -> Segment:
     words = CATEGORY_NAMES.get(category, "outside Keystone's workers")
-    label = LETTERS.get(category, "") if width >= _LABEL_FROM else ""
-    if width >= _NAME_FROM:
+    label = CATEGORY_LETTERS.get(category, "") if width >= _MIN_LABEL_WIDTH else ""
+    if width >= _MIN_NAME_WIDTH:
         label = words if category in CATEGORY_NAMES else "outside"
-    tip = f"{words}: {ms(seconds, _digits(one))} ms"
+    tip = f"{words}: {format_ms(seconds, _decimals(one))} ms"
     return Segment(category, left, width, label, tip)
 
 
-def matrix(one: Shown) -> dict[str, Any]:
-    """Lay the cells out as phases by operations; empty where nothing was spent."""
+def phase_operation_matrix(one: RunCall) -> dict[str, Any]:
+    """Return the cells as a table of phases by operations; None for empty cells."""
     cells = {tuple(name.split(".", 1)): v for name, v in one.call["cells"].items()}
-    operations = in_order({cell[1] for cell in cells}, OPERATIONS)
-    phases = in_order({cell[0] for cell in cells}, PHASES)
+    operations = sort_known_first({cell[1] for cell in cells}, OPERATIONS)
+    phases = sort_known_first({cell[0] for cell in cells}, PHASES)
     return {
         "operations": operations,
         "rows": [
@@ -141,8 +145,8 @@ def matrix(one: Shown) -> dict[str, Any]:
     }
 
 
-def facts(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
-    """Return the environment: each fact with its value in every run."""
+def environment_rows(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
+    """Return each fact of the environments with its value in every run."""
     names = dict.fromkeys(name for run in runs for name in run["environment"])
     return [
         (

@@ -1,4 +1,4 @@
-"""The servers of a stack, in the order they start: one file each, one shape."""
+"""The services of a stack: one module each, with a `SERVICE`."""
 
 import shutil
 from collections.abc import Collection, Mapping
@@ -13,9 +13,9 @@ from keylag.services import (
     memcached,
     otel_collector,
     prometheus,
+    protected_service,
     proxysql,
     redis,
-    service,
     tempo,
 )
 from keylag.services.base import Service
@@ -31,38 +31,42 @@ SERVICES: tuple[Service, ...] = (
     prometheus.SERVICE,
     proxysql.SERVICE,
     keystone.SERVICE,
-    service.SERVICE,
+    protected_service.SERVICE,
     exporters.SERVICE,
     grafana.SERVICE,
 )
-"""All that there are."""
+"""All services in the order they start."""
 
-EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
+EXTRA_SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
     "proxysql": ("proxysql",),
     "service": (),
 }
-"""Those that a stack has only if it is asked to, and their programs on the PATH."""
+"""Services that `keylag up --with` adds, and the programs they need on the PATH."""
 
 
-WHERE_FOUND: Final = (tempo.SERVICE.name, jaeger.SERVICE.name, grafana.SERVICE.name)
-"""Those that a stack has where a program of their name is on the PATH."""
+OPTIONAL_SERVICES: Final = (
+    tempo.SERVICE.name,
+    jaeger.SERVICE.name,
+    grafana.SERVICE.name,
+)
+"""Services that a stack has if a program of their name is on the PATH."""
 
 
-def is_found(name: str) -> bool:
-    """Tell whether a program is on the PATH."""
+def is_installed(name: str) -> bool:
+    """Return whether a program is on the PATH."""
     return shutil.which(name) is not None
 
 
-def chosen(extras: Collection[str]) -> tuple[Service, ...]:
-    """Return the usual services, those whose program is there, and the extra ones."""
-    left_out = EXTRAS.keys() - extras
-    left_out |= {name for name in WHERE_FOUND if not is_found(name)}
-    return tuple(one for one in SERVICES if one.name not in left_out)
+def select_services(extras: Collection[str]) -> tuple[Service, ...]:
+    """Return the usual services, the installed optional ones, and the extra ones."""
+    excluded = EXTRA_SERVICES.keys() - extras
+    excluded |= {name for name in OPTIONAL_SERVICES if not is_installed(name)}
+    return tuple(one for one in SERVICES if one.name not in excluded)
 
 
-def find_programs(extras: Collection[str]) -> None:
-    """Look for the programs of extra services; raises ToolError if one is missing."""
+def require_programs(extras: Collection[str]) -> None:
+    """Raise ToolError if the program of an extra service is missing."""
     for name in extras:
-        advice = f"Put it on the PATH, or do without {name}."
-        for program in EXTRAS[name]:
+        advice = f"Put it on the PATH, or start the stack without {name}."
+        for program in EXTRA_SERVICES[name]:
             find_program(program, advice)

@@ -1,4 +1,4 @@
-"""What a service is, and the site it is set up on."""
+"""Service definitions, the context that they run in, and health checks."""
 
 import hashlib
 import http
@@ -9,69 +9,69 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from keylag.processes import marks, run_to_end
+from keylag.processes import run_and_wait, stack_variables
 from keylag.tools import Tools
 
 HOST = "127.0.0.1"
-ANSWER_SECONDS = 2.0
-"""How long a health check waits for an answer."""
+HEALTH_TIMEOUT_SECONDS = 2.0
+"""How long a health check waits for a response."""
 SOCKET_PATH_LIMIT = 107
-"""Bytes that the kernel allows for the path of a Unix socket."""
-SHORT_FOLDER = Path("/tmp")  # noqa: S108 - a folder in it is the user's own
-"""Where sockets go instead: not $TMPDIR, which may be long, and another for `down`."""
+"""Longest path of a Unix socket in bytes."""
+SHORT_SOCKET_FOLDER = Path("/tmp")  # noqa: S108 - a folder in it is the user's own
+"""Folder for sockets if the stack's path is too long; $TMPDIR may differ in `down`."""
 LONGEST_SOCKET = "keystone-stats.sock"
-OWN_PREFIXES = (
+REMOVED_PREFIXES = (
     *("OS_", "OTEL_", "KEYLAG_", "PYTHON"),
     *("UWSGI_", "MYSQL_", "MARIADB_", "GF_"),
 )
-"""Variables of the caller's shell that would change what our servers do."""
+"""Prefixes of inherited variables that would change the behaviour of servers."""
 
 Ports = Mapping[str, int]
-"""The ports of a stack by their names."""
+"""The ports of a stack by name."""
 
 
 @dataclass(frozen=True)
 class StackOptions:
-    """What may differ from one start of Keystone, or its database, to the next."""
+    """Options of a stack that may change from one start to the next."""
 
     cache: str = "null"
     """A key of keystone.CACHE_BACKENDS."""
     processes: int = 2
     threads: int = 1
-    """Of each process."""
+    """Number of threads in each process."""
     module: str = "keylag_otel.wsgi:application"
-    """The WSGI application; `keystone.wsgi.api:application` is Keystone bare."""
+    """The WSGI application; `keystone.wsgi.api:application` is uninstrumented."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """More variables for Keystone's workers; these win over ours."""
+    """Environment of Keystone's workers; overrides Keylag's own variables."""
     extras: tuple[str, ...] = ()
-    """Services beside the usual ones: keys of services.EXTRAS."""
+    """Services beside the usual ones: keys of services.EXTRA_SERVICES."""
     query_cache: Mapping[str, int] = field(default_factory=dict)
-    """Statements whose answers ProxySQL keeps: a pattern, and for how many ms."""
+    """Statements that ProxySQL caches: a pattern, and the time to live in ms."""
     mariadb: Mapping[str, str] = field(default_factory=dict)
-    """Variables of the database server; these win over deploy/mysql/keylag.cnf."""
+    """Variables of the database server; overrides deploy/mysql/keylag.cnf."""
 
 
 @dataclass(frozen=True)
 class Secrets:
-    """The generated passwords of one stack, each for one holder; empty if unknown."""
+    """The generated passwords of a stack, one for each account; empty if unknown."""
 
     admin: str = ""
-    """The administrator of Keystone."""
+    """Keystone's administrator."""
     database: str = ""
-    """Keystone, at the database and at ProxySQL."""
+    """Keystone's account in the database and in ProxySQL."""
     exporters: str = ""
-    """The exporters, which may only read statistics and one table."""
+    """The exporters' account, which reads statistics and one table."""
     proxysql: str = ""
-    """ProxySQL, which asks the database whether it lives, and its administrator."""
+    """ProxySQL's monitor account in the database, and its administrator."""
     profiler: str = ""
-    """Whoever asks OSProfiler for a trace; such requests are signed with it."""
+    """The HMAC key that signs requests for OSProfiler."""
     service: str = ""
-    """The small service, at Keystone."""
+    """The service's user in Keystone."""
 
 
 @dataclass(frozen=True)
-class Site:
-    """Everything a service may ask for: folders, programs, ports, passwords."""
+class ServiceContext:
+    """What services need to run: folders, programs, ports and passwords."""
 
     folder: Path
     tools: Tools
@@ -81,86 +81,97 @@ class Site:
 
     @property
     def data(self) -> Path:
-        """The folder of what a prepared stack is copied from."""
+        """The data folder, which `keylag.datadir_cache` copies."""
         return self.folder / "data"
 
     @property
-    def run(self) -> Path:
-        """The folder for sockets: in the stack, or in /tmp if the path is long."""
-        return run_folder(self.folder)
+    def socket_folder(self) -> Path:
+        """The folder for sockets: in the stack, or in /tmp if its path is too long."""
+        return socket_folder(self.folder)
 
     def log(self, service: str) -> Path:
-        """Return the log of a service."""
+        """Return the path of a service's log."""
         return self.folder / "logs" / f"{service}.log"
 
     def address(self, port: str) -> str:
-        """Return host:port."""
+        """Return HOST:PORT for a port by name."""
         return f"{HOST}:{self.ports[port]}"
 
     def environment(
-        self, service: str, more: Mapping[str, str] | None = None
+        self, service: str, variables: Mapping[str, str] | None = None
     ) -> dict[str, str]:
-        """Return the environment of a process of this stack, marked as such."""
+        """Return the environment of a process of this stack.
+
+        It has the variables that identify the process, and the given ones.
+        """
         inherited = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(OWN_PREFIXES)
+            if not name.startswith(REMOVED_PREFIXES)
         }
-        # A proxy of the caller's must not come between the parts of a stack.
+        # Services of a stack connect directly, without the user's HTTP proxy.
         local = {"NO_PROXY": f"{HOST},localhost", "no_proxy": f"{HOST},localhost"}
-        return {**inherited, **local, **marks(self.folder, service), **(more or {})}
+        return {
+            **inherited,
+            **local,
+            **stack_variables(self.folder, service),
+            **(variables or {}),
+        }
 
-    def once(
+    def run_helper(
         self, service: str, command: list[str | Path], env: Mapping[str, str]
     ) -> None:
-        """Run a helper of a service to its end, into the service's log."""
-        run_to_end(command, self.environment(service, env), self.log(service))
+        """Run a helper command; its output goes to the service's log.
+
+        Raises CommandError if it fails.
+        """
+        run_and_wait(command, self.environment(service, env), self.log(service))
 
 
 @dataclass(frozen=True)
 class Service:
-    """One server: how to prepare it, start it, and tell that it works."""
+    """A server: how to prepare, start and check it."""
 
     name: str
     ports: tuple[str, ...]
-    """Names of its ports; the first is the one it is known by."""
-    prepare: Callable[[Site], None]
-    """Makes what it needs on disk; what is there already is left alone."""
-    command: Callable[[Site], list[str | Path]]
-    environment: Callable[[Site], dict[str, str]]
+    """Names of its ports; the first is the one that clients use."""
+    prepare: Callable[[ServiceContext], None]
+    """Creates missing files; raises CommandError or OSError."""
+    command: Callable[[ServiceContext], list[str | Path]]
+    environment: Callable[[ServiceContext], dict[str, str]]
     healthy: Callable[[Ports], bool]
-    """Asks it something over its own protocol; never raises."""
+    """Health check over the service's own protocol; never raises."""
     advice: str
-    """What to look at when it does not start."""
-    needs: tuple[str, ...] = ()
-    """Services that have to work before this one is prepared."""
-    renews: tuple[str, ...] = ()
-    """Services that are restarted with it, so that it starts with them empty."""
-    watches: bool = False
-    """It only looks at the others: data is prepared without it."""
+    """What to check if it does not start; a sentence for users."""
+    depends_on: tuple[str, ...] = ()
+    """Services that have to be healthy before this one is prepared."""
+    restart_with: tuple[str, ...] = ()
+    """Services that restart together with it, such as its cache."""
+    observes_only: bool = False
+    """Whether it only observes others; it is not needed to fill the database."""
 
 
-def run_folder(folder: Path) -> Path:
-    """Return where a stack's sockets go, as a path short enough for one."""
+def socket_folder(folder: Path) -> Path:
+    """Return the folder of a stack's sockets; its path is short enough for them."""
     inside = folder / "run"
     if len(os.fsencode(inside / LONGEST_SOCKET)) <= SOCKET_PATH_LIMIT:
         return inside
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
-    return SHORT_FOLDER / f"keylag-{os.getuid()}-{digest}"
+    return SHORT_SOCKET_FOLDER / f"keylag-{os.getuid()}-{digest}"
 
 
-def no_files(_: Site) -> None:
-    """Make nothing on disk: none is needed."""
+def prepare_nothing(_: ServiceContext) -> None:
+    """Do nothing, for a service without files."""
 
 
-def nothing(_: Site) -> dict[str, str]:
-    """Add nothing to the environment."""
+def no_variables(_: ServiceContext) -> dict[str, str]:
+    """Return no variables, for a service without an environment of its own."""
     return {}
 
 
-def answers_http(port: int, path: str) -> bool:
-    """Tell whether a GET is answered with a code below 400."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=ANSWER_SECONDS)
+def http_ok(port: int, path: str) -> bool:
+    """Return whether the response to a GET has a status below 400."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=HEALTH_TIMEOUT_SECONDS)
     try:
         connection.request("GET", path)
         return connection.getresponse().status < http.HTTPStatus.BAD_REQUEST
@@ -170,12 +181,14 @@ def answers_http(port: int, path: str) -> bool:
         connection.close()
 
 
-def talks(port: int, question: bytes = b"") -> bytes:
-    """Return the first bytes a server sends, after a question if there is one."""
+def first_bytes(port: int, request: bytes = b"") -> bytes:
+    """Return up to 64 bytes of a server's response; empty if it does not answer."""
     try:
-        with socket.create_connection((HOST, port), ANSWER_SECONDS) as connection:
-            connection.settimeout(ANSWER_SECONDS)
-            connection.sendall(question)
+        with socket.create_connection(
+            (HOST, port), HEALTH_TIMEOUT_SECONDS
+        ) as connection:
+            connection.settimeout(HEALTH_TIMEOUT_SECONDS)
+            connection.sendall(request)
             return connection.recv(64)
     except OSError:
         return b""

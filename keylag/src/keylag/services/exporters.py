@@ -1,12 +1,12 @@
-"""The exporters: what the database, the proxy, the cache, uWSGI and one table know."""
+"""keylag-exporter: metrics of database, proxy, cache, uWSGI and revocation table."""
 
 import sys
 from pathlib import Path
 
-from keylag.services.base import Ports, Service, Site, answers_http, nothing
+from keylag.services.base import Ports, Service, ServiceContext, http_ok, no_variables
 from keylag.services.keystone import stats_socket
 from keylag.services.mariadb import slow_log
-from keylag.services.proxysql import READER
+from keylag.services.proxysql import STATS_USER
 from keylag.state import write_private
 
 CONFIG = """\
@@ -36,40 +36,39 @@ interval = 1
 """Prometheus scrapes the stack once a second."""
 
 
-def _folder(site: Site) -> Path:
-    return site.folder / "exporters"
+def _folder(context: ServiceContext) -> Path:
+    return context.folder / "exporters"
 
 
-def _prepare(site: Site) -> None:
-    """Write the configuration, and the accounts' password in a file of its own."""
-    folder = _folder(site)
+def _prepare(context: ServiceContext) -> None:
+    folder = _folder(context)
     folder.mkdir(exist_ok=True)
-    write_private(folder / "password", site.secrets.exporters)
+    write_private(folder / "password", context.secrets.exporters)
     config = CONFIG.format(
         folder=folder,
-        slow_log=slow_log(site.folder),
-        mariadb=site.ports["mariadb"],
-        memcached=site.address("memcached"),
-        uwsgi=stats_socket(site),
+        slow_log=slow_log(context.folder),
+        mariadb=context.ports["mariadb"],
+        memcached=context.address("memcached"),
+        uwsgi=stats_socket(context),
     )
-    if "proxysql" in site.options.extras:
-        port = site.ports["proxysql-admin"]
-        config += PROXYSQL_CONFIG.format(folder=folder, port=port, user=READER)
+    if "proxysql" in context.options.extras:
+        port = context.ports["proxysql-admin"]
+        config += PROXYSQL_CONFIG.format(folder=folder, port=port, user=STATS_USER)
     (folder / "config.toml").write_text(config)
 
 
-def _command(site: Site) -> list[str | Path]:
+def _command(context: ServiceContext) -> list[str | Path]:
     return [
         Path(sys.executable).with_name("keylag-exporter"),
         "all",
-        f"--config={_folder(site) / 'config.toml'}",
-        f"--listen={site.address('exporters')}",
+        f"--config={_folder(context) / 'config.toml'}",
+        f"--listen={context.address('exporters')}",
     ]
 
 
 def _healthy(ports: Ports) -> bool:
-    """Tell whether the exporter serves; a scrape would ask every server."""
-    return answers_http(ports["exporters"], "/")
+    # A scrape would query all servers.
+    return http_ok(ports["exporters"], "/")
 
 
 SERVICE = Service(
@@ -77,9 +76,9 @@ SERVICE = Service(
     ports=("exporters",),
     prepare=_prepare,
     command=_command,
-    environment=nothing,
+    environment=no_variables,
     healthy=_healthy,
-    advice="`keylag-exporter all --help` explains its settings.",
-    needs=("mariadb", "memcached"),
-    watches=True,
+    advice="`keylag-exporter all --help` explains its configuration.",
+    depends_on=("mariadb", "memcached"),
+    observes_only=True,
 )

@@ -1,9 +1,9 @@
-"""Keystone under uWSGI, in an environment of its own, with the collectors loaded."""
+"""Keystone under uWSGI, in its own virtual environment, with keylag-otel."""
 
 import os
 from pathlib import Path
 
-from keylag.services.base import Ports, Service, Site, answers_http
+from keylag.services.base import Ports, Service, ServiceContext, http_ok
 from keylag.services.mariadb import database_url
 from keylag.services.redis import traces_url
 from keylag.state import DEPLOY
@@ -18,99 +18,96 @@ CACHE_BACKENDS = {
     "pymemcache": "dogpile.cache.pymemcache",
     "redis": "dogpile.cache.redis",
 }
-"""What `--cache` may be, and the backend it stands for."""
+"""Values of `--cache` and the backends that they select."""
 
 
-def stats_socket(site: Site) -> Path:
-    """Return where uWSGI tells how its workers are."""
-    return site.run / "keystone-stats.sock"
+def stats_socket(context: ServiceContext) -> Path:
+    """Return the path of uWSGI's stats socket."""
+    return context.socket_folder / "keystone-stats.sock"
 
 
-def _keys(site: Site) -> Path:
-    return site.data / "keystone"
+def _keys_folder(context: ServiceContext) -> Path:
+    return context.data / "keystone"
 
 
-def configuration(site: Site) -> dict[str, str]:
-    """Return what oslo.config reads from the environment, in its own names."""
+def oslo_variables(context: ServiceContext) -> dict[str, str]:
+    """Return Keystone's configuration as variables that oslo.config reads."""
     return {
         "OS_KEYSTONE_CONFIG_DIR": str(CONFIG_FOLDER),
-        "OS_DATABASE__CONNECTION": database_url(site),
-        "OS_DEFAULT__PUBLIC_ENDPOINT": f"http://{site.address('keystone')}",
-        "OS_FERNET_TOKENS__KEY_REPOSITORY": str(_keys(site) / "fernet-keys"),
-        "OS_CREDENTIAL__KEY_REPOSITORY": str(_keys(site) / "credential-keys"),
-        "OS_CACHE__BACKEND": CACHE_BACKENDS[site.options.cache],
-        "OS_CACHE__MEMCACHE_SERVERS": site.address("memcached"),
-        **_redis(site),
+        "OS_DATABASE__CONNECTION": database_url(context),
+        "OS_DEFAULT__PUBLIC_ENDPOINT": f"http://{context.address('keystone')}",
+        "OS_FERNET_TOKENS__KEY_REPOSITORY": str(_keys_folder(context) / "fernet-keys"),
+        "OS_CREDENTIAL__KEY_REPOSITORY": str(_keys_folder(context) / "credential-keys"),
+        "OS_CACHE__BACKEND": CACHE_BACKENDS[context.options.cache],
+        "OS_CACHE__MEMCACHE_SERVERS": context.address("memcached"),
+        **_redis_variables(context),
     }
 
 
-def _redis(site: Site) -> dict[str, str]:
-    """Return what is kept in Redis; no trace is taken in a stack without it.
-
-    OSProfiler traces the requests that are signed with its key, and no other.
-    """
-    if "redis" not in site.ports:
+def _redis_variables(context: ServiceContext) -> dict[str, str]:
+    # OSProfiler keeps its traces in Redis; it traces only signed requests.
+    if "redis" not in context.ports:
         return {}
     return {
-        "OS_CACHE__REDIS_SERVER": site.address("redis"),
+        "OS_CACHE__REDIS_SERVER": context.address("redis"),
         "OS_PROFILER__ENABLED": "true",
         "OS_PROFILER__TRACE_SQLALCHEMY": "true",
-        "OS_PROFILER__HMAC_KEYS": site.secrets.profiler,
-        "OS_PROFILER__CONNECTION_STRING": traces_url(site.ports["redis"]),
+        "OS_PROFILER__HMAC_KEYS": context.secrets.profiler,
+        "OS_PROFILER__CONNECTION_STRING": traces_url(context.ports["redis"]),
     }
 
 
-def export(site: Site) -> dict[str, str]:
-    """Return where telemetry goes; nowhere in a stack without a collector."""
-    if "otlp" not in site.ports:
+def telemetry_endpoint(context: ServiceContext) -> dict[str, str]:
+    """Return the OTLP endpoint; exports are off in a stack without a Collector."""
+    if "otlp" not in context.ports:
         return {"OTEL_METRICS_EXPORTER": "none", "OTEL_TRACES_EXPORTER": "none"}
-    return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{site.address('otlp')}"}
+    return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{context.address('otlp')}"}
 
 
-def telemetry() -> dict[str, str]:
-    """Return the switches of telemetry, OpenTelemetry's and ours, that stacks share."""
+def telemetry_settings() -> dict[str, str]:
+    """Return the settings of OpenTelemetry and keylag-otel that all stacks share."""
     lines = (CONFIG_FOLDER / "telemetry.env").read_text().splitlines()
     return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
 
 
-def _environment(site: Site) -> dict[str, str]:
+def _environment(context: ServiceContext) -> dict[str, str]:
     return {
-        **configuration(site),
-        **telemetry(),
-        **export(site),
-        "KEYLAG_UWSGI_LISTEN": site.address("keystone"),
-        "KEYLAG_UWSGI_MODULE": site.options.module,
-        "KEYLAG_UWSGI_PROCESSES": str(site.options.processes),
-        "KEYLAG_UWSGI_THREADS": str(site.options.threads),
-        "KEYLAG_UWSGI_VENV": str(site.tools.keystone),
-        **site.options.environment,
+        **oslo_variables(context),
+        **telemetry_settings(),
+        **telemetry_endpoint(context),
+        "KEYLAG_UWSGI_LISTEN": context.address("keystone"),
+        "KEYLAG_UWSGI_MODULE": context.options.module,
+        "KEYLAG_UWSGI_PROCESSES": str(context.options.processes),
+        "KEYLAG_UWSGI_THREADS": str(context.options.threads),
+        "KEYLAG_UWSGI_VENV": str(context.tools.keystone),
+        **context.options.environment,
     }
 
 
-def _prepare(site: Site) -> None:
-    """Create the tables, the keys and the first administrator."""
-    done = _keys(site) / "bootstrapped"
+def _prepare(context: ServiceContext) -> None:
+    done = _keys_folder(context) / "bootstrapped"
     if done.exists():
         return
+    programs = context.tools.keystone / "bin"
     environment = {
-        **configuration(site),
-        "OS_BOOTSTRAP_PASSWORD": site.secrets.admin,
-        "PATH": f"{site.tools.keystone / 'bin'}:{os.environ.get('PATH', os.defpath)}",
+        **oslo_variables(context),
+        "OS_BOOTSTRAP_PASSWORD": context.secrets.admin,
+        "PATH": f"{programs}:{os.environ.get('PATH', os.defpath)}",
     }
-    site.once("keystone", ["sh", CONFIG_FOLDER / "setup.sh"], environment)
+    context.run_helper("keystone", ["sh", CONFIG_FOLDER / "setup.sh"], environment)
     done.touch()
 
 
-def _command(site: Site) -> list[str | Path]:
+def _command(context: ServiceContext) -> list[str | Path]:
     return [
-        site.tools.keystone / "bin" / "uwsgi",
+        context.tools.keystone / "bin" / "uwsgi",
         f"--ini={UWSGI_CONFIG}",
-        f"--stats={stats_socket(site)}",
+        f"--stats={stats_socket(context)}",
     ]
 
 
 def _healthy(ports: Ports) -> bool:
-    return answers_http(ports["keystone"], "/v3")
+    return http_ok(ports["keystone"], "/v3")
 
 
 SERVICE = Service(
@@ -121,9 +118,9 @@ SERVICE = Service(
     environment=_environment,
     healthy=_healthy,
     advice=(
-        "If a module cannot be imported, run `make setup`; if a table is missing, "
-        "delete the stack's folder and run the command again."
+        "If an import fails, run `make setup`. If a table is missing, delete the "
+        "stack's folder and run the command again."
     ),
-    needs=("mariadb", "memcached"),
-    renews=("memcached",),
+    depends_on=("mariadb", "memcached"),
+    restart_with=("memcached",),
 )

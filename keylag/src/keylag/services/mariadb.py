@@ -1,88 +1,96 @@
-"""MariaDB: Keystone's database."""
+"""MariaDB, Keystone's database."""
 
 import os
 from pathlib import Path
 from string import Template
 
-from keylag.services.base import HOST, Ports, Service, Site, nothing, talks
+from keylag.services.base import (
+    HOST,
+    Ports,
+    Service,
+    ServiceContext,
+    first_bytes,
+    no_variables,
+)
 from keylag.state import DEPLOY, write_private
 
 CONFIG = DEPLOY / "mysql" / "keylag.cnf"
 ACCOUNTS = DEPLOY / "mysql" / "accounts.sql"
 PROTOCOL_VERSION = 10
-"""The byte after the packet header of a server's greeting."""
+"""First byte of a server's greeting after the packet header."""
 
 
-def folder(site: Site) -> Path:
-    """Return the data folder."""
-    return site.data / "mariadb"
+def data_folder(context: ServiceContext) -> Path:
+    """Return MariaDB's data folder."""
+    return context.data / "mariadb"
 
 
 def slow_log(stack: Path) -> Path:
-    """Return the slow log of a stack's folder, which holds every statement."""
+    """Return the path of a stack's slow log, which has all statements."""
     return stack / "logs" / "mariadb-slow.log"
 
 
-def database_url(site: Site) -> str:
-    """Return the address of Keystone's database for SQLAlchemy, or its proxy's."""
-    server = "proxysql" if "proxysql" in site.options.extras else "mariadb"
-    place = f"keystone:{site.secrets.database}@{site.address(server)}/keystone"
-    return f"mysql+pymysql://{place}?charset=utf8mb4"
+def database_url(context: ServiceContext) -> str:
+    """Return the SQLAlchemy URL of Keystone's database, or of ProxySQL before it."""
+    server = "proxysql" if "proxysql" in context.options.extras else "mariadb"
+    authority = (
+        f"keystone:{context.secrets.database}@{context.address(server)}/keystone"
+    )
+    return f"mysql+pymysql://{authority}?charset=utf8mb4"
 
 
-def _as_user() -> list[str | Path]:
-    """Return what makes a server that refuses to run as root do so."""
+def _user_option() -> list[str | Path]:
+    # MariaDB refuses to run as root without this option.
     return ["--user=root"] if os.geteuid() == 0 else []
 
 
-def _prepare(site: Site) -> None:
-    """Make the data folder; only root over the socket may administer it."""
-    if not folder(site).exists():
+def _prepare(context: ServiceContext) -> None:
+    if not data_folder(context).exists():
         command: list[str | Path] = [
-            site.tools.mariadb_install_db,
+            context.tools.mariadb_install_db,
             f"--defaults-file={CONFIG}",
-            f"--datadir={folder(site)}",
+            f"--datadir={data_folder(context)}",
             "--auth-root-authentication-method=socket",
             "--skip-test-db",
-            *_as_user(),
+            *_user_option(),
         ]
-        site.once("mariadb", command, {})
-    # Read at each start; once the account exists it changes nothing.
+        context.run_helper("mariadb", command, {})
+    # MariaDB runs this at each start; existing accounts stay as they are.
     accounts = Template(ACCOUNTS.read_text()).substitute(
         KEYLAG_ACCOUNTS_HOST=HOST,
-        KEYLAG_DATABASE_PASSWORD=site.secrets.database,
-        KEYLAG_PROXYSQL_PASSWORD=site.secrets.proxysql,
-        KEYLAG_EXPORTERS_PASSWORD=site.secrets.exporters,
+        KEYLAG_DATABASE_PASSWORD=context.secrets.database,
+        KEYLAG_PROXYSQL_PASSWORD=context.secrets.proxysql,
+        KEYLAG_EXPORTERS_PASSWORD=context.secrets.exporters,
     )
-    write_private(site.data / "create.sql", accounts)
+    write_private(context.data / "create.sql", accounts)
 
 
-def _command(site: Site) -> list[str | Path]:
+def _command(context: ServiceContext) -> list[str | Path]:
     return [
-        site.tools.mariadbd,
+        context.tools.mariadbd,
         f"--defaults-file={CONFIG}",
-        f"--datadir={folder(site)}",
-        f"--tmpdir={site.run}",
-        f"--socket={site.run / 'mariadb.sock'}",
-        f"--pid-file={site.run / 'mariadb.pid'}",
-        f"--port={site.ports['mariadb']}",
-        f"--init-file={site.data / 'create.sql'}",
-        f"--slow-query-log-file={slow_log(site.folder)}",
-        *(f"--{name}={value}" for name, value in site.options.mariadb.items()),
-        *_as_user(),
+        f"--datadir={data_folder(context)}",
+        f"--tmpdir={context.socket_folder}",
+        f"--socket={context.socket_folder / 'mariadb.sock'}",
+        f"--pid-file={context.socket_folder / 'mariadb.pid'}",
+        f"--port={context.ports['mariadb']}",
+        f"--init-file={context.data / 'create.sql'}",
+        f"--slow-query-log-file={slow_log(context.folder)}",
+        *(f"--{name}={value}" for name, value in context.options.mariadb.items()),
+        *_user_option(),
     ]
 
 
-def greets(port: int) -> str:
-    """Return the version that a server of this protocol says, or nothing."""
-    greeting = talks(port)
+def server_version(port: int) -> str:
+    """Return the version in the greeting of a MySQL server; empty without one."""
+    greeting = first_bytes(port)
     if greeting[4:5] != bytes([PROTOCOL_VERSION]):
         return ""
     return greeting[5:].partition(b"\0")[0].decode("ascii", "replace")
 
 
 def _healthy(ports: Ports) -> bool:
-    return greets(ports["mariadb"]) != ""
+    return server_version(ports["mariadb"]) != ""
 
 
 SERVICE = Service(
@@ -90,7 +98,7 @@ SERVICE = Service(
     ports=("mariadb",),
     prepare=_prepare,
     command=_command,
-    environment=nothing,
+    environment=no_variables,
     healthy=_healthy,
     advice=(
         "If the data is damaged, delete the stack's folder and run the command again."

@@ -1,32 +1,40 @@
-"""memcached: the shared cache that Keystone may be told to use."""
+"""memcached, a cache backend for Keystone."""
 
 import os
 from pathlib import Path
 
-from keylag.services.base import HOST, Ports, Service, Site, no_files, nothing, talks
+from keylag.services.base import (
+    HOST,
+    Ports,
+    Service,
+    ServiceContext,
+    first_bytes,
+    no_variables,
+    prepare_nothing,
+)
 
 MEGABYTES = 64
 
 
-def _command(site: Site) -> list[str | Path]:
+def _command(context: ServiceContext) -> list[str | Path]:
     as_user = ["-u", "root"] if os.geteuid() == 0 else []
     return [
-        site.tools.memcached,
-        *("-l", HOST, "-p", str(site.ports["memcached"]), "-U", "0"),
+        context.tools.memcached,
+        *("-l", HOST, "-p", str(context.ports["memcached"]), "-U", "0"),
         *("-m", str(MEGABYTES), *as_user),
     ]
 
 
 def _healthy(ports: Ports) -> bool:
-    return talks(ports["memcached"], b"version\r\n").startswith(b"VERSION")
+    return first_bytes(ports["memcached"], b"version\r\n").startswith(b"VERSION")
 
 
 SERVICE = Service(
     name="memcached",
     ports=("memcached",),
-    prepare=no_files,
+    prepare=prepare_nothing,
     command=_command,
-    environment=nothing,
+    environment=no_variables,
     healthy=_healthy,
-    advice="Run `memcached -V` to see whether the program itself works.",
+    advice="Run `memcached -V` to check the installation.",
 )

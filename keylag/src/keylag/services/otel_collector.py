@@ -1,55 +1,56 @@
-"""The OpenTelemetry Collector: what Keystone's workers push metrics and traces to."""
+"""The OpenTelemetry Collector, which receives metrics and traces of Keystone."""
 
 from pathlib import Path
 
-from keylag.services.base import HOST, Ports, Service, Site, answers_http
+from keylag.services.base import HOST, Ports, Service, ServiceContext, http_ok
 from keylag.state import DEPLOY
 from keylag.tools import ToolError
 
 CONFIG = DEPLOY / "otel-collector" / "config.yaml"
-TO_A_FILE = CONFIG.with_name("file.yaml")
-KEEPERS = ("tempo", "jaeger")
-"""Services that traces go to where a stack has them; each has a file beside CONFIG."""
+FILE_EXPORT_CONFIG = CONFIG.with_name("file.yaml")
+TRACE_STORES = ("tempo", "jaeger")
+"""Services that store traces; each has a configuration file beside CONFIG."""
 
 
 def traces_file(folder: Path) -> Path:
-    """Return where a stack keeps its traces: a line of OTLP's JSON for each batch."""
+    """Return the path of a stack's traces: one line of OTLP JSON for each batch."""
     return folder / "traces" / "traces.jsonl"
 
 
-def _prepare(site: Site) -> None:
-    """Make the folder of the traces; the rest it keeps in memory."""
-    traces_file(site.folder).parent.mkdir(exist_ok=True)
+def _prepare(context: ServiceContext) -> None:
+    traces_file(context.folder).parent.mkdir(exist_ok=True)
 
 
-def _keepers(site: Site) -> list[str]:
-    return [name for name in KEEPERS if name in site.ports]
+def _trace_stores(context: ServiceContext) -> list[str]:
+    return [name for name in TRACE_STORES if name in context.ports]
 
 
-def _command(site: Site) -> list[str | Path]:
-    files = [CONFIG, TO_A_FILE]
-    files += [CONFIG.with_name(f"{name}.yaml") for name in _keepers(site)]
-    if site.tools.otelcol is None:
+def _command(context: ServiceContext) -> list[str | Path]:
+    files = [CONFIG, FILE_EXPORT_CONFIG]
+    files += [CONFIG.with_name(f"{name}.yaml") for name in _trace_stores(context)]
+    if context.tools.otelcol is None:
         message = "The OpenTelemetry Collector is not built. Run `make setup`."
         raise ToolError(message)
-    return [site.tools.otelcol, *(f"--config={file}" for file in files)]
+    return [context.tools.otelcol, *(f"--config={file}" for file in files)]
 
 
-def _environment(site: Site) -> dict[str, str]:
-    addresses = {name: site.address(f"{name}-otlp") for name in _keepers(site)}
+def _environment(context: ServiceContext) -> dict[str, str]:
+    addresses = {
+        name: context.address(f"{name}-otlp") for name in _trace_stores(context)
+    }
     return {
         **{f"KEYLAG_{name.upper()}_OTLP": at for name, at in addresses.items()},
-        "KEYLAG_OTELCOL_OTLP_LISTEN": site.address("otlp"),
-        "KEYLAG_OTELCOL_METRICS_LISTEN": site.address("otel-collector-metrics"),
-        "KEYLAG_OTELCOL_HEALTH_LISTEN": site.address("otel-collector-health"),
-        "KEYLAG_OTELCOL_TRACES_FILE": str(traces_file(site.folder)),
+        "KEYLAG_OTELCOL_OTLP_LISTEN": context.address("otlp"),
+        "KEYLAG_OTELCOL_METRICS_LISTEN": context.address("otel-collector-metrics"),
+        "KEYLAG_OTELCOL_HEALTH_LISTEN": context.address("otel-collector-health"),
+        "KEYLAG_OTELCOL_TRACES_FILE": str(traces_file(context.folder)),
         "KEYLAG_OTELCOL_SELF_HOST": HOST,
-        "KEYLAG_OTELCOL_SELF_PORT": str(site.ports["otel-collector-self"]),
+        "KEYLAG_OTELCOL_SELF_PORT": str(context.ports["otel-collector-self"]),
     }
 
 
 def _healthy(ports: Ports) -> bool:
-    return answers_http(ports["otel-collector-health"], "/")
+    return http_ok(ports["otel-collector-health"], "/")
 
 
 SERVICE = Service(
@@ -64,6 +65,6 @@ SERVICE = Service(
     command=_command,
     environment=_environment,
     healthy=_healthy,
-    advice=f"Its configuration is {CONFIG}.",
-    watches=True,
+    advice=f"Check its configuration, {CONFIG}.",
+    observes_only=True,
 )

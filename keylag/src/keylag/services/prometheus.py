@@ -1,10 +1,10 @@
-"""Prometheus: keeps what the collector shows."""
+"""Prometheus, which scrapes the Collector and the exporters."""
 
 import json
 import shutil
 from pathlib import Path
 
-from keylag.services.base import Ports, Service, Site, answers_http, nothing
+from keylag.services.base import Ports, Service, ServiceContext, http_ok, no_variables
 from keylag.state import CHECKOUT, DEPLOY
 
 CONFIG = DEPLOY / "prometheus" / "prometheus.yml"
@@ -15,37 +15,37 @@ TARGETS = {
     "keylag-exporter": "exporters",
     "prometheus": "prometheus",
 }
-"""Which port each job of prometheus.yml scrapes; the name of the file is the job's."""
+"""The port that each job of prometheus.yml scrapes."""
 
 
-def _folder(site: Site) -> Path:
-    return site.folder / "prometheus"
+def _folder(context: ServiceContext) -> Path:
+    return context.folder / "prometheus"
 
 
-def _prepare(site: Site) -> None:
-    """Copy the configuration: it looks for targets and rules beside itself."""
-    targets = _folder(site) / "targets"
+def _prepare(context: ServiceContext) -> None:
+    # Prometheus looks for targets and rules beside its configuration.
+    targets = _folder(context) / "targets"
     targets.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(CONFIG, _folder(site) / CONFIG.name)
-    shutil.copytree(RULES, _folder(site) / "rules", dirs_exist_ok=True)
+    shutil.copyfile(CONFIG, _folder(context) / CONFIG.name)
+    shutil.copytree(RULES, _folder(context) / "rules", dirs_exist_ok=True)
     for job, port in TARGETS.items():
-        listed = json.dumps([{"targets": [site.address(port)]}])
-        (targets / f"{job}.json").write_text(listed)
+        target = json.dumps([{"targets": [context.address(port)]}])
+        (targets / f"{job}.json").write_text(target)
 
 
-def _command(site: Site) -> list[str | Path]:
+def _command(context: ServiceContext) -> list[str | Path]:
     return [
-        site.tools.prometheus,
-        f"--config.file={_folder(site) / CONFIG.name}",
-        f"--storage.tsdb.path={_folder(site) / 'data'}",
-        f"--web.listen-address={site.address('prometheus')}",
+        context.tools.prometheus,
+        f"--config.file={_folder(context) / CONFIG.name}",
+        f"--storage.tsdb.path={_folder(context) / 'data'}",
+        f"--web.listen-address={context.address('prometheus')}",
         "--enable-feature=exemplar-storage",
         "--log.level=warn",
     ]
 
 
 def _healthy(ports: Ports) -> bool:
-    return answers_http(ports["prometheus"], "/-/ready")
+    return http_ok(ports["prometheus"], "/-/ready")
 
 
 SERVICE = Service(
@@ -53,8 +53,8 @@ SERVICE = Service(
     ports=("prometheus",),
     prepare=_prepare,
     command=_command,
-    environment=nothing,
+    environment=no_variables,
     healthy=_healthy,
-    advice=f"Its configuration is {CONFIG}.",
-    watches=True,
+    advice=f"Check its configuration, {CONFIG}.",
+    observes_only=True,
 )

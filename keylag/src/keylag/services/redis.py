@@ -1,47 +1,55 @@
-"""Redis: holds the traces of OSProfiler, and is a cache if Keystone is told so."""
+"""Redis, which stores OSProfiler's traces and is a cache backend for Keystone."""
 
 from pathlib import Path
 
-from keylag.services.base import HOST, Ports, Service, Site, no_files, nothing, talks
+from keylag.services.base import (
+    HOST,
+    Ports,
+    Service,
+    ServiceContext,
+    first_bytes,
+    no_variables,
+    prepare_nothing,
+)
 from keylag.tools import find_program
 
 MEGABYTES = 256
-"""What it may hold; the oldest traces go first, since OSProfiler deletes none."""
-TRACES = 1
-"""The number of the database that traces are in; 0 is the cache's."""
-KEY_VARIABLE = "OSPROFILER_HMAC_KEY"
-"""Tells a client a key of Keystone's `[profiler] hmac_keys`."""
-PLACE_VARIABLE = "OSPROFILER_CONNECTION_STRING"
-"""Tells it the `[profiler] connection_string`, as the `osprofiler` command takes it."""
+"""Memory limit; Redis evicts old traces, which OSProfiler never deletes."""
+TRACES_DATABASE = 1
+"""Number of the database with traces; 0 is the cache."""
+HMAC_KEY_VARIABLE = "OSPROFILER_HMAC_KEY"
+"""Variable with one of the keys in Keystone's `[profiler] hmac_keys`."""
+CONNECTION_VARIABLE = "OSPROFILER_CONNECTION_STRING"
+"""Variable with Keystone's `[profiler] connection_string`."""
 
 
 def traces_url(port: int) -> str:
-    """Return where OSProfiler keeps its traces, as its drivers take it."""
-    return f"redis://{HOST}:{port}/{TRACES}"
+    """Return the connection string of OSProfiler's traces."""
+    return f"redis://{HOST}:{port}/{TRACES_DATABASE}"
 
 
-def _command(site: Site) -> list[str | Path]:
-    """Return a server without a configuration file that never writes to the disk."""
+def _command(context: ServiceContext) -> list[str | Path]:
+    # Redis runs without persistence.
     return [
         find_program("redis-server"),
-        *("--bind", HOST, "--port", str(site.ports["redis"])),
+        *("--bind", HOST, "--port", str(context.ports["redis"])),
         *("--save", "", "--appendonly", "no"),
-        # The title would be written over the environment, by which `down` finds it.
+        # A process title would overwrite the environment, which identifies the process.
         *("--set-proc-title", "no"),
         *("--maxmemory", f"{MEGABYTES}mb", "--maxmemory-policy", "allkeys-lru"),
     ]
 
 
 def _healthy(ports: Ports) -> bool:
-    return talks(ports["redis"], b"PING\r\n").startswith(b"+PONG")
+    return first_bytes(ports["redis"], b"PING\r\n").startswith(b"+PONG")
 
 
 SERVICE = Service(
     name="redis",
     ports=("redis",),
-    prepare=no_files,
+    prepare=prepare_nothing,
     command=_command,
-    environment=nothing,
+    environment=no_variables,
     healthy=_healthy,
-    advice="Run `redis-server --version` to see whether the program itself works.",
+    advice="Run `redis-server --version` to check the installation.",
 )

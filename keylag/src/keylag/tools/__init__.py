@@ -1,4 +1,4 @@
-"""The programs that Keylag runs and the set-up makes: one file per kind."""
+"""Programs that Keylag runs: found on the PATH, or built by `keylag setup`."""
 
 import shutil
 from collections.abc import Mapping
@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keylag.state import state_folder
-from keylag.tools import collector as otelcol
-from keylag.tools import jmeter, venvs
-from keylag.tools.base import Tool, ToolError
-from keylag.tools.install import ready
+from keylag.tools import jmeter, otel_collector, venvs
+from keylag.tools.install import require_tool
+from keylag.tools.tool import Tool, ToolError
 
 __all__ = [
     "DEMO_TOOLS",
@@ -23,38 +22,38 @@ __all__ = [
 ]
 
 TOOLS: tuple[Tool, ...] = (
-    otelcol.TOOL,
+    otel_collector.TOOL,
     venvs.KEYSTONE,
     jmeter.TOOL,
 )
-"""Everything the set-up makes, the longest first."""
+"""Tools of the standard set-up; the slowest build first."""
 
-DEMO_TOOLS = tuple(tool for tool in TOOLS if tool is not otelcol.TOOL)
-"""All that `keylag demo` needs: building the Collector takes most of a set-up."""
+DEMO_TOOLS = tuple(tool for tool in TOOLS if tool is not otel_collector.TOOL)
+"""Tools of `keylag demo`, which does without the Collector."""
 
 EXTRA_TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "tests": (venvs.COLLECTORS_TESTS,),
     "bench": (venvs.BENCH,),
-    # Only Debian packages; their commands make the rest.
+    # Only Debian packages; `make test-...` builds the rest.
     "keystone-own": (),
     "native": (),
     "pythons": (),
-    "keystone-2026.1": (venvs.KEYSTONES["2026.1"],),
+    "keystone-2026.1": (venvs.KEYSTONE_TOOLS["2026.1"],),
 }
-"""What the set-up makes only when asked for it by this name."""
+"""Tools that `keylag setup --with NAME` adds."""
 
 SYSTEM_PROGRAMS = (
     *("mariadbd", "mariadb-install-db", "memcached", "redis-server"),
     *("prometheus", "java"),
 )
-"""What comes from the distribution's packages."""
+"""Programs from the packages of the distribution."""
 
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-"""Where servers are, though not on the PATH of an ordinary user."""
+"""Folders of servers that are often missing from a user's PATH."""
 
 
 def find_program(name: str, advice: str = "Run `make setup` to install it.") -> Path:
-    """Return where the program is; raises ToolError with the advice if nowhere."""
+    """Return the path of a program; raises ToolError with the advice if missing."""
     found = shutil.which(name) or shutil.which(name, path=":".join(SYSTEM_FOLDERS))
     if found is None:
         message = f"{name} is not installed. {advice}"
@@ -64,12 +63,12 @@ def find_program(name: str, advice: str = "Run `make setup` to install it.") -> 
 
 @dataclass(frozen=True)
 class Tools:
-    """Where each program is."""
+    """Paths of the programs."""
 
     keystone: Path
     """Keystone's virtual environment (a folder)."""
     otelcol: Path | None
-    """None where the stack goes without it."""
+    """None for a stack without the Collector."""
     jmeter: Path
     """The `jmeter` script."""
     mariadbd: Path
@@ -79,15 +78,15 @@ class Tools:
 
     @classmethod
     def load(cls, state: Path | None = None, *, collector: bool = True) -> "Tools":
-        """Find all programs, or all but the Collector.
+        """Find all programs, the Collector only on request.
 
-        Raises ToolError if the set-up has not made them.
+        Raises ToolError if one is missing or outdated.
         """
         folder = (state or state_folder()) / "tools"
         return cls(
-            keystone=ready(venvs.KEYSTONE, folder).parents[1],
-            otelcol=ready(otelcol.TOOL, folder) if collector else None,
-            jmeter=ready(jmeter.TOOL, folder),
+            keystone=require_tool(venvs.KEYSTONE, folder).parents[1],
+            otelcol=require_tool(otel_collector.TOOL, folder) if collector else None,
+            jmeter=require_tool(jmeter.TOOL, folder),
             mariadbd=find_program("mariadbd"),
             mariadb_install_db=find_program("mariadb-install-db"),
             memcached=find_program("memcached"),

@@ -1,4 +1,4 @@
-"""Make the tools that are missing or out of date, side by side and only once."""
+"""Builds missing and outdated tools, in parallel."""
 
 import json
 import time
@@ -7,30 +7,30 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from keylag.state import locked, moved_in, write_private
-from keylag.tools.base import Build, Tool, ToolError, tail
+from keylag.state import locked, replace_folder, write_private
+from keylag.tools.tool import Build, Tool, ToolError, tail
 
-Report = Callable[[Tool, str], None]
-"""Told what happens to a tool: "making", "made in 12 s", "found: /usr/bin/x"."""
+ReportEvent = Callable[[Tool, str], None]
+"""Receives the events of a tool: "building", "built in 12 s", "found: /usr/bin/x"."""
 
 
-def recorded(tool: Tool, folder: Path) -> Path | None:
-    """Return where the tool is, if what is there is what its inputs ask for."""
+def installed_path(tool: Tool, folder: Path) -> Path | None:
+    """Return the path of a tool; None if it is missing or outdated."""
     try:
         record = json.loads((folder / f"{tool.name}.json").read_text())
     except (OSError, ValueError):
         return None
     path = Path(record["path"])
-    return path if record["stamp"] == tool.stamp() and path.exists() else None
+    return path if record["stamp"] == tool.inputs_digest() and path.exists() else None
 
 
-def ready(tool: Tool, folder: Path) -> Path:
-    """Return where the tool is; raises ToolError if the set-up has to run first."""
-    path = recorded(tool, folder)
+def require_tool(tool: Tool, folder: Path) -> Path:
+    """Return the path of a tool; raises ToolError if it is missing or outdated."""
+    path = installed_path(tool, folder)
     if path is None:
         message = (
-            f"{tool.name} ({tool.purpose}) is not set up in {folder}, "
-            f"or what it is made of has changed. Run `{tool.command}` first."
+            f"{tool.name} ({tool.purpose}) in {folder} is missing or outdated. "
+            f"Run `{tool.command}` first."
         )
         raise ToolError(message)
     return path
@@ -38,16 +38,16 @@ def ready(tool: Tool, folder: Path) -> Path:
 
 @dataclass
 class Installer:
-    """Sets up a table of tools in one folder."""
+    """Installs tools in one folder; `report_event` receives progress."""
 
     folder: Path
-    report: Report
+    report_event: ReportEvent
     builds: list[Build] = field(default_factory=list)
 
     def install(self, tools: Sequence[Tool]) -> None:
-        """Set up what is missing; raises ToolError naming each one that failed."""
+        """Install missing tools; raises ToolError with the reason of each failure."""
         with locked(self.folder / ".lock"):
-            missing = [tool for tool in tools if not recorded(tool, self.folder)]
+            missing = [tool for tool in tools if not installed_path(tool, self.folder)]
             if missing:
                 self._install_all(missing)
 
@@ -57,8 +57,8 @@ class Installer:
             try:
                 wait(jobs)
             finally:
-                # Jobs are under way here only after Ctrl-C: one that fails leaves
-                # the others be, because what they make is kept.
+                # Cancels after Ctrl-C only: `wait` returns when all jobs have ended,
+                # so one failure leaves the other builds intact.
                 for build in self.builds:
                     build.cancel()
         failures = [job.exception() for job in jobs]
@@ -68,35 +68,35 @@ class Installer:
 
     def _install_one(self, tool: Tool) -> None:
         started = time.monotonic()
-        path = next(filter(tool.accept, tool.candidates()), None)
+        path = next(filter(tool.accept, tool.programs_on_path()), None)
         if path:
-            self.report(tool, f"found: {path}")
+            self.report_event(tool, f"found: {path}")
         else:
-            self.report(tool, "making")
+            self.report_event(tool, "building")
             path = self._make(tool)
-            self.report(tool, f"made in {time.monotonic() - started:.0f} s")
-        record = json.dumps({"stamp": tool.stamp(), "path": str(path)})
+            self.report_event(tool, f"built in {time.monotonic() - started:.0f} s")
+        record = json.dumps({"stamp": tool.inputs_digest(), "path": str(path)})
         write_private(self.folder / f"{tool.name}.json", record)
 
     def _make(self, tool: Tool) -> Path:
         target = self.folder / tool.name
         log = self.folder / f"{tool.name}.log"
         log.unlink(missing_ok=True)
-        with moved_in(target) as scratch:
+        with replace_folder(target) as scratch:
             build = Build(folder=scratch, log=log, cache=self.folder)
             self.builds.append(build)
             try:
                 tool.make(build)
             except (ToolError, OSError) as error:
-                self.report(tool, "failed")
-                raise self._explained(tool, build, error) from error
+                self.report_event(tool, "failed")
+                raise self._build_error(tool, build, error) from error
         return target / tool.program
 
     @staticmethod
-    def _explained(tool: Tool, build: Build, error: Exception) -> ToolError:
+    def _build_error(tool: Tool, build: Build, error: Exception) -> ToolError:
         if build.cancelled:
             return ToolError("cancelled")
         return ToolError(
-            f"{tool.name} could not be made: {error}\n"
+            f"The build of {tool.name} failed: {error}\n"
             f"The end of {build.log}:\n{tail(build.log)}\n{tool.advice}"
         )

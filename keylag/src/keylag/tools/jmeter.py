@@ -1,7 +1,7 @@
-"""JMeter 5.6: found on the PATH, or put together from its published artifacts.
+"""JMeter 5.6: found on the PATH, or assembled from its Maven artifacts.
 
-Debian's package is 2.13, which cannot read today's plans.  Maven resolves the artifacts
-one after the other, which takes a minute; here a lock file names them.
+Debian packages JMeter 2.13, which cannot read current plans.  Maven resolves artifacts
+one after the other, which takes more than a minute; a lock file names them here.
 """
 
 import hashlib
@@ -21,16 +21,16 @@ from urllib3.util import Retry
 
 from keylag.errors import root_cause
 from keylag.state import CHECKOUT
-from keylag.tools.base import Build, Tool, ToolError
+from keylag.tools.tool import Build, Tool, ToolError
 
 LOCK = "locks/jmeter.txt"
 REPOSITORY = "https://repo1.maven.org/maven2"
 REPOSITORY_VARIABLE = "KEYLAG_MAVEN_REPOSITORY"
 CONNECTIONS = 12
-TIMEOUT_SECONDS = 60
 TRIES = 3
-NEEDED = (5, 6)
-ANSWER_SECONDS = 30
+DOWNLOAD_TIMEOUT_SECONDS = 60
+MIN_VERSION = (5, 6)
+TIMEOUT_SECONDS = 30
 
 LAUNCHER = """\
 #!/bin/sh
@@ -40,43 +40,43 @@ exec java ${JVM_ARGS:--Xms256m -Xmx1g} -jar "$(dirname "$0")/ApacheJMeter.jar" "
 
 
 def is_new_enough(program: Path) -> bool:
-    """Tell whether a JMeter found on the PATH is 5.6 or newer."""
+    """Return whether a JMeter program is version 5.6 or newer."""
     try:
         done = subprocess.run(
             [program, "--version"],
             capture_output=True,
             text=True,
             check=False,
-            timeout=ANSWER_SECONDS,
+            timeout=TIMEOUT_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return version(done.stdout) >= NEEDED
+    return parse_version(done.stdout) >= MIN_VERSION
 
 
-def version(banner: str) -> tuple[int, int]:
-    """Read the version at the end of JMeter's banner; (0, 0) if there is none."""
+def parse_version(banner: str) -> tuple[int, int]:
+    """Return (major, minor) from JMeter's banner; (0, 0) without a version."""
     found = re.findall(r"(\d+)\.(\d+)(?:\.\d+)?\s*$", banner, re.MULTILINE)
     return max(((int(major), int(minor)) for major, minor in found), default=(0, 0))
 
 
-def destination(jar: str) -> str:
-    """Return where in JMeter's home a jar belongs.
+def jar_path(jar: str) -> str:
+    """Return the path of a jar in JMeter's home.
 
-    JMeter finds its home from where ApacheJMeter.jar is, and its own parts in
-    lib/ext.
+    JMeter derives its home from the path of ApacheJMeter.jar, and loads its components
+    from lib/ext.
     """
     if re.fullmatch(r"ApacheJMeter-[\d.]+\.jar", jar):
         return "bin/ApacheJMeter.jar"
     return f"lib/ext/{jar}" if jar.startswith("ApacheJMeter_") else f"lib/{jar}"
 
 
-def assemble(jars: Path, home: Path) -> None:
-    """Lay the jars out as JMeter's home, with the files of its bin/ folder."""
+def assemble_home(jars: Path, home: Path) -> None:
+    """Move jars to their paths in JMeter's home, and unpack its bin/ folder."""
     for folder in ("bin", "lib/ext", "lib/junit"):
         (home / folder).mkdir(parents=True, exist_ok=True)
     for jar in sorted(jars.glob("*.jar")):
-        jar.rename(home / destination(jar.name))
+        jar.rename(home / jar_path(jar.name))
     for config in (home / "lib" / "ext").glob("ApacheJMeter_config-*.jar"):
         with zipfile.ZipFile(config) as archive:
             names = [name for name in archive.namelist() if name.startswith("bin/")]
@@ -133,7 +133,7 @@ def _session() -> requests.Session:
 
 def _content(session: requests.Session, url: str) -> bytes:
     try:
-        answer = session.get(url, timeout=TIMEOUT_SECONDS)
+        answer = session.get(url, timeout=DOWNLOAD_TIMEOUT_SECONDS)
         answer.raise_for_status()
     except requests.RequestException as error:
         message = f"{url} cannot be downloaded: {root_cause(error)}"
@@ -141,11 +141,11 @@ def _content(session: requests.Session, url: str) -> bytes:
     return answer.content
 
 
-def _make(build: Build) -> None:
+def _build_jmeter(build: Build) -> None:
     jars = build.folder / "jars"
     jars.mkdir()
     fetch(build, artifacts((CHECKOUT / LOCK).read_text()), jars)
-    assemble(jars, build.folder)
+    assemble_home(jars, build.folder)
     shutil.rmtree(jars)
 
 
@@ -154,7 +154,7 @@ TOOL = Tool(
     purpose="JMeter 5.6",
     inputs=(LOCK,),
     program="bin/jmeter",
-    make=_make,
+    make=_build_jmeter,
     advice=(
         f"Set HTTPS_PROXY to a proxy, or {REPOSITORY_VARIABLE} to the URL of a mirror "
         "of Maven Central, and run `make setup` again. Or put the bin folder of JMeter "

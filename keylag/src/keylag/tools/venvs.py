@@ -1,4 +1,4 @@
-"""Virtual environments with exactly what a lock file lists, and our packages."""
+"""Virtual environments with the packages of a lock file, and Keylag's own."""
 
 import os
 import re
@@ -11,132 +11,146 @@ from threading import Lock
 from types import MappingProxyType
 
 from keylag.state import CHECKOUT
-from keylag.tools.base import Build, Tool, ToolError
+from keylag.tools.tool import Build, Tool, ToolError
 
-NEWEST = "2026.2"
-"""The release that Keylag runs unless it is asked for another one."""
-BUILD_LOCK = "locks/dev.txt"
+NEWEST_RELEASE = "2026.2"
+"""Keystone's default release."""
+BUILD_LOCK_FILE = "locks/dev.txt"
 NATIVE = CHECKOUT / "collectors" / "native"
-COLLECTORS = (
+COLLECTORS_INPUTS = (
     "collectors/pyproject.toml",
     "collectors/setup.py",
     *(f"collectors/native/{file.name}" for file in sorted(NATIVE.glob("*.[ch]"))),
 )
 
-#: The collectors' C is compiled into the checkout, for all environments.
-_one_at_a_time = Lock()
+# The native part of keylag-otel is compiled into the checkout, so builds take turns.
+_build_lock = Lock()
 
 
 def uv_program(cache: Path) -> Path:
-    """Return the uv that the bootstrap installed; raises ToolError without it."""
+    """Return the path of uv, which setup.sh installs; raises ToolError if missing."""
     program = cache / "uv" / "bin" / "uv"
     if not program.exists():
-        message = f"{program} is missing. Run `make setup`, which installs it."
+        message = f"{program} is missing. Run `make setup` to install it."
         raise ToolError(message)
     return program
 
 
-def fill(
+def create_venv(
     build: Build,
     folder: Path,
     lock: str,
     editable: tuple[str, ...] = (),
     extra: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Make a movable environment from a hash-checked lock, our packages on top.
+    """Create a relocatable environment from a lock file with hashes.
 
-    `extra` are more variables for what builds our packages.
+    `editable` are packages of the checkout to install too; `extra` are environment
+    variables for their builds.  Raises ToolError if a command fails.
     """
     uv = uv_program(build.cache)
-    # Never another interpreter than the one that runs us, never a download of one.
+    # Use the running interpreter, and never download another one.
     env = {"UV_PYTHON_DOWNLOADS": "never", "VIRTUAL_ENV": str(folder)}
     build.run(
-        [uv, "venv", "-q", "--relocatable", "--allow-existing", "-p", base(), folder],
+        [
+            uv,
+            "venv",
+            "-q",
+            "--relocatable",
+            "--allow-existing",
+            "-p",
+            base_interpreter(),
+            folder,
+        ],
         env=env,
     )
     python = folder / "bin" / "python"
     install: list[str | Path] = [uv, "pip", "install", "--python", python]
     build.run([*install, "--require-hashes", "-r", CHECKOUT / lock], env=env)
-    # What builds our packages is pinned by the same lock.
+    # The same lock file pins the build requirements.
     ours: list[str | Path] = [
         *install,
         "--no-deps",
         "--build-constraints",
-        CHECKOUT / BUILD_LOCK,
+        CHECKOUT / BUILD_LOCK_FILE,
     ]
-    with _one_at_a_time:
+    with _build_lock:
         for package in editable:
             build.run([*ours, "-e", CHECKOUT / package], env={**env, **extra})
 
 
-def base() -> str:
-    """Return the interpreter beneath the environment that runs us."""
+def base_interpreter() -> str:
+    """Return the path of the interpreter that the running environment is based on."""
     return os.path.realpath(sys.executable)
 
 
-def keystone_version(release: str = NEWEST) -> str:
-    """Return the version of Keystone that a release's lock file holds."""
-    (lock, *_) = KEYSTONES[release].inputs
+def keystone_version(release: str = NEWEST_RELEASE) -> str:
+    """Return Keystone's version in the lock file of a release.
+
+    Raises ToolError if the lock file has no Keystone.
+    """
+    (lock, *_) = KEYSTONE_TOOLS[release].inputs
     found = re.search(r"^keystone==(\S+)", (CHECKOUT / lock).read_text(), re.MULTILINE)
     if found is None:
-        message = f"{lock} does not hold Keystone"
+        message = f"{lock} does not list Keystone"
         raise ToolError(message)
     return found[1]
 
 
-ADVICE = (
-    "The packages come from the index that pip and uv are configured to use. "
-    "Check that it can be reached, then run `make setup` again."
+INDEX_ADVICE = (
+    "The packages come from the index in the configuration of pip and uv. "
+    "Check the connection to it, then run `make setup` again."
 )
 
 
-def _with_collectors(
+def _collectors_venv(
     name: str, lock: str, purpose: str, program: str, command: str = "make setup"
 ) -> Tool:
-    """Return an environment of a lock file and the collectors."""
     return Tool(
         name=name,
         purpose=purpose,
-        inputs=(lock, *COLLECTORS),
+        inputs=(lock, *COLLECTORS_INPUTS),
         program=program,
-        make=lambda build: fill(build, build.folder, lock, ("collectors",)),
-        advice=ADVICE,
+        make=lambda build: create_venv(build, build.folder, lock, ("collectors",)),
+        advice=INDEX_ADVICE,
         command=command,
     )
 
 
-_keystone = partial(_with_collectors, program="bin/keystone-manage")
+_keystone = partial(_collectors_venv, program="bin/keystone-manage")
 
 KEYSTONE = _keystone(
     "keystone",
     "locks/keystone.txt",
     "Keystone with uWSGI and the collectors",
 )
-KEYSTONES: Mapping[str, Tool] = {
+KEYSTONE_TOOLS: Mapping[str, Tool] = {
     "2026.1": _keystone(
         "keystone-2026.1",
         "locks/keystone-2026.1.txt",
         "Keystone 2026.1, for experiments",
         command="./setup.sh --with keystone-2026.1",
     ),
-    NEWEST: KEYSTONE,
+    NEWEST_RELEASE: KEYSTONE,
 }
-"""Keystone by the release of OpenStack: 29 is 2026.1, 30 is 2026.2."""
+"""Keystone by OpenStack release: 2026.1 has Keystone 29, 2026.2 has Keystone 30."""
 
 
-def collectors_tests(name: str, lock: str, purpose: str) -> Tool:
-    """Return an environment of Keystone's libraries that tests collectors.
+def collectors_tests_tool(name: str, lock: str, purpose: str) -> Tool:
+    """Return the environment for the collectors' tests with a lock file.
 
-    It is not made if the collectors' C does not compile, or warns.
+    Its build fails if the compiler reports an error or a warning.
     """
     strict = {"KEYLAG_REQUIRE_NATIVE": "1"}
     return replace(
-        _with_collectors(name, lock, purpose, "bin/pytest"),
-        make=lambda build: fill(build, build.folder, lock, ("collectors",), strict),
+        _collectors_venv(name, lock, purpose, "bin/pytest"),
+        make=lambda build: create_venv(
+            build, build.folder, lock, ("collectors",), strict
+        ),
     )
 
 
-COLLECTORS_TESTS = collectors_tests(
+COLLECTORS_TESTS = collectors_tests_tool(
     "collectors-tests",
     "locks/collectors.txt",
     "Keystone's libraries with pytest, for the collectors' tests",

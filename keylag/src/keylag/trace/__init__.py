@@ -1,1 +1,1 @@
-"""One call, followed: read a trace from where it is kept, and say what it shows."""
+"""The trace of one call: read from its storage, analysed and displayed."""

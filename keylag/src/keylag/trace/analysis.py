@@ -1,4 +1,4 @@
-"""From a trace, or from an answer's header, to an explanation of the call."""
+"""Explains a call from its trace, or from the Server-Timing header of its response."""
 
 import math
 from collections import defaultdict
@@ -7,178 +7,175 @@ from dataclasses import replace
 from typing import Final
 
 from keylag.phases import Cell
-from keylag.server_timing import BadServerTimingError, ServerTiming, parse
-from keylag.trace.exchange import Exchange
-from keylag.trace.explanation import CacheCalls, Explanation, Repeated
+from keylag.server_timing import BadServerTimingError, ServerTiming, parse_server_timing
+from keylag.trace.explanation import CacheCalls, Explanation, StatementSummary
+from keylag.trace.http_exchange import HttpExchange
 from keylag.trace.model import (
     CACHE_LAYER,
     CACHE_RESULT,
-    CUT,
     METHOD,
     PHASE,
     ROUTE,
     SERVICE,
     STATEMENT,
+    TRUNCATED,
     Span,
     Trace,
 )
-from keylag.trace.statements import StatementClass, classes_of
+from keylag.trace.statements import StatementClass, classify_statements
 
-OSPROFILER_ALONE: Final = (
-    "The trace has OSProfiler's own points alone: the request, and its statements "
-    "while the database executes them. Cache, revocation check, password hash, token "
-    "crypto and ORM are within 'other', as are connecting, fetching and committing. "
-    "With keylag-otel in Keystone they are told apart."
+OSPROFILER_ONLY: Final = (
+    "The trace has only OSProfiler's own points: the request, and the execution of "
+    "its statements. 'other' includes cache, revocation check, password hash, token "
+    "crypto and ORM, and also connecting, fetching and committing. To see them "
+    "separately, run Keystone with keylag-otel."
 )
-WAS_CUT: Final = (
-    "The call did more than keylag-otel writes down of one: what came after is in no "
-    "span, and its time is in the last ones around it."
+TRUNCATED_TRACE: Final = (
+    "The trace is truncated: the call has more events than keylag-otel records. Later "
+    "events have no span; their time counts for the spans around them."
 )
 NO_ORM: Final = (
-    "The trace has no spans of the ORM: that, rendering, policy and whatever a miss of "
-    "the cache computes are within 'other'. Server-Timing and OpenTelemetry's spans "
-    "tell them apart."
+    "The trace has no ORM spans: 'other' includes ORM, rendering, policy, and the "
+    "computation after a cache miss. Server-Timing and OpenTelemetry's spans show them "
+    "separately."
 )
 SERVER_TIMING: Final = "Server-Timing"
 CLIENT: Final = "the client"
 ORM: Final = "orm"
 BACKEND: Final = "backend"
-"""The layer of the cache whose calls are round trips."""
+"""The cache layer whose calls are round trips."""
 NO_STATEMENTS: Final = (
-    "Server-Timing tells of no single statement; `keylag trace` does."
+    "Server-Timing has no single statements; `keylag trace` shows them."
 )
 
 
-def of_trace(trace: Trace) -> Explanation:
-    """Explain a trace; raises TraceError if its statements cannot be classed."""
-    spans = [span for root in trace.spans for span in walked(root)]
+def explain_trace(trace: Trace) -> Explanation:
+    """Explain a trace; raises TraceError if its statements cannot be classified."""
+    spans = [span for root in trace.spans for span in walk_spans(root)]
     texts = [s.attributes[STATEMENT] for s in spans if STATEMENT in s.attributes]
-    classes = classes_of(texts)
-    repeated, cache = _repeated(spans, classes), _cache(spans)
+    classes = classify_statements(texts)
+    statements, cache = _statement_summaries(spans, classes), _cache_calls(spans)
     phases = {span.attributes.get(PHASE) for span in spans}
     return Explanation(
-        call=_call(spans),
+        call=_request_name(spans),
         source=trace.source,
         total_seconds=math.fsum(root.seconds for root in trace.spans),
-        cells=_cells(spans, whole=ORM in phases),
+        cells=_sum_self_times(spans, has_orm=ORM in phases),
         counts={
-            "sql_statements": sum(one.count for one in repeated),
-            **({} if phases == {None} else {"cache_calls": _asked(cache)}),
+            "sql_statements": sum(one.count for one in statements),
+            **({} if phases == {None} else {"cache_calls": _backend_calls(cache)}),
         },
-        statements=repeated,
+        statements=statements,
         classes=classes,
         cache=cache,
         trace=trace,
-        missing=_missing(spans, phases),
+        limitations=_limitations(spans, phases),
     )
 
 
-def of_server_timing(call: str, timing: ServerTiming) -> Explanation:
-    """Explain a call by the header of its answer."""
+def explain_server_timing(call: str, timing: ServerTiming) -> Explanation:
+    """Explain a call by the Server-Timing header of its response."""
     return Explanation(
         call=call,
         source=SERVER_TIMING,
         total_seconds=timing.total_seconds,
         cells=timing.cells,
         counts=timing.counts,
-        missing=(NO_STATEMENTS,),
+        limitations=(NO_STATEMENTS,),
     )
 
 
-def joined(found: Explanation, exchange: Exchange) -> Explanation:
-    """Put into a trace's explanation what the answer to the same call tells.
+def add_client_view(explanation: Explanation, exchange: HttpExchange) -> Explanation:
+    """Add the client's measurement of the same call to the explanation of its trace.
 
-    That is how long it took, and, where the trace has not all of them, its parts.
+    If the trace has limitations, the cells of the Server-Timing header replace its own.
     """
-    totals = {found.source: found.total_seconds}
+    totals = {explanation.source: explanation.total_seconds}
     try:
-        timing = parse(exchange.server_timing)
+        timing = parse_server_timing(exchange.server_timing)
         totals[SERVER_TIMING] = timing.total_seconds
-    except BadServerTimingError:  # most Keystones do not send it
+    except BadServerTimingError:  # the header is optional
         timing = None
-    found = replace(found, totals={**totals, CLIENT: exchange.total_seconds})
-    if timing is None or not found.missing:
-        return found
+    explanation = replace(
+        explanation, totals_by_source={**totals, CLIENT: exchange.total_seconds}
+    )
+    if timing is None or not explanation.limitations:
+        return explanation
     return replace(
-        found,
-        source=f"{found.source} and {SERVER_TIMING}",
+        explanation,
+        source=f"{explanation.source} and {SERVER_TIMING}",
         total_seconds=timing.total_seconds,
         cells=timing.cells,
         counts=timing.counts,
-        missing=(),
+        limitations=(),
     )
 
 
-def _missing(spans: Iterable[Span], phases: set[str | None]) -> tuple[str, ...]:
-    """Say what a trace whose spans name these phases cannot tell."""
+def _limitations(spans: Iterable[Span], phases: set[str | None]) -> tuple[str, ...]:
     if phases == {None}:
-        return (OSPROFILER_ALONE,)
-    if any(CUT in span.attributes for span in spans):
-        return (WAS_CUT,)
+        return (OSPROFILER_ONLY,)
+    if any(TRUNCATED in span.attributes for span in spans):
+        return (TRUNCATED_TRACE,)
     return () if ORM in phases else (NO_ORM,)
 
 
-def walked(span: Span) -> Iterator[Span]:
-    """Give a span and all below it, in the order they began."""
+def walk_spans(span: Span) -> Iterator[Span]:
+    """Yield a span and all its descendants, parents first."""
     yield span
     for child in span.children:
-        yield from walked(child)
+        yield from walk_spans(child)
 
 
-def _call(spans: Iterable[Span]) -> str:
-    """Name the first request that the trace has: by its route, or by who serves it."""
+def _request_name(spans: Iterable[Span]) -> str:
+    # The first request is the outermost one.
     for span in spans:
-        found = span.attributes
-        if METHOD in found or ROUTE in found:
-            words = found.get(METHOD, ""), found.get(ROUTE, found.get(SERVICE, ""))
-            return " ".join(words).strip()
+        attributes = span.attributes
+        if METHOD in attributes or ROUTE in attributes:
+            route = attributes.get(ROUTE, attributes.get(SERVICE, ""))
+            return f"{attributes.get(METHOD, '')} {route}".strip()
     return next(span.name for span in spans)
 
 
-def _cells(spans: Iterable[Span], *, whole: bool) -> Mapping[Cell, float]:
-    """Sum the self times up.
-
-    In a trace that is not whole, a span with others in it is mostly what has none.
-    """
+def _sum_self_times(spans: Iterable[Span], *, has_orm: bool) -> Mapping[Cell, float]:
+    # Without ORM spans, most self time of a parent is time that lacks its own span.
     cells: dict[Cell, float] = defaultdict(float)
     for span in spans:
         phase, operation = span.cell
-        if span.children and not whole:
+        if span.children and not has_orm:
             phase = "other"
         cells[phase, operation] += span.self_seconds
     return cells
 
 
-def _repeated(
+def _statement_summaries(
     spans: Iterable[Span], classes: Mapping[str, StatementClass]
-) -> list[Repeated]:
-    alike: dict[StatementClass, list[Span]] = defaultdict(list)
+) -> list[StatementSummary]:
+    groups: dict[StatementClass, list[Span]] = defaultdict(list)
     for span in spans:
         if STATEMENT in span.attributes:
-            alike[classes[span.attributes[STATEMENT]]].append(span)
-    found = [
-        Repeated(
-            of=one,
+            groups[classes[span.attributes[STATEMENT]]].append(span)
+    summaries = [
+        StatementSummary(
+            statement_class=statement_class,
             count=sum(span.calls for span in group),
             seconds=math.fsum(span.seconds for span in group),
-            slowest=max(span.seconds / span.calls for span in group),
+            slowest_seconds=max(span.seconds / span.calls for span in group),
         )
-        for one, group in alike.items()
+        for statement_class, group in groups.items()
     ]
-    return sorted(found, key=lambda one: -one.seconds)
+    return sorted(summaries, key=lambda one: -one.seconds)
 
 
-def _asked(cache: Iterable[CacheCalls]) -> int:
-    """Return how many calls went to the cache's server."""
+def _backend_calls(cache: Iterable[CacheCalls]) -> int:
     return sum(one.count for one in cache if one.layer == BACKEND)
 
 
-def _cache(spans: Iterable[Span]) -> list[CacheCalls]:
-    alike: dict[tuple[str, str], list[Span]] = defaultdict(list)
+def _cache_calls(spans: Iterable[Span]) -> list[CacheCalls]:
+    groups: dict[tuple[str, str], list[Span]] = defaultdict(list)
     for span in spans:
         if CACHE_LAYER in span.attributes:
             result = span.attributes.get(CACHE_RESULT, "")
-            alike[span.attributes[CACHE_LAYER], result].append(span)
+            groups[span.attributes[CACHE_LAYER], result].append(span)
     return [
         CacheCalls(
             layer,
@@ -186,5 +183,5 @@ def _cache(spans: Iterable[Span]) -> list[CacheCalls]:
             count=sum(span.calls for span in group),
             seconds=math.fsum(span.self_seconds for span in group),
         )
-        for (layer, result), group in alike.items()
+        for (layer, result), group in groups.items()
     ]

@@ -1,7 +1,7 @@
-"""Token calls to be followed: sent once, as any OpenStack client sends them.
+"""Sends single token calls, as OpenStack clients do, and measures them.
 
-Credentials come from openstacksdk's own loader; keystoneauth sends the requests,
-and signs those that OSProfiler is to trace.
+openstacksdk loads the credentials.  keystoneauth sends the requests, and signs those
+that OSProfiler traces.
 """
 
 import logging
@@ -24,154 +24,157 @@ from openstack.exceptions import ConfigException
 from osprofiler import profiler
 
 from keylag.errors import root_cause
-from keylag.stack_folder import StackFolder
-from keylag.trace.exchange import Exchange, Stopwatch
+from keylag.stack_info import StackInfo
+from keylag.trace.http_exchange import HttpExchange, TimingAdapter
 from keylag.trace.model import TraceError
 
-_REFUSED: Final[Mapping[type[ClientException], str]] = {
+_ERROR_ADVICE: Final[Mapping[type[ClientException], str]] = {
     SSLError: (
-        "{reason}. If the certificate is from an authority of your own, name its file "
-        "in OS_CACERT, or as cacert in clouds.yaml."
+        "{reason}. For a private certificate authority, set OS_CACERT, or cacert in "
+        "clouds.yaml, to its file."
     ),
-    ConnectFailure: (
-        "{reason}. Look whether the address is right and Keystone runs there."
-    ),
+    ConnectFailure: ("{reason}. Check the URL, and that Keystone runs there."),
     Unauthorized: (
-        "it knows no such user with this password, or not in this project (HTTP 401). "
-        "Look at the user, the password, the project and their domains, in clouds.yaml "
-        "or the OS_* variables; after a change of either, source openrc again."
+        "it rejects the credentials (HTTP 401). Check the user, the password, the "
+        "project and their domains in clouds.yaml or in the OS_* variables. If openrc "
+        "has changed, source openrc again."
     ),
     ClientException: "{error}",
 }
-"""Why a call failed and what to do, the first kind that fits."""
+"""Reason and advice by exception; the first matching class applies."""
 
-# Its warnings say what the error says afterwards.
+# Its warnings repeat the error.
 logging.getLogger("keystoneauth").setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True)
-class Sent:
-    """A call that was answered."""
+class SentCall:
+    """A call that Keystone has answered."""
 
-    exchange: Exchange
+    exchange: HttpExchange
     trace_id: str
-    """Empty if it was not signed."""
+    """Id of its trace; empty if the call was not signed."""
 
 
-def session_of_stack(stack: StackFolder) -> Session:
+def stack_session(stack: StackInfo) -> Session:
     """Return a session of a stack's administrator.
 
-    Raises StackDownError if its Keystone does not run, TraceError if it is not ready.
+    Raises StackDownError if its Keystone does not run, and TraceError while `keylag up`
+    still runs.
     """
     stack.require_keystone("give --url or --cloud")
     file = stack.folder / "clouds.yaml"
     if not file.exists():
         message = (
-            f"The stack in {stack.folder} is not ready: `keylag up` has not ended."
+            f"The stack in {stack.folder} is still starting: wait for `keylag up`."
         )
         raise TraceError(message)
     files = [str(file)]
-    return _session(OpenStackConfig(config_files=files, load_envvars=False), "keylag")
+    return _open_session(
+        OpenStackConfig(config_files=files, load_envvars=False), "keylag"
+    )
 
 
-def session_of_cloud(cloud: str | None, url: str | None) -> Session:
-    """Return a session by clouds.yaml or the OS_* variables, perhaps at another URL.
+def cloud_session(cloud: str | None, url: str | None) -> Session:
+    """Return a session with the credentials of clouds.yaml or the OS_* variables.
 
-    Raises TraceError where they are not enough.
+    `url` overrides their authentication URL.  Raises TraceError if they are incomplete.
     """
     try:
         more = {"auth": {"auth_url": url}} if url else {}
-        return _session(OpenStackConfig(), cloud, **more)
+        return _open_session(OpenStackConfig(), cloud, **more)
     except (ConfigException, ClientException) as error:
         message = (
-            f"There are no credentials: {error} Set OS_CLOUD or OS_USERNAME, "
-            "OS_PASSWORD, ..., as for the openstack command."
+            f"The credentials are incomplete: {error} Set OS_CLOUD, or OS_USERNAME, "
+            "OS_PASSWORD and so on, as for the `openstack` command."
         )
         raise TraceError(message) from error
 
 
-def _session(config: OpenStackConfig, cloud: str | None, **more: Any) -> Session:
+def _open_session(config: OpenStackConfig, cloud: str | None, **more: Any) -> Session:
     session: Session = config.get_one(cloud, **more).get_session()
     return session
 
 
-def send(session: Any, kind: str, key: str = "") -> Sent:
-    """Send a call of a kind of CALLS; with a key it is signed, to be traced.
+def send_call(session: Any, kind: str, hmac_key: str = "") -> SentCall:
+    """Send a call; `kind` is a key of CALLS.  An HMAC key signs it for OSProfiler.
 
-    The user gets a token first, unsigned, so that the call itself is just that.
-    Raises TraceError if Keystone does not answer as it should.
+    Authentication happens before, so that only the call is measured and traced.
+    Raises TraceError if Keystone does not answer, or answers with an error.
     """
-    stopwatch = Stopwatch()
+    adapter = TimingAdapter()
     for scheme in ("http://", "https://"):
-        session.session.mount(scheme, stopwatch)
-    call, able = CALLS[kind]
+        session.session.mount(scheme, adapter)
+    call, credentials = CALLS[kind]
     try:
-        with able(session) as user:
+        with credentials(session) as user:
             user.auth.get_access(user)
-            with _signing(key) as trace_id:
+            with _sign_requests(hmac_key) as trace_id:
                 call(user)
-                return Sent(stopwatch.exchanges[-1], trace_id)
+                return SentCall(adapter.exchanges[-1], trace_id)
     except ClientException as error:
-        said = next(text for kind, text in _REFUSED.items() if isinstance(error, kind))
-        why = said.format(error=error, reason=root_cause(error))
-        message = f"Keystone at {session.auth.auth_url} did not answer the call: {why}"
+        template = next(
+            text for kind, text in _ERROR_ADVICE.items() if isinstance(error, kind)
+        )
+        reason = template.format(error=error, reason=root_cause(error))
+        message = f"The call to Keystone at {session.auth.auth_url} failed: {reason}"
         raise TraceError(message) from error
 
 
 @contextmanager
-def _signing(key: str) -> Iterator[str]:
-    """Have keystoneauth sign what it sends; gives the trace's id."""
-    if not key:
+def _sign_requests(hmac_key: str) -> Iterator[str]:
+    """Yield the id of the trace; empty without a key."""
+    if not hmac_key:
         yield ""
         return
-    point = profiler.init(key)
+    point = profiler.init(hmac_key)
     try:
         yield point.get_base_id()
     finally:
         profiler.clean()
 
 
-def _issue(session: Any) -> None:
-    """Get a token."""
+def _issue_token(session: Any) -> None:
     session.auth.invalidate()
     session.auth.get_access(session)
 
 
-def _validate(session: Any) -> None:
-    """Validate the user's own token, which everybody may."""
+def _validate_token(session: Any) -> None:
+    # Every user may validate their own token.
     token = session.get_token()
-    session.get(f"{_v3(session)}/auth/tokens", headers={"X-Subject-Token": token})
+    session.get(f"{_v3_url(session)}/auth/tokens", headers={"X-Subject-Token": token})
 
 
-def _v3(session: Any) -> str:
-    """Return where Keystone is, with the version that may be left out."""
+def _v3_url(session: Any) -> str:
     return f"{session.auth.auth_url.rstrip('/').removesuffix('/v3')}/v3"
 
 
 @contextmanager
-def _any(session: Session) -> Iterator[Session]:
+def _any_credentials(session: Session) -> Iterator[Session]:
     yield session
 
 
 @contextmanager
 def _with_password(session: Any) -> Iterator[Any]:
     if isinstance(session.auth, v3.ApplicationCredential):
-        message = "These credentials are an application credential, not a password."
+        message = (
+            "The credentials are an application credential; this call needs a password."
+        )
         raise TraceError(message)
     yield session
 
 
 @contextmanager
 def _with_application_credential(session: Any) -> Iterator[Any]:
-    """Give a user of the one there is, or of one that is deleted afterwards."""
+    """Yield a session with the user's application credential, or a temporary one."""
     if isinstance(session.auth, v3.ApplicationCredential):
         yield session
         return
-    url = f"{_v3(session)}/users/{session.get_user_id()}/application_credentials"
-    wanted = {"application_credential": {"name": f"keylag {token_hex(8)}"}}
-    credential = session.post(url, json=wanted).json()["application_credential"]
+    url = f"{_v3_url(session)}/users/{session.get_user_id()}/application_credentials"
+    body = {"application_credential": {"name": f"keylag {token_hex(8)}"}}
+    credential = session.post(url, json=body).json()["application_credential"]
     auth = v3.ApplicationCredential(
-        _v3(session),
+        _v3_url(session),
         application_credential_id=credential["id"],
         application_credential_secret=credential["secret"],
     )
@@ -182,8 +185,8 @@ def _with_application_credential(session: Any) -> Iterator[Any]:
 
 
 CALLS: Final[Mapping[str, tuple[Callable[[Any], None], Callable[[Any], Any]]]] = {
-    "password": (_issue, _with_password),
-    "application-credential": (_issue, _with_application_credential),
-    "validate": (_validate, _any),
+    "password": (_issue_token, _with_password),
+    "application-credential": (_issue_token, _with_application_credential),
+    "validate": (_validate_token, _any_credentials),
 }
-"""The kinds of calls: what sends it, and what has the credentials for it."""
+"""Kinds of calls: the function that sends it, and its credentials."""

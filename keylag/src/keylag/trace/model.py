@@ -1,8 +1,8 @@
-"""A trace as everything here knows it: a tree of spans.
+"""The trace model that all sources are read into: a tree of spans.
 
-Each source's reader makes nodes, `grown` makes the tree.  What of a source's
-attributes is not in `KEPT` is dropped on reading, so that parameters, ids and
-whatever else a tracer wrote down are never shown.
+Sources produce `RawSpan`s, and `build_trace` builds the tree.  Attributes that are not
+in `ATTRIBUTE_NAMES` are dropped, so parameters, ids and other private data never appear
+in the output.
 """
 
 import re
@@ -26,9 +26,9 @@ OPERATION: Final = "keystone.operation"
 CACHE_LAYER: Final = "keystone.cache.layer"
 CACHE_RESULT: Final = "keystone.cache.result"
 CALLS: Final = "keystone.calls"
-CUT: Final = "keystone.trace.cut"
+TRUNCATED: Final = "keystone.trace.cut"
 
-KEPT: Final[Mapping[str, str]] = {
+ATTRIBUTE_NAMES: Final[Mapping[str, str]] = {
     STATEMENT: STATEMENT,
     "db.statement": STATEMENT,
     METHOD: METHOD,
@@ -41,27 +41,27 @@ KEPT: Final[Mapping[str, str]] = {
     ERROR: ERROR,
     "etype": ERROR,
 }
-"""What the sources call an attribute, and what it is called here."""
+"""Attribute names of the sources, and the names used here."""
 OWN_PREFIX: Final = "keystone."
-"""The attributes of keylag-otel, whose values are from closed sets."""
+"""Prefix of keylag-otel's attributes; their values come from closed sets."""
 
 _ID: Final = re.compile(r"(?<=/)(?![{<])(?:[^/]*\d[^/]*\d[^/]*|[^/]{32,})")
-"""A part of a path that is no word of Keystone's, nor of a template."""
-_UNKNOWN: Final = "other"
-_SECONDS: Final = 1e-9
+"""A path segment that looks like an id; excludes route templates."""
+_OTHER: Final = "other"
+_NANOSECOND: Final = 1e-9
 
 
 class TraceError(KeylagError):
-    """There is no trace to show; the text says why and what to do."""
+    """A trace cannot be read or explained, or a call failed."""
 
 
-class NoTraceError(TraceError):
-    """The place can be read, and the trace is not there."""
+class TraceNotFoundError(TraceError):
+    """The location is readable, but does not have the trace."""
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A span as a source has it, times in nanoseconds since any moment."""
+class RawSpan:
+    """A span of a source; times in nanoseconds since an arbitrary origin."""
 
     id: str
     parent: str
@@ -73,7 +73,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A step of the call; times in seconds since the trace began."""
+    """A span of the call; times in seconds since the start of the trace."""
 
     name: str
     start: float
@@ -84,77 +84,77 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """How long it took, its children included."""
+        """Duration, including its children."""
         return self.end - self.start
 
     @property
     def calls(self) -> int:
-        """How many calls it stands for: a tracer may gather those that are alike."""
+        """Number of calls; a collapsed span stands for several."""
         return int(self.attributes.get(CALLS, 1))
 
     @property
     def self_seconds(self) -> float:
-        """The part of it in which none of its children ran."""
-        return self.seconds - _covered(self)
+        """Time in which none of its children ran."""
+        return self.seconds - _child_seconds(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What was kept of one call."""
+    """All recorded spans of one call."""
 
     id: str
     source: str
-    """Where it was read, in words."""
+    """Its location, for display."""
     spans: tuple[Span, ...] = field(repr=False)
-    """The roots, in the order they began; at least one."""
+    """Root spans by start time; at least one."""
 
 
-def grown(nodes: Iterable[Node], trace_id: str, source: str) -> Trace:
-    """Make the tree; a node whose parent is not there is a root.
+def build_trace(raw_spans: Iterable[RawSpan], trace_id: str, source: str) -> Trace:
+    """Build the tree; a span with an unknown parent becomes a root.
 
-    Raises NoTraceError without any node.
+    Raises TraceNotFoundError if there are no spans.
     """
-    by_id = {node.id: node for node in nodes}
+    by_id = {raw_span.id: raw_span for raw_span in raw_spans}
     if not by_id:
         message = f"There is no trace {trace_id} in {source}."
-        raise NoTraceError(message)
-    zero = min(node.start for node in by_id.values())
-    children: dict[str, list[Node]] = defaultdict(list)
-    for node in sorted(by_id.values(), key=attrgetter("start")):
-        children[node.parent if node.parent in by_id else ""].append(node)
+        raise TraceNotFoundError(message)
+    origin = min(raw_span.start for raw_span in by_id.values())
+    children: dict[str, list[RawSpan]] = defaultdict(list)
+    for raw_span in sorted(by_id.values(), key=attrgetter("start")):
+        children[raw_span.parent if raw_span.parent in by_id else ""].append(raw_span)
 
-    def span(node: Node) -> Span:
-        attributes = kept(node.attributes)
-        below = tuple(span(child) for child in children[node.id])
-        start = (node.start - zero) * _SECONDS
-        end = (max(node.end, node.start) - zero) * _SECONDS
-        return Span(node.name, start, end, _cell(attributes), attributes, below)
+    def span(raw_span: RawSpan) -> Span:
+        attributes = filter_attributes(raw_span.attributes)
+        below = tuple(span(child) for child in children[raw_span.id])
+        start = (raw_span.start - origin) * _NANOSECOND
+        end = (max(raw_span.end, raw_span.start) - origin) * _NANOSECOND
+        return Span(raw_span.name, start, end, _cell(attributes), attributes, below)
 
     return Trace(trace_id, source, tuple(span(root) for root in children[""]))
 
 
-def kept(attributes: Mapping[str, object]) -> dict[str, str]:
-    """Return what may be shown, by the names it has here."""
-    found = {
-        KEPT.get(name, name): str(value)
+def filter_attributes(attributes: Mapping[str, object]) -> dict[str, str]:
+    """Return the attributes that may be displayed, by their names here."""
+    kept = {
+        ATTRIBUTE_NAMES.get(name, name): str(value)
         for name, value in attributes.items()
-        if name in KEPT or name.startswith(OWN_PREFIX)
+        if name in ATTRIBUTE_NAMES or name.startswith(OWN_PREFIX)
     }
-    if ROUTE in found:
-        found[ROUTE] = _ID.sub("{id}", found[ROUTE])
-    return found
+    if ROUTE in kept:
+        kept[ROUTE] = _ID.sub("{id}", kept[ROUTE])
+    return kept
 
 
 def _cell(attributes: Mapping[str, str]) -> Cell:
-    phase = "sql" if STATEMENT in attributes else _UNKNOWN
-    return attributes.get(PHASE, phase), attributes.get(OPERATION, _UNKNOWN)
+    phase = "sql" if STATEMENT in attributes else _OTHER
+    return attributes.get(PHASE, phase), attributes.get(OPERATION, _OTHER)
 
 
-def _covered(span: Span) -> float:
-    """Return how long any of a span's children ran; those side by side count once."""
+def _child_seconds(span: Span) -> float:
+    # Overlapping children count once.
     total, reached = 0.0, span.start
     for child in span.children:
-        begun, done = max(child.start, reached), min(child.end, span.end)
-        total += max(0.0, done - begun)
-        reached = max(reached, done)
+        start, end = max(child.start, reached), min(child.end, span.end)
+        total += max(0.0, end - start)
+        reached = max(reached, end)
     return total

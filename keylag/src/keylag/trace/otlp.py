@@ -1,4 +1,4 @@
-"""OpenTelemetry's spans as OTLP has them in JSON."""
+"""Parses OpenTelemetry's spans in OTLP JSON."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -6,57 +6,59 @@ from typing import Any, Final
 import requests
 
 from keylag.errors import root_cause
-from keylag.trace.model import Node, Trace, TraceError, grown
+from keylag.trace.model import RawSpan, Trace, TraceError, build_trace
 
-ANSWER_SECONDS: Final = 30
+TIMEOUT_SECONDS: Final = 30
 
 
-def otel_id(trace_id: str) -> str:
-    """Return a trace's id as OpenTelemetry writes it; OSProfiler's are UUIDs."""
+def otel_trace_id(trace_id: str) -> str:
+    """Return a trace id in OpenTelemetry's format; OSProfiler's ids are UUIDs."""
     return trace_id.replace("-", "").lower()
 
 
-def ask(url: str, path: str) -> Any:
-    """Return the JSON that a server keeps; {} where it knows of none.
+def get_json(url: str, path: str) -> Any:
+    """Return the JSON document at a path; {} if the response is 404.
 
-    Raises TraceError where it cannot be asked.
+    Raises TraceError if the request fails or the response is not JSON.
     """
     try:
-        answer = requests.get(
+        response = requests.get(
             f"{url.rstrip('/')}{path}",
             headers={"Accept": "application/json"},
-            timeout=ANSWER_SECONDS,
+            timeout=TIMEOUT_SECONDS,
         )
-        if answer.status_code == requests.codes.not_found:
+        if response.status_code == requests.codes.not_found:
             return {}
-        answer.raise_for_status()
-        return answer.json()
+        response.raise_for_status()
+        return response.json()
     except (requests.RequestException, ValueError) as error:
-        message = f"{url} does not give its traces: {root_cause(error)}."
+        message = f"Traces cannot be read from {url}: {root_cause(error)}."
         raise TraceError(message) from error
 
 
-def of_resource_spans(
+def parse_resource_spans(
     groups: Iterable[Mapping[str, Any]], trace_id: str, source: str
 ) -> Trace:
-    """Read the `resourceSpans` of one trace."""
+    """Parse the `resourceSpans` of one trace; raises TraceError if invalid."""
     try:
-        nodes = [_node(group, span) for group in groups for span in spans_of([group])]
+        raw_spans = [
+            _raw_span(group, span) for group in groups for span in iter_spans([group])
+        ]
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        message = f"{source} is no trace in OTLP's form: {error!r}."
+        message = f"{source} is not a trace in OTLP JSON: {error!r}."
         raise TraceError(message) from error
-    return grown(nodes, trace_id, source)
+    return build_trace(raw_spans, trace_id, source)
 
 
-def spans_of(groups: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Give the spans of all resources and scopes."""
+def iter_spans(groups: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the spans of all resources and scopes."""
     for group in groups:
         for scope in group["scopeSpans"]:
             yield from scope["spans"]
 
 
-def _node(group: Mapping[str, Any], span: Mapping[str, Any]) -> Node:
-    return Node(
+def _raw_span(group: Mapping[str, Any], span: Mapping[str, Any]) -> RawSpan:
+    return RawSpan(
         id=span["spanId"],
         parent=span.get("parentSpanId", ""),
         name=span["name"],
@@ -66,8 +68,8 @@ def _node(group: Mapping[str, Any], span: Mapping[str, Any]) -> Node:
     )
 
 
-def _attributes(of: Mapping[str, Any]) -> dict[str, Any]:
+def _attributes(owner: Mapping[str, Any]) -> dict[str, Any]:
     return {
         one["key"]: next(iter(one["value"].values()), "")
-        for one in of.get("attributes", ())
+        for one in owner.get("attributes", ())
     }

@@ -1,7 +1,7 @@
-"""Statements of a trace, put into the classes that pt-query-digest would.
+"""Classifies the statements of a trace as pt-query-digest does.
 
-keylag-exporter does it, which is given a slow log of them: so a class has the same
-id here, in the database's log and on the dashboards.
+keylag-exporter classifies them, as events of a slow log.  A class therefore has the
+same id here, in the database's slow log and on the dashboards.
 """
 
 import json
@@ -28,7 +28,7 @@ _JOIN: Final = re.compile(r"\bjoin\b")
 
 @dataclass(frozen=True, slots=True)
 class StatementClass:
-    """Statements that differ in their values alone."""
+    """Statements that differ only in their values."""
 
     id: str
     fingerprint: str
@@ -41,38 +41,39 @@ class StatementClass:
 
     @property
     def joins(self) -> int:
-        """How many tables it joins to its first one."""
+        """Number of joins."""
         return len(_JOIN.findall(self.fingerprint))
 
 
-def classes_of(texts: Iterable[str]) -> dict[str, StatementClass]:
-    """Return the class of each text; raises TraceError if it cannot be told."""
-    known = list(dict.fromkeys(texts))
-    if not known:
+def classify_statements(texts: Iterable[str]) -> dict[str, StatementClass]:
+    """Return the class of each statement; raises TraceError on failure."""
+    distinct = list(dict.fromkeys(texts))
+    if not distinct:
         return {}
-    log = "".join(_EVENT % (_filled(text), n) for n, text in enumerate(known))
+    log = "".join(
+        _EVENT % (_bind_placeholders(text), n) for n, text in enumerate(distinct)
+    )
     program = Path(sys.executable).with_name("keylag-exporter")
-    said = subprocess.run(
+    result = subprocess.run(
         [program, "slow-log", "--once=-", "--output=json"],
         input=log.encode(),
         capture_output=True,
         check=False,
     )
-    if said.returncode:
-        message = f"{program}: {said.stderr.decode('utf-8', 'replace').strip()}"
+    if result.returncode:
+        message = f"{program}: {result.stderr.decode('utf-8', 'replace').strip()}"
         raise TraceError(message)
-    return dict(_placed(known, json.loads(said.stdout)["classes"]))
+    return dict(_classes_by_text(distinct, json.loads(result.stdout)["classes"]))
 
 
-def _filled(text: str) -> str:
-    """Put a value where one was bound, as the database is sent it."""
+def _bind_placeholders(text: str) -> str:
     return _PLACEHOLDER.sub("'x'", _TAG.sub("", text)).replace("%%", "%")
 
 
-def _placed(
+def _classes_by_text(
     texts: list[str], classes: Iterable[Mapping[str, object]]
 ) -> Iterable[tuple[str, StatementClass]]:
-    """Give each text with the class in which its number is found."""
+    # The route in a statement's comment is the number of its text.
     for one in classes:
         found = StatementClass(
             str(one["id"]), str(one["fingerprint"]), str(one["table_class"])

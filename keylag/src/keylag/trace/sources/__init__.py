@@ -1,4 +1,4 @@
-"""Where traces are kept: one file for each kind of place, one function in each."""
+"""Reads traces from their storage: one module for each kind of location."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -8,10 +8,10 @@ from typing import Final
 from keylag.trace.model import METHOD, Trace, TraceError
 from keylag.trace.sources import driver, file, jaeger, sqlalchemy, tempo
 
-Read = Callable[[str, str], Trace]
-"""Takes the place and the trace's id; raises TraceError."""
+TraceReader = Callable[[str, str], Trace]
+"""Takes location and trace id, returns the trace; raises TraceError."""
 
-SOURCES: Final[Mapping[str, Read]] = {
+SOURCES: Final[Mapping[str, TraceReader]] = {
     "redis": driver.read,
     "redissentinel": driver.read,
     "elasticsearch": driver.read,
@@ -23,70 +23,69 @@ SOURCES: Final[Mapping[str, Read]] = {
     "jaeger+http": jaeger.read,
     "jaeger+https": jaeger.read,
 }
-"""By the part of a place's address before ://; what has none is a file."""
+"""Readers by the scheme of a location; a location without a scheme is a file."""
 
-PATIENCE_SECONDS: Final = 30.0
-"""How long a trace may take to arrive where it is kept, after the answer."""
+TRACE_TIMEOUT_SECONDS: Final = 30.0
+"""How long a trace may take to arrive in its storage after the response."""
 
 
-def read_whole(place: str, trace_id: str, patience: float = PATIENCE_SECONDS) -> Trace:
-    """Read the trace of one request, once all of it is there.
+def read_complete(
+    location: str, trace_id: str, timeout_seconds: float = TRACE_TIMEOUT_SECONDS
+) -> Trace:
+    """Wait until the trace of one request is complete, and read it.
 
-    It is sent when the request is over, so the answer may be here before it.  Raises
-    TraceError as `read` does, or where it is not whole after so many seconds.
+    Keystone exports it after the response.  Raises TraceError as `read_trace` does, or
+    if the trace is incomplete after `timeout_seconds`.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout_seconds
     while True:
         try:
-            found = read(place, trace_id)
-            if _is_whole(found):
-                return found
-            said = TraceError(
-                f"Not all of the trace has come to {found.source} yet. "
-                f"Look again later: keylag explain {trace_id}"
+            trace = read_trace(location, trace_id)
+            if _is_complete(trace):
+                return trace
+            problem = TraceError(
+                f"The trace in {trace.source} is still incomplete. "
+                f"Try again later: keylag explain {trace_id}"
             )
         except TraceError as error:
-            said = error
+            problem = error
         if time.monotonic() > deadline:
-            raise said
+            raise problem
         time.sleep(0.1)
 
 
-def _is_whole(trace: Trace) -> bool:
-    """Tell whether the request's own span has come, and all at the top have ended.
-
-    OSProfiler tells first and last of what is at the top; OpenTelemetry sends the
-    span of the request after those below it.
-    """
+def _is_complete(trace: Trace) -> bool:
+    # OSProfiler sends the stop of the root last; OpenTelemetry exports the span of the
+    # request after its children.
     top = [span for root in trace.spans for span in (root, *root.children)]
     ended = all(root.end > root.start for root in trace.spans)
     return ended and any(METHOD in span.attributes for span in top)
 
 
-def read_first(places: Iterable[str], trace_id: str) -> Trace:
-    """Read a trace from the first place that has it.
+def read_first(locations: Iterable[str], trace_id: str) -> Trace:
+    """Read a trace from the first location that has it.
 
-    Raises TraceError with what each of them said where none has.
+    Raises TraceError with the errors of all locations.
     """
-    said = []
-    for place in places:
+    errors = []
+    for location in locations:
         try:
-            return read(place, trace_id)
+            return read_trace(location, trace_id)
         except TraceError as error:
-            said.append(str(error))
-    raise TraceError("\n".join(said))
+            errors.append(str(error))
+    raise TraceError("\n".join(errors))
 
 
-def read(place: str, trace_id: str = "") -> Trace:
-    """Read a trace from a place; a file may hold one only, and need no id.
+def read_trace(location: str, trace_id: str = "") -> Trace:
+    """Read a trace from a location; a file with a single trace needs no id.
 
-    Raises TraceError where there is none, or no such place.
+    Raises TraceError if it is missing or the location cannot be read.
     """
-    scheme, separator, _ = place.partition("://")
+    scheme, separator, _ = location.partition("://")
     if not separator:
-        return file.read(Path(place), trace_id)
+        return file.read(Path(location), trace_id)
     if scheme not in SOURCES:
-        known = ", ".join(SOURCES)
-        message = f"Traces are read from files and {known}, not from {scheme}."
+        schemes = ", ".join(SOURCES)
+        message = f"{scheme}:// is not supported. Use a file, or one of {schemes}."
         raise TraceError(message)
-    return SOURCES[scheme](place, trace_id)
+    return SOURCES[scheme](location, trace_id)

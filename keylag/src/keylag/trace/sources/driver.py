@@ -1,26 +1,27 @@
-"""Redis, Elasticsearch, MongoDB: read by OSProfiler's own drivers."""
+"""Reads traces in Redis, Elasticsearch and MongoDB with OSProfiler's drivers."""
 
-import osprofiler.drivers  # noqa: F401 - a driver is found once it is imported
+import osprofiler.drivers  # noqa: F401 - registers the drivers
 from oslo_config import cfg
 from osprofiler import exc, opts
 from osprofiler.drivers.base import get_driver
 
 from keylag.trace.model import Trace, TraceError
-from keylag.trace.osprofiler import of_report
-from keylag.trace.sources.place import in_words
+from keylag.trace.osprofiler import parse_report
+from keylag.trace.sources.location import without_credentials
 
 
-def read(place: str, trace_id: str) -> Trace:
-    """Read the trace of a connection string, as `[profiler]` in keystone.conf has it.
+def read(location: str, trace_id: str) -> Trace:
+    """Read a trace from a `[profiler] connection_string`.
 
-    Elasticsearch and MongoDB need their Python clients beside Keylag.
+    Elasticsearch and MongoDB need their Python clients.  Raises TraceError if the trace
+    is missing or the server cannot be read.
     """
     opts.set_defaults(cfg.CONF)
     try:
-        report = get_driver(place, conf=cfg.CONF).get_report(trace_id)
+        report = get_driver(location, conf=cfg.CONF).get_report(trace_id)
     except exc.CommandError as error:
         raise TraceError(str(error)) from error
-    except Exception as error:  # each driver's client has errors of its own
-        message = f"{in_words(place)} cannot be read: {error}"
+    except Exception as error:  # each driver has its own exceptions
+        message = f"{without_credentials(location)} cannot be read: {error}"
         raise TraceError(message) from error
-    return of_report(report, trace_id, in_words(place))
+    return parse_report(report, trace_id, without_credentials(location))

@@ -1,6 +1,6 @@
-"""A file: what `osprofiler trace show --json` prints, or the Collector's file exporter.
+"""Reads files of `osprofiler trace show --json` and of the Collector's file exporter.
 
-The one is a JSON object, the other has one on each line.
+The first is one JSON object; the second has one JSON object on each line.
 """
 
 import json
@@ -9,37 +9,39 @@ from pathlib import Path
 from typing import Any
 
 from keylag.trace.model import Trace, TraceError
-from keylag.trace.osprofiler import of_report
-from keylag.trace.otlp import of_resource_spans, otel_id, spans_of
+from keylag.trace.osprofiler import parse_report
+from keylag.trace.otlp import iter_spans, otel_trace_id, parse_resource_spans
 
 
 def read(path: Path, trace_id: str) -> Trace:
-    """Read the trace of this id, or the only one."""
+    """Read the trace with this id; without an id, the only trace of the file.
+
+    Raises TraceError if the file is invalid or lacks the trace.
+    """
     try:
         text = path.read_text(encoding="utf-8")
-        found = list(_objects(text))
+        objects = list(_parse_objects(text))
     except (OSError, ValueError) as error:
         message = f"{path} cannot be read as JSON: {error}"
         raise TraceError(message) from error
-    if len(found) == 1 and "children" in found[0]:
-        return of_report(found[0], trace_id or _base_id(found[0]), str(path))
-    return _of_otlp(found, trace_id, path)
+    if len(objects) == 1 and "children" in objects[0]:
+        return parse_report(objects[0], trace_id or _base_id(objects[0]), str(path))
+    return _read_otlp(objects, trace_id, path)
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Give the objects of a text, whatever blanks are between them."""
-    decoder, place = json.JSONDecoder(), 0
-    while place < len(text.rstrip()):
-        found, place = decoder.raw_decode(text, place)
-        if not isinstance(found, dict):
-            message = "it is no object"
-            raise ValueError(message)  # noqa: TRY004 - as the decoder's own
-        place += len(text[place:]) - len(text[place:].lstrip())
-        yield found
+def _parse_objects(text: str) -> Iterator[dict[str, Any]]:
+    decoder, position = json.JSONDecoder(), 0
+    while position < len(text.rstrip()):
+        value, position = decoder.raw_decode(text, position)
+        if not isinstance(value, dict):
+            message = "not a JSON object"
+            raise ValueError(message)  # noqa: TRY004 - like the decoder's errors
+        position += len(text[position:]) - len(text[position:].lstrip())
+        yield value
 
 
 def _base_id(report: Mapping[str, Any]) -> str:
-    """Return the trace's id, which only the notifications in a report tell."""
+    # Only the notifications in a report have the id of the trace.
     for child in report["children"]:
         for value in child["info"].values():
             if isinstance(value, Mapping):
@@ -47,21 +49,24 @@ def _base_id(report: Mapping[str, Any]) -> str:
     return ""
 
 
-def _of_otlp(found: list[dict[str, Any]], trace_id: str, path: Path) -> Trace:
-    groups = [group for one in found for group in one.get("resourceSpans", ())]
+def _read_otlp(objects: list[dict[str, Any]], trace_id: str, path: Path) -> Trace:
+    groups = [group for one in objects for group in one.get("resourceSpans", ())]
     try:
-        ids = dict.fromkeys(span["traceId"] for span in spans_of(groups))
+        ids = dict.fromkeys(span["traceId"] for span in iter_spans(groups))
     except (KeyError, TypeError) as error:
-        message = f"{path} is neither OSProfiler's nor OTLP's: {error!r} is missing."
+        message = f"{path} is neither OSProfiler nor OTLP JSON: {error!r} is missing."
         raise TraceError(message) from error
-    wanted = otel_id(trace_id) or (next(iter(ids)) if len(ids) == 1 else "")
-    if not wanted:
-        message = f"{path} has {len(ids)} traces. Name one of: {', '.join(ids) or '-'}"
+    chosen = otel_trace_id(trace_id) or (next(iter(ids)) if len(ids) == 1 else "")
+    if not chosen:
+        message = (
+            f"{path} has {len(ids)} traces. Choose one of: {', '.join(ids) or '-'}"
+        )
         raise TraceError(message)
-    return of_resource_spans([_only(one, wanted) for one in groups], wanted, str(path))
+    return parse_resource_spans(
+        [_filter_spans(one, chosen) for one in groups], chosen, str(path)
+    )
 
 
-def _only(group: Mapping[str, Any], trace_id: str) -> dict[str, Any]:
-    """Return a resource with its spans of one trace."""
-    chosen = [span for span in spans_of([group]) if span["traceId"] == trace_id]
-    return {**group, "scopeSpans": [{"spans": chosen}]}
+def _filter_spans(group: Mapping[str, Any], trace_id: str) -> dict[str, Any]:
+    spans = [span for span in iter_spans([group]) if span["traceId"] == trace_id]
+    return {**group, "scopeSpans": [{"spans": spans}]}

@@ -1,12 +1,12 @@
-"""Jaeger: asked over version 3 of its HTTP interface, which answers in OTLP."""
+"""Reads traces from Jaeger over version 3 of its HTTP API."""
 
 from keylag.trace.model import Trace
-from keylag.trace.otlp import ask, of_resource_spans, otel_id
+from keylag.trace.otlp import get_json, otel_trace_id, parse_resource_spans
 
 
-def read(place: str, trace_id: str) -> Trace:
-    """Read a trace from jaeger+http://host:16686."""
-    url = place.removeprefix("jaeger+")
-    found = ask(url, f"/api/v3/traces/{otel_id(trace_id)}")
-    groups = found.get("result", {}).get("resourceSpans", ())
-    return of_resource_spans(groups, trace_id, place)
+def read(location: str, trace_id: str) -> Trace:
+    """Read a trace from jaeger+http://host:16686; raises TraceError."""
+    url = location.removeprefix("jaeger+")
+    document = get_json(url, f"/api/v3/traces/{otel_trace_id(trace_id)}")
+    groups = document.get("result", {}).get("resourceSpans", ())
+    return parse_resource_spans(groups, trace_id, location)

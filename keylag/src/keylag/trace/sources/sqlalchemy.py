@@ -1,6 +1,6 @@
-"""The table that OSProfiler's driver for SQLAlchemy fills in MySQL or MariaDB.
+"""Reads the table of OSProfiler's SQLAlchemy driver in MySQL or MariaDB.
 
-The driver itself cannot read it with SQLAlchemy 2, so this does.
+The driver itself cannot read it with SQLAlchemy 2.
 """
 
 import json
@@ -12,40 +12,41 @@ import pymysql
 from pymysql.cursors import DictCursor
 
 from keylag.trace.model import Trace, TraceError
-from keylag.trace.osprofiler import Notification, of_notifications
-from keylag.trace.sources.place import in_words
+from keylag.trace.osprofiler import Notification, parse_notifications
+from keylag.trace.sources.location import without_credentials
 
 MYSQL_PORT: Final = 3306
 _COLUMNS: Final = "timestamp, base_id, parent_id, trace_id, name, data"
 _QUERY: Final = f"SELECT {_COLUMNS} FROM data WHERE base_id = %s"  # noqa: S608 - fixed
 
 
-def read(place: str, trace_id: str) -> Trace:
-    """Read a trace from the database of a SQLAlchemy URL."""
+def read(location: str, trace_id: str) -> Trace:
+    """Read a trace from the database of a SQLAlchemy URL; raises TraceError."""
     try:
-        where = urlsplit(place)
+        url = urlsplit(location)
         with pymysql.connect(
-            host=where.hostname,
-            port=where.port or MYSQL_PORT,
-            user=unquote(where.username or ""),
-            password=unquote(where.password or ""),
-            database=where.path.strip("/"),
+            host=url.hostname,
+            port=url.port or MYSQL_PORT,
+            user=unquote(url.username or ""),
+            password=unquote(url.password or ""),
+            database=url.path.strip("/"),
             cursorclass=DictCursor,
         ) as connection:
             cursor = connection.cursor()
             cursor.execute(_QUERY, (trace_id,))
             rows = list(cursor.fetchall())
     except (pymysql.Error, ValueError) as error:
-        message = f"{in_words(place)} cannot be read: {error.args[-1]}."
+        message = f"{without_credentials(location)} cannot be read: {error.args[-1]}."
         raise TraceError(message) from error
-    return of_notifications(_notifications(rows), trace_id, in_words(place))
+    return parse_notifications(
+        _notifications(rows), trace_id, without_credentials(location)
+    )
 
 
 def _notifications(rows: list[dict[str, Any]]) -> Iterator[Notification]:
-    """Put together what the driver took apart."""
     for row in rows:
         data = row.pop("data")
-        # The driver makes text of it, and the column's type makes text of that.
+        # Both the driver and the type of the column encode it as JSON.
         while isinstance(data, str):
             data = json.loads(data)
         yield {**data, **row}

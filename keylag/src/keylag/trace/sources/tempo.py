@@ -1,13 +1,13 @@
-"""Tempo: asked over its HTTP interface."""
+"""Reads traces from Tempo over its HTTP API."""
 
 from keylag.trace.model import Trace
-from keylag.trace.otlp import ask, of_resource_spans, otel_id
+from keylag.trace.otlp import get_json, otel_trace_id, parse_resource_spans
 
 
-def read(place: str, trace_id: str) -> Trace:
-    """Read a trace from tempo+http://host:3200."""
-    url = place.removeprefix("tempo+")
-    found = ask(url, f"/api/traces/{otel_id(trace_id)}")
-    # The protocol's word, and the one that Tempo had before.
-    groups = found.get("resourceSpans") or found.get("batches") or ()
-    return of_resource_spans(groups, trace_id, place)
+def read(location: str, trace_id: str) -> Trace:
+    """Read a trace from tempo+http://host:3200; raises TraceError."""
+    url = location.removeprefix("tempo+")
+    document = get_json(url, f"/api/traces/{otel_trace_id(trace_id)}")
+    # OTLP says resourceSpans; older releases of Tempo say batches.
+    groups = document.get("resourceSpans") or document.get("batches") or ()
+    return parse_resource_spans(groups, trace_id, location)

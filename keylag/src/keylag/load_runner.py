@@ -1,0 +1,77 @@
+"""Send the load of a plan to a target, with a progress bar."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
+
+from keylag import jmeter
+from keylag.jmeter_progress import Progress
+from keylag.load_plans import LoadPlan
+from keylag.load_target import LoadTarget, TargetError
+from keylag.state import state_folder
+from keylag.tools import jmeter as jmeter_tool
+from keylag.tools.install import require_tool
+
+
+def send_load(
+    plan: LoadPlan,
+    target: LoadTarget,
+    chosen: Mapping[str, str],
+    out: Path,
+    console: Console,
+) -> jmeter.LoadResult:
+    """Send the load and write its samples to `out`.
+
+    Raises TargetError as `build_load` does, and the errors of `jmeter.run`.
+    """
+    load = build_load(plan, target, chosen)
+    expected = plan.expected_requests(load.properties)
+    if not console.is_terminal:
+        console.print(f"Sending {plan.name}: {expected or 'unlimited'} requests")
+    bar = ProgressBar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed} of {task.total} requests, {task.fields[errors]}"),
+        TimeElapsedColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(plan.name, total=expected, errors="no errors")
+
+        def report(progress: Progress) -> None:
+            errors = f"{progress.errors or 'no'} errors"
+            bar.update(task, completed=progress.done, errors=errors)
+
+        return jmeter.run(load, home=jmeter_home(), out=out, on_progress=report)
+
+
+def jmeter_home() -> Path:
+    """Return JMeter's home folder; raises ToolError if JMeter is not set up."""
+    return require_tool(jmeter_tool.TOOL, state_folder() / "tools").resolve().parents[1]
+
+
+def build_load(
+    plan: LoadPlan, target: LoadTarget, chosen: Mapping[str, str]
+) -> jmeter.Load:
+    """Combine the properties of a target with the chosen ones.
+
+    Properties that the plan does not take are left out.  Raises TargetError if the
+    plan needs a property that neither has.
+    """
+    for name, reason in target.missing.items():
+        if name in plan.defaults and name not in chosen:
+            raise TargetError(reason)
+    properties = {**target.properties, **chosen}
+    return jmeter.Load(
+        plan,
+        {name: value for name, value in properties.items() if name in plan.defaults},
+        {
+            name: value
+            for name, value in target.secrets.items()
+            if name in plan.defaults
+        },
+    )

@@ -1,0 +1,109 @@
+"""The small service: auth_token in front, a real Keystone behind it, seen from both."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+import requests
+from click.testing import CliRunner
+from collector_spans import attribute, spans
+from traffic import WAKING_CALLS, ask
+
+from keylag.commands import explain
+from keylag.commands.common import address_lines
+from keylag.jtl import Sample
+from keylag.sample_cloud import connect
+from keylag.services.protected_service import NAME, THREADS
+from keylag.stack import Stack
+
+pytestmark = pytest.mark.stack
+
+PROMETHEUS_SECONDS = 60
+TRACE, CLIENT = "6b8aa5a2d2c872e8321cf37308d69df2", "051581bf3cb55c13"
+BETWEEN = {2, 3}
+"""The kinds of spans between processes: a server's and a client's."""
+WAY = ["keystone GET", "keylag-service GET", "keylag-service GET", "client"]
+"""Upwards from a statement: who serves, who asks it, who serves that one, who asks."""
+JUDGED = "keystone_auth_token_validations_total"
+SEEN_BY_KEYSTONE = f'sum(keystone_token_validations_total{{keystone_caller="{NAME}"}})'
+
+
+def test_address_is_listed(stack: Stack) -> None:
+    lines = dict(line.split() for line in address_lines(stack) if "source" not in line)
+
+    assert lines["Service"] == stack.url("service")
+
+
+def test_request_without_token_is_rejected(stack: Stack) -> None:
+    answer = requests.get(stack.url("service"), timeout=30)
+
+    assert answer.status_code == requests.codes.unauthorized
+    assert stack.url("keystone") in answer.headers["WWW-Authenticate"]
+
+
+def test_server_timing_separates_auth_token(called: list[Sample]) -> None:
+    assert len(called) == 20
+    for sample in called:
+        assert sample.timing is not None
+        steps = {operation for _, operation in sample.timing.cells}
+        assert steps == {"auth_token", "other"}
+
+
+def test_every_call_validates_its_token_once(
+    stack: Stack, called: list[Sample]
+) -> None:
+    """Concurrent requests with an uncached token each validate it online."""
+    by_kind = f"sum by (keystone_auth_token_validation) ({JUDGED})"
+    calls, tokens = len(called) + WAKING_CALLS, 3 + 1
+    deadline = time.monotonic() + PROMETHEUS_SECONDS
+    judged: dict[tuple[str, ...], float] = {}
+    while sum(judged.values()) < calls and time.monotonic() < deadline:
+        judged = ask(stack, by_kind)
+        time.sleep(0.2)
+
+    assert sum(judged.values()) == calls
+    assert tokens <= judged["online",] <= tokens * THREADS
+    assert ask(stack, SEEN_BY_KEYSTONE)[()] == judged["online",]
+
+
+def test_one_trace_spans_client_service_keystone_and_sql(stack: Stack) -> None:
+    token = connect(stack.admin()).auth_token
+    traceparent = f"00-{TRACE}-{CLIENT}-01"
+    headers = {"X-Auth-Token": token, "traceparent": traceparent}
+    requests.get(stack.url("service"), headers=headers, timeout=30)
+    deadline = time.monotonic() + PROMETHEUS_SECONDS
+    ways: list[list[str]] = []
+    while WAY not in ways and time.monotonic() < deadline:
+        time.sleep(0.2)
+        found = {span["spanId"]: span for span in spans(stack, TRACE)}
+        statements = [s for s in found.values() if attribute(s, "db.query.text")]
+        ways = [_way_up(found.get(s["parentSpanId"]), found) for s in statements]
+
+    assert WAY in ways
+    assert_explained(stack)
+
+
+def assert_explained(stack: Stack) -> None:
+    """Of the service's request each moment is told once, on whichever side it was."""
+    words = [TRACE, f"--state={stack.folder}", "--output=json"]
+    said = json.loads(CliRunner().invoke(explain.command, words).stdout)
+
+    assert said["call"] == f"GET {NAME}"
+    assert said["operations"]["auth_token"] > 0
+    assert said["operations"]["validate"] > 0
+    assert sum(said["categories"].values()) == pytest.approx(
+        said["wall_seconds"], rel=0.01
+    )
+
+
+def _way_up(span: dict[str, Any] | None, by_id: dict[str, dict[str, Any]]) -> list[str]:
+    """Return whose the spans between processes are, from this one upwards."""
+    way = []
+    while span:
+        if int(span["kind"]) in BETWEEN:
+            way.append(f"{span['service']} {span['name'].partition(' ')[0]}")
+        if span["parentSpanId"] == CLIENT:
+            way.append("client")
+        span = by_id.get(span["parentSpanId"])
+    return way

@@ -68,7 +68,7 @@ def servers(folder: Path) -> Iterator[dict[str, object]]:
         for server in (mariadb, proxysql, memcached):
             stack.callback(server.stop)
             server.start()
-        test_proxysql.load(proxysql, DATA)
+        test_proxysql.load_recorded_tables(proxysql, DATA)
         test_revocations.create(mariadb)
         test_revocations.fill(mariadb, EVENTS)
         uwsgi = stack.enter_context(Statistics(("127.0.0.1", 0), None))

@@ -10,7 +10,8 @@ import pytest
 from keylag_exporters import collector
 from keylag_exporters.collector import ScheduledSource, SourceCollector
 from keylag_exporters.families import Families
-from keylag_exporters.model import Metric, UnreachableError
+from keylag_exporters.metric import Metric
+from keylag_exporters.model import UnreachableError
 
 
 class FakeSource:
@@ -38,7 +39,7 @@ def raising(error):
 
 
 @pytest.fixture
-def go_on():
+def release():
     """An event that a source waits for; set when the test ends."""
     event = threading.Event()
     yield event
@@ -83,10 +84,10 @@ def test_outcome_of_each_source_is_exported_separately(
     ("source_timeout", "scrape_timeout"), [(0.01, 3600), (3600, 0.01)]
 )
 def test_hanging_source_does_not_block_other_sources(
-    source_timeout, scrape_timeout, samples, go_on
+    source_timeout, scrape_timeout, samples, release
 ):
     """No second read starts while the first hangs, and no later scrape waits for it."""
-    hanging = FakeSource(go_on.wait)
+    hanging = FakeSource(release.wait)
     sources = [
         ScheduledSource("a", hanging, source_timeout),
         ScheduledSource("b", FakeSource(), 3600),
@@ -105,10 +106,10 @@ def test_hanging_source_does_not_block_other_sources(
 
 @pytest.mark.parametrize(("timeout", "success"), [(3600, 1), (0, 0)])
 def test_previous_read_is_exposed_while_the_current_one_runs(
-    timeout, success, samples, go_on
+    timeout, success, samples, release
 ):
     """After the source's own timeout the source fails instead."""
-    source = FakeSource(lambda: 7 if source.reads == 1 else go_on.wait())
+    source = FakeSource(lambda: 7 if source.reads == 1 else release.wait())
     running = ScheduledSource("a", source, 3600)
     scraper = SourceCollector([running])
     scraper.expose()
@@ -120,12 +121,12 @@ def test_previous_read_is_exposed_while_the_current_one_runs(
     assert found.get(("made", ())) == (7 if success else None)
 
 
-def test_late_read_is_exposed_by_the_next_scrape(samples, go_on):
-    source = FakeSource(lambda: go_on.wait() and 7)
+def test_late_read_is_exposed_by_the_next_scrape(samples, release):
+    source = FakeSource(lambda: release.wait() and 7)
     running = ScheduledSource("a", source, 3600, interval=3600)
     scraper = SourceCollector([running])
     assert ("made", ()) not in samples(scraper.expose(0))
-    go_on.set()
+    release.set()
 
     assert samples(scraper.expose())["made", ()] == 7
     assert source.reads == 1
@@ -220,17 +221,17 @@ class CountingLock:
         self.lock.release()
 
 
-def test_concurrent_scrapes_share_one_read(go_on):
+def test_concurrent_scrapes_share_one_read(release):
     """Scrapes do not pile up if Prometheus scrapes faster than sources answer."""
-    source = FakeSource(lambda: go_on.wait(60))
+    source = FakeSource(lambda: release.wait(60))
     scraper = SourceCollector([ScheduledSource("a", source, 60)])
-    scraper._lock = door = CountingLock()
+    scraper._lock = lock = CountingLock()
 
     with ThreadPoolExecutor(4) as pool:
         answers = [pool.submit(scraper.expose) for _ in range(4)]
         for _ in answers:
-            assert door.arrived.acquire(timeout=60)
-        go_on.set()
+            assert lock.arrived.acquire(timeout=60)
+        release.set()
 
     assert all(answer.result() for answer in answers)
     assert source.reads == 2

@@ -195,11 +195,11 @@ def test_event_with_an_implausible_number_is_excluded_and_counted(
     usual = {"query_time": b"0.5", "lock_time": b"0.25",
              "rows_sent": b"2", "rows_examined": b"3"}  # fmt: skip
     name = column.capitalize().encode() + b": "
-    odd = EVENT.replace(name + usual[column], name + value)
-    odd = odd.replace(b"SELECT 1", statement)
-    aggregator = aggregate_log(EVENT * 3 + odd + EVENT * 2 + odd)
+    implausible = EVENT.replace(name + usual[column], name + value)
+    implausible = implausible.replace(b"SELECT 1", statement)
+    aggregator = aggregate_log(EVENT * 3 + implausible + EVENT * 2 + implausible)
 
-    assert odd != EVENT
+    assert implausible != EVENT
     assert aggregator.implausible_events == dict.fromkeys(usual, 0) | {column: 2}
     total = aggregator.total
     assert (total.count, total.query_time_us, total.lock_time_us) == (

@@ -10,7 +10,7 @@ from prometheus_client.core import (
 )
 
 from keylag_exporters.families import Families
-from keylag_exporters.model import Metric
+from keylag_exporters.metric import Metric
 
 HELP = 'A back\\slash, a "quote" and a\nline.'
 DECLARED = [

@@ -22,7 +22,7 @@ SIZE = len(EVENT.replace(b"SELECT 1", b"SELECT 'event 0'"))
 
 
 @pytest.fixture
-def old(log):
+def rotated(log):
     return log.with_name("slow.log.1")
 
 
@@ -60,17 +60,17 @@ def assert_poll_fails(follower, words="cannot read"):
 
 
 def test_unreadable_new_log_is_retried(
-    follower, writer, log, old, clock, unreadable_files
+    follower, writer, log, rotated, clock, unreadable_files
 ):
     writer.write(5)
     assert count_events(follower) == 5
-    log.rename(old)
+    log.rename(rotated)
     log.touch()
     unreadable_files.add(log)
     for _ in range(4):
         assert_poll_fails(follower, f"cannot read {log}: Permission denied")
         clock.now += GRACE_SECONDS
-    writer.write(3, old)  # the server keeps writing to it
+    writer.write(3, rotated)  # the server keeps writing to it
     assert_poll_fails(follower)
     assert (follower.read_bytes, follower.read_errors) == (8 * SIZE, 5)
     writer.write(2)
@@ -93,10 +93,10 @@ def test_unreadable_new_log_is_retried(
 @pytest.mark.parametrize("make_obstacle", [os.mkdir, os.mkfifo], ids=["folder", "fifo"])
 @pytest.mark.timeout(20)
 def test_directory_or_fifo_in_place_of_the_log_is_retried(
-    make_obstacle, follower, writer, log, old
+    make_obstacle, follower, writer, log, rotated
 ):
     writer.write(2)
-    log.rename(old)
+    log.rename(rotated)
     make_obstacle(log)
     assert_poll_fails(follower, "directory|not a regular file")
     log.rmdir() if log.is_dir() else log.unlink()
@@ -127,13 +127,13 @@ def test_log_replaced_by_a_symlink_is_followed(follower, writer, log, tmp_path):
     assert count_events(follower) == 7
 
 
-def test_rotated_log_is_read_before_compression(follower, writer, log, old):
+def test_rotated_log_is_read_before_compression(follower, writer, log, rotated):
     writer.write(2)
     count_events(follower)
-    log.rename(old)
-    writer.write(3, old)
-    old.with_name("slow.log.1.gz").write_bytes(gzip.compress(old.read_bytes()))
-    old.unlink()
+    log.rename(rotated)
+    writer.write(3, rotated)
+    rotated.with_name("slow.log.1.gz").write_bytes(gzip.compress(rotated.read_bytes()))
+    rotated.unlink()
     writer.write(1)
 
     assert count_events(follower) == 6
@@ -185,19 +185,19 @@ def test_overlong_event_is_discarded_and_counted(follower, writer, log, monkeypa
     assert follower._aggregator.skipped_events == 1
 
 
-def copy_and_cut(log, old):
-    shutil.copy(log, old)
+def copy_and_cut(log, rotated):
+    shutil.copy(log, rotated)
     log.write_bytes(b"")
 
 
 def test_unreadable_copy_is_retried(
-    follower, writer, log, old, clock, unreadable_files
+    follower, writer, log, rotated, clock, unreadable_files
 ):
     writer.write(5)
     count_events(follower)
     writer.write(3)
-    copy_and_cut(log, old)
-    unreadable_files.add(old)
+    copy_and_cut(log, rotated)
+    unreadable_files.add(rotated)
     writer.write(2)
     assert count_events(follower) == 7
     assert (follower.read_errors, follower.lost_files) == (2, 0)
@@ -212,12 +212,12 @@ def test_unreadable_copy_is_retried(
 
 
 def test_copy_is_given_up_after_the_grace_period(
-    follower, writer, log, old, clock, unreadable_files, caplog
+    follower, writer, log, rotated, clock, unreadable_files, caplog
 ):
     writer.write(5)
     follower.poll(ALL_BYTES)  # the last event is buffered
-    copy_and_cut(log, old)
-    unreadable_files.add(old)
+    copy_and_cut(log, rotated)
+    unreadable_files.add(rotated)
     assert count_events(follower) == 4
     clock.now += GRACE_SECONDS
 
@@ -269,11 +269,11 @@ def test_file_is_reopened_at_its_position_after_a_read_error(
 
 
 def test_renamed_file_with_read_errors_is_given_up_after_the_grace_period(
-    follower, writer, log, old, clock, monkeypatch
+    follower, writer, log, rotated, clock, monkeypatch
 ):
     writer.write(4)
     count_events(follower)
-    log.rename(old)
+    log.rename(rotated)
     log.touch()
     count_events(follower)
     first, read = follower._rotated[0], TailedFile.read
@@ -369,17 +369,17 @@ def test_restart_retries_a_missing_log(saved_positions, make_follower, log, writ
 
 
 def test_restart_retries_an_unreadable_rotated_file(
-    saved_positions, make_follower, writer, log, old, clock, unreadable_files
+    saved_positions, make_follower, writer, log, rotated, clock, unreadable_files
 ):
     writer.write(2)
-    older = log.rename(old).rename(log.with_name("slow.log.2"))
-    writer.write(3, old)
+    rotated_twice = log.rename(rotated).rename(log.with_name("slow.log.2"))
+    writer.write(3, rotated)
     writer.write(1)
-    unreadable_files.update((old, older))
+    unreadable_files.update((rotated, rotated_twice))
     made = make_follower()
     made.resume(saved_positions)
     assert_poll_fails(made, "slow.log.[12]: Permission denied")
-    unreadable_files.remove(older)
+    unreadable_files.remove(rotated_twice)
     clock.now += GRACE_SECONDS - 1
     assert_poll_fails(made, "slow.log.1: Permission denied")
     assert (made._rotated, made._current) == ([], None)
@@ -390,22 +390,29 @@ def test_restart_retries_an_unreadable_rotated_file(
 
 
 def test_restart_gives_up_a_rotated_file_after_the_grace_period(
-    saved_positions, make_follower, writer, log, old, clock, unreadable_files, caplog
+    saved_positions,
+    make_follower,
+    writer,
+    log,
+    rotated,
+    clock,
+    unreadable_files,
+    caplog,
 ):
     writer.write(2)
-    older = log.rename(old).rename(log.with_name("slow.log.2"))
-    writer.write(3, old)
+    rotated_twice = log.rename(rotated).rename(log.with_name("slow.log.2"))
+    writer.write(3, rotated)
     writer.write(1)
-    unreadable_files.add(old)
+    unreadable_files.add(rotated)
     made = make_follower()
     made.resume(saved_positions)
     assert_poll_fails(made)
     clock.now += GRACE_SECONDS
 
-    assert older.exists()
+    assert rotated_twice.exists()
     assert count_events(made) == 3
     assert made.lost_files == 1
-    assert caplog.messages == [f"{log}: giving up {old}: Permission denied"]
+    assert caplog.messages == [f"{log}: giving up {rotated}: Permission denied"]
 
 
 def test_lost_position_is_logged_and_the_log_read_from_its_start(
@@ -424,13 +431,13 @@ def test_lost_position_is_logged_and_the_log_read_from_its_start(
 
 
 def test_position_in_an_empty_log_is_matched_by_inode(
-    follower, make_follower, writer, log, old
+    follower, make_follower, writer, log, rotated
 ):
     positions = follower.positions
     assert [(one.offset, one.inode) for one in positions] == [(0, log.stat().st_ino)]
     follower.close()
     writer.write(2)
-    log.rename(old)
+    log.rename(rotated)
     writer.write(1)
     made = make_follower()
     made.resume(positions)
@@ -440,15 +447,15 @@ def test_position_in_an_empty_log_is_matched_by_inode(
 
 
 def test_resumed_renamed_file_is_read_during_the_grace_period(
-    saved_positions, make_follower, writer, log, old, clock
+    saved_positions, make_follower, writer, log, rotated, clock
 ):
-    log.rename(old)
+    log.rename(rotated)
     log.touch()
     made = make_follower()
     made.resume(saved_positions)
     assert count_events(made) == 0
     clock.now += GRACE_SECONDS - 1
-    writer.write(1, old)
+    writer.write(1, rotated)
     assert count_events(made) == 1
     clock.now += GRACE_SECONDS
     count_events(made)
@@ -456,14 +463,14 @@ def test_resumed_renamed_file_is_read_during_the_grace_period(
     assert made._rotated == []
 
 
-def test_renames_are_logged(follower, writer, log, old, caplog):
+def test_renames_are_logged(follower, writer, log, rotated, caplog):
     caplog.set_level(logging.INFO)
     writer.write(1)
     count_events(follower)
-    log.rename(old)
+    log.rename(rotated)
     writer.write(1)
     count_events(follower)
-    copy_and_cut(log, old)
+    copy_and_cut(log, rotated)
     count_events(follower)
 
     assert caplog.messages == [
@@ -506,13 +513,13 @@ def descriptors():
 
 
 def test_files_that_are_no_longer_read_are_closed(
-    follower, writer, log, old, clock, descriptors
+    follower, writer, log, rotated, clock, descriptors
 ):
     writer.write(1)
     count_events(follower)
     before = descriptors()
     for _ in range(3):
-        log.rename(old)
+        log.rename(rotated)
         writer.write(1)
         count_events(follower)
         clock.now += GRACE_SECONDS
@@ -525,13 +532,13 @@ def test_files_that_are_no_longer_read_are_closed(
 
 
 def test_failed_resume_leaves_no_file_open(
-    saved_positions, make_follower, writer, log, old, unreadable_files, descriptors
+    saved_positions, make_follower, writer, log, rotated, unreadable_files, descriptors
 ):
-    log.rename(old)
+    log.rename(rotated)
     writer.write(1)
     unreadable_files.add(log)
     made = make_follower()
-    made.resume([Position(2 * SIZE, "", old.stat().st_ino), *saved_positions])
+    made.resume([Position(2 * SIZE, "", rotated.stat().st_ino), *saved_positions])
     before = descriptors()
     for _ in range(3):
         assert_poll_fails(made, f"cannot read {log}: Permission denied")

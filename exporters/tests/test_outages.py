@@ -23,7 +23,7 @@ def server(request, source, data):
         return
     mariadb = request.getfixturevalue("mariadb")
     if source == "proxysql":
-        test_proxysql.load(mariadb, data)
+        test_proxysql.load_recorded_tables(mariadb, data)
     else:
         test_revocations.create(mariadb)
     yield mariadb

@@ -26,7 +26,7 @@ TABLES = (
 USE_STATS_SCHEMA = "SET GLOBAL init_connect = 'USE stats'"
 
 
-def tables(text):
+def parse_tables(text):
     """Return {table: (columns, rows)} of the sample file."""
     found = {}
     for section in text.split("\n=== ")[1:]:
@@ -37,9 +37,9 @@ def tables(text):
     return found
 
 
-def load(mariadb, data):
+def load_recorded_tables(mariadb, data):
     """Make a schema `stats` with the sample's rows, and an account to read it."""
-    content = tables("\n" + (data / "proxysql-2.7.1.txt").read_text())
+    content = parse_tables("\n" + (data / "proxysql-2.7.1.txt").read_text())
     mariadb.execute("DROP DATABASE IF EXISTS stats", "CREATE DATABASE stats")
     for short in TABLES:
         name = f"stats_mysql_{short}"
@@ -58,7 +58,7 @@ def load(mariadb, data):
 @pytest.fixture
 def served(mariadb, data):
     """Settings to read the sample's tables."""
-    load(mariadb, data)
+    load_recorded_tables(mariadb, data)
     yield {"port": mariadb.port, "user": "reader"}
     mariadb.execute("SET GLOBAL init_connect = ''")
 
@@ -147,7 +147,7 @@ def test_wrong_password_raises_unreachable_error(served, settings, monkeypatch):
         source.collect()
 
 
-def once_reachable(source):
+def collect_once_reachable(source):
     deadline = time.monotonic() + 60
     while True:
         try:
@@ -178,7 +178,7 @@ def test_proxysql_program_is_read(tmp_path, settings, samples, monkeypatch, mari
     monkeypatch.setenv("KEYLAG_PROXYSQL_PASSWORD", "stats")
     source = SOURCE_TYPE.create(settings(SOURCE_TYPE, {"port": admin}))
     try:
-        found = samples(once_reachable(source))
+        found = samples(collect_once_reachable(source))
 
         assert ("keylag_proxysql_query_cache_hits_total", ()) in found
     finally:

@@ -81,7 +81,7 @@ def fill(mariadb, count):
 
 
 @pytest.fixture
-def opened(mariadb, settings, monkeypatch):
+def create_source(mariadb, settings, monkeypatch):
     monkeypatch.setenv("KEYLAG_REVOCATIONS_PASSWORD", "p")
 
     def open_(**more):
@@ -97,10 +97,10 @@ def value(found, name, **labels):
 
 
 @pytest.mark.stack
-def test_events_are_counted_by_kind_and_age(mariadb, opened, samples):
+def test_events_are_counted_by_kind_and_age(mariadb, create_source, samples):
     create(mariadb)
     insert(mariadb, EVENTS)
-    found = samples(opened().collect())
+    found = samples(create_source().collect())
     kinds = {dict(labels)["kind"]: v for (n, labels), v in found.items() if "live" in n}
 
     assert kinds == {
@@ -135,10 +135,12 @@ def test_sql_and_keylag_otel_assign_the_same_event_kind(mariadb):
 
 
 @pytest.mark.stack
-def test_prediction_counts_events_that_no_check_excludes(mariadb, opened, samples):
+def test_prediction_counts_events_that_no_check_excludes(
+    mariadb, create_source, samples
+):
     create(mariadb)
     insert(mariadb, EVENTS)
-    found = samples(opened(event_seconds=0.001).collect())
+    found = samples(create_source(event_seconds=0.001).collect())
 
     # events by chain, domain, role, access token and consumer apply to every token
     assert value(found, "events_per_check", token_age="whole") == 7
@@ -149,9 +151,9 @@ def test_prediction_counts_events_that_no_check_excludes(mariadb, opened, sample
 
 
 @pytest.mark.stack
-def test_missing_indexes_are_exported(mariadb, opened, samples):
+def test_missing_indexes_are_exported(mariadb, create_source, samples):
     create(mariadb, KEYS[:5])
-    found = samples(opened().collect())
+    found = samples(create_source().collect())
     present = {
         dict(labels)["columns"]: v for (n, labels), v in found.items() if "index" in n
     }
@@ -160,9 +162,9 @@ def test_missing_indexes_are_exported(mariadb, opened, samples):
 
 
 @pytest.mark.stack
-def test_empty_table_exports_no_oldest_event_age(mariadb, opened, samples):
+def test_empty_table_exports_no_oldest_event_age(mariadb, create_source, samples):
     create(mariadb)
-    found = samples(opened().collect())
+    found = samples(create_source().collect())
 
     assert ("keylag_revocations_oldest_event_age_seconds", ()) not in found
     assert value(found, "expired_events") == 0
@@ -171,7 +173,9 @@ def test_empty_table_exports_no_oldest_event_age(mariadb, opened, samples):
 @pytest.mark.stack
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_read_of_a_million_rows_takes_less_than_ten_seconds(mariadb, opened, samples):
+def test_read_of_a_million_rows_takes_less_than_ten_seconds(
+    mariadb, create_source, samples
+):
     create(mariadb, keys=[])
     fill(mariadb, 1_000_000)
     mariadb.execute(
@@ -181,7 +185,7 @@ def test_read_of_a_million_rows_takes_less_than_ten_seconds(mariadb, opened, sam
     )
     mariadb.slow_log.write_bytes(b"")
     began = time.monotonic()
-    found = samples(opened(statement_seconds=10).collect())
+    found = samples(create_source(statement_seconds=10).collect())
     seconds = time.monotonic() - began
 
     live = sum(v for (n, _), v in found.items() if n.endswith("_live_events"))
@@ -192,7 +196,7 @@ def test_read_of_a_million_rows_takes_less_than_ten_seconds(mariadb, opened, sam
 
 
 @pytest.mark.stack
-def test_ca_certificates_are_loaded_once(mariadb, opened, monkeypatch):
+def test_ca_certificates_are_loaded_once(mariadb, create_source, monkeypatch):
     """Loading them takes longer than all statements of a read."""
     create(mariadb)
     loaded = []
@@ -200,7 +204,7 @@ def test_ca_certificates_are_loaded_once(mariadb, opened, monkeypatch):
     monkeypatch.setattr(
         ssl, "create_default_context", lambda **more: loaded.append(1) or make(**more)
     )
-    source = opened()
+    source = create_source()
     for _ in range(3):
         source.collect()
 
@@ -208,7 +212,7 @@ def test_ca_certificates_are_loaded_once(mariadb, opened, monkeypatch):
 
 
 @pytest.mark.stack
-def test_long_statement_is_killed_by_the_server(mariadb, opened):
+def test_long_statement_is_killed_by_the_server(mariadb, create_source):
     create(mariadb)
     mariadb.execute(
         "INSERT INTO keystone.revocation_event (issued_before, revoked_at)"
@@ -217,4 +221,4 @@ def test_long_statement_is_killed_by_the_server(mariadb, opened):
     )
 
     with pytest.raises(pymysql.MySQLError, match="max_statement_time"):
-        opened(statement_seconds=0.001).collect()
+        create_source(statement_seconds=0.001).collect()

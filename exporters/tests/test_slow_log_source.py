@@ -295,12 +295,12 @@ def test_reading_continues_after_an_internal_error(
 
 
 @pytest.fixture
-def in_a_folder(settings, tmp_path):
+def settings_in_folder(settings, tmp_path):
     """Settings with the state file in a folder of its own."""
     return {**settings, "state": tmp_path / "a" / "folder" / "state"}
 
 
-def put_in_the_way(folder):
+def replace_by_file(folder):
     """Replace a folder by a file; root ignores permissions."""
     for file in folder.iterdir():
         file.unlink()
@@ -308,11 +308,11 @@ def put_in_the_way(folder):
     folder.touch()
 
 
-def test_failed_save_is_logged_once_and_retried(writer, in_a_folder, caplog):
+def test_failed_save_is_logged_once_and_retried(writer, settings_in_folder, caplog):
     caplog.set_level(logging.INFO)
-    made = ThreadlessSource(in_a_folder)
-    folder = in_a_folder["state"].parent
-    put_in_the_way(folder)
+    made = ThreadlessSource(settings_in_folder)
+    folder = settings_in_folder["state"].parent
+    replace_by_file(folder)
     writer.write(1)
     made.collect()
     for _ in range(3):
@@ -323,14 +323,14 @@ def test_failed_save_is_logged_once_and_retried(writer, in_a_folder, caplog):
     told, over = caplog.messages
     assert told.startswith("cannot save the position: ")
     assert over == "saving the position works again"
-    assert json.loads(in_a_folder["state"].read_text())["positions"]
+    assert json.loads(settings_in_folder["state"].read_text())["positions"]
     made.close()
 
 
-def test_missing_state_folder_is_created(writer, in_a_folder):
-    made = ThreadlessSource(in_a_folder)
+def test_missing_state_folder_is_created(writer, settings_in_folder):
+    made = ThreadlessSource(settings_in_folder)
 
-    assert json.loads(in_a_folder["state"].read_text())["positions"]
+    assert json.loads(settings_in_folder["state"].read_text())["positions"]
     made.close()
 
 

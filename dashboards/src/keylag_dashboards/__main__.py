@@ -31,19 +31,19 @@ def generated_files(runbook_url: str = RUNBOOK_URL) -> Iterator[tuple[Path, str]
     yield Path("rules") / "keylag.yml", _yaml(rules.document(runbook_url))
 
 
-def _json(made: dict[str, Any]) -> str:
-    return json.dumps(made, indent=2) + "\n"
+def _json(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=2) + "\n"
 
 
-def _yaml(made: dict[str, Any]) -> str:
-    return _HEADER + yaml.safe_dump(made, sort_keys=False, width=88)
+def _yaml(content: dict[str, Any]) -> str:
+    return _HEADER + yaml.safe_dump(content, sort_keys=False, width=88)
 
 
 def _parser() -> ArgumentParser:
-    made = make_parser(
+    parser = make_parser(
         "keylag_dashboards", "Generate the dashboards, recording rules and alerts."
     )
-    made.add_argument(
+    parser.add_argument(
         "--runbook-url",
         type=absolute_url,
         default=RUNBOOK_URL,
@@ -51,20 +51,20 @@ def _parser() -> ArgumentParser:
         help="address of your copy of docs/runbook.md, to which alerts link"
         " (default: %(default)s)",
     )
-    made.add_argument(
+    parser.add_argument(
         "--output",
         type=Path,
         default=FOLDER,
         metavar="FOLDER",
         help="output folder (default: dashboards/generated)",
     )
-    return made
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Generate all files; return the exit code."""
-    chosen = _parser().parse_args(arguments)
-    return ended(lambda: _write(chosen.output, chosen.runbook_url))
+    options = _parser().parse_args(arguments)
+    return ended(lambda: _write(options.output, options.runbook_url))
 
 
 def _write(folder: Path, runbook_url: str) -> int:

@@ -25,9 +25,9 @@ def absolute_url(url: str) -> str:
 
 def make_parser(module: str, description: str) -> ArgumentParser:
     """Return the parser of a command that runs as `python -m MODULE`."""
-    made = ArgumentParser(
+    parser = ArgumentParser(
         prog=f"python -m {module}", description=description, epilog=CODES
     )
     shown = f"{PACKAGE} {version(PACKAGE)}"
-    made.add_argument("--version", action="version", version=shown)
-    return made
+    parser.add_argument("--version", action="version", version=shown)
+    return parser

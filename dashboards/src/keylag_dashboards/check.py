@@ -54,8 +54,8 @@ def dashboard_queries(board: Mapping[str, Any]) -> Iterator[DashboardQuery]:
     values = {"__rate_interval": WINDOW, "__range": WINDOW}
     values |= {v["name"]: v["allValue"] for v in variables}
     for one in variables:
-        found = _LABEL_VALUES.fullmatch(one["query"])
-        metric, label = found.groups() if found else ("", "")
+        match = _LABEL_VALUES.fullmatch(one["query"])
+        metric, label = match.groups() if match else ("", "")
         named = f"group by ({label}) ({_fill_variables(metric, values)})"
         query = f"{named} unless on ({label}) vector(0)"
         yield DashboardQuery(
@@ -65,14 +65,18 @@ def dashboard_queries(board: Mapping[str, Any]) -> Iterator[DashboardQuery]:
     for one in annotations:
         query = _fill_variables(one["expr"], values)
         yield DashboardQuery(title, f"annotation {one['name']}", "", one["expr"], query)
-    chosen = {v["name"]: v["current"]["value"] for v in variables}
+    selected = {v["name"]: v["current"]["value"] for v in variables}
     for panel, repeat in _panels(board["panels"]):
-        for value in chosen[repeat] if repeat else ("",):
-            own = values | {repeat: value}
+        for value in selected[repeat] if repeat else ("",):
+            panel_values = values | {repeat: value}
             for target in panel["targets"]:
-                asked = (target["expr"], _fill_variables(target["expr"], own), value)
+                texts = (
+                    target["expr"],
+                    _fill_variables(target["expr"], panel_values),
+                    value,
+                )
                 yield DashboardQuery(
-                    title, panel["title"], target["legendFormat"], *asked
+                    title, panel["title"], target["legendFormat"], *texts
                 )
 
 
@@ -84,8 +88,8 @@ def count_series(prometheus: str, query: str) -> int:
     Prometheus does not answer.
     """
     _query(prometheus, query)
-    found = _query(prometheus, _HIDES_SERIES.sub("", query))
-    return sum(not math.isnan(float(series["value"][1])) for series in found)
+    series = _query(prometheus, _HIDES_SERIES.sub("", query))
+    return sum(not math.isnan(float(one["value"][1])) for one in series)
 
 
 def _panels(panels: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
@@ -99,14 +103,14 @@ def _panels(panels: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]
 
 
 def _fill_variables(query: str, values: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), query)
+    return _VARIABLE.sub(lambda match: values.get(match[1], match[0]), query)
 
 
 def _query(prometheus: str, query: str) -> list[dict[str, Any]]:
     address = f"{prometheus}/api/v1/query?{urlencode({'query': query})}"
     try:
         with urlopen(address, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - the URL is absolute
-            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+            series: list[dict[str, Any]] = json.load(answer)["data"]["result"]
     except HTTPError as error:
         message = f"{query}: {error.read().decode()}"
         raise ValueError(message) from error
@@ -117,24 +121,24 @@ def _query(prometheus: str, query: str) -> list[dict[str, Any]]:
     except (HTTPException, JSONDecodeError, KeyError, TypeError) as error:
         message = f"{prometheus} is not a Prometheus server"
         raise OSError(message) from error
-    return found
+    return series
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check one Prometheus; return the exit code."""
-    made = make_parser(
+    parser = make_parser(
         "keylag_dashboards.check",
         "Run all queries of the dashboards, and print the location and the number of "
         "series of each.",
     )
-    made.add_argument(
+    parser.add_argument(
         "prometheus",
         type=absolute_url,
         metavar="URL",
         help="address of Prometheus, such as http://127.0.0.1:9090",
     )
-    chosen = made.parse_args(arguments)
-    return ended(lambda: _check(chosen.prometheus.rstrip("/")))
+    options = parser.parse_args(arguments)
+    return ended(lambda: _check(options.prometheus.rstrip("/")))
 
 
 def _check(prometheus: str) -> int:

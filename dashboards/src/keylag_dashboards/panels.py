@@ -33,8 +33,8 @@ HIDDEN: Final = ("Time", "__name__")
 
 def range_query(query: str, legend: str) -> prometheus.Dataquery:
     """Return a query over the time shown; its exemplars link to traces."""
-    made = prometheus.Dataquery().expr(query).legend_format(legend).range()
-    return made.exemplar(exemplar="_bucket" in query)
+    builder = prometheus.Dataquery().expr(query).legend_format(legend).range()
+    return builder.exemplar(exemplar="_bucket" in query)
 
 
 def _heatmap_query(query: str, legend: str) -> prometheus.Dataquery:
@@ -42,8 +42,8 @@ def _heatmap_query(query: str, legend: str) -> prometheus.Dataquery:
 
 
 def _table_query(query: str, legend: str) -> prometheus.Dataquery:
-    made = prometheus.Dataquery().expr(query).legend_format(legend).instant()
-    return made.format(PromQueryFormat.TABLE)
+    builder = prometheus.Dataquery().expr(query).legend_format(legend).instant()
+    return builder.format(PromQueryFormat.TABLE)
 
 
 QUERY_BUILDERS: Final[Mapping[Kind, Callable[[str, str], prometheus.Dataquery]]] = {
@@ -56,21 +56,21 @@ QUERY_BUILDERS: Final[Mapping[Kind, Callable[[str, str], prometheus.Dataquery]]]
 
 def _legend(panel: Panel) -> common.VizLegendOptions:
     """Return a table legend with mean and maximum, or a list if narrow."""
-    made = common.VizLegendOptions().show_legend(show_legend=True)
+    builder = common.VizLegendOptions().show_legend(show_legend=True)
     if panel.width < WIDE_COLUMNS:
-        made = made.placement(common_models.LegendPlacement.BOTTOM)
-        return made.display_mode(common_models.LegendDisplayMode.LIST)
-    made = made.placement(common_models.LegendPlacement.RIGHT)
-    made = made.display_mode(common_models.LegendDisplayMode.TABLE)
-    return made.calcs(["mean", "max"])
+        builder = builder.placement(common_models.LegendPlacement.BOTTOM)
+        return builder.display_mode(common_models.LegendDisplayMode.LIST)
+    builder = builder.placement(common_models.LegendPlacement.RIGHT)
+    builder = builder.display_mode(common_models.LegendDisplayMode.TABLE)
+    return builder.calcs(["mean", "max"])
 
 
 def _lines(panel: Panel) -> PanelBuilder:
     legend = _legend(panel)
     tooltip = common.VizTooltipOptions().mode(common_models.TooltipDisplayMode.MULTI)
-    made = timeseries.Panel().unit(panel.unit).min(0).legend(legend).tooltip(tooltip)
-    made = made.fill_opacity(10).show_points(common_models.VisibilityMode.NEVER)
-    return _color_categories(made)
+    builder = timeseries.Panel().unit(panel.unit).min(0).legend(legend).tooltip(tooltip)
+    builder = builder.fill_opacity(10).show_points(common_models.VisibilityMode.NEVER)
+    return _color_categories(builder)
 
 
 def _stacked(panel: Panel) -> PanelBuilder:
@@ -83,22 +83,22 @@ def _share(panel: Panel) -> PanelBuilder:
     return _stacked(panel).stacking(stacking)
 
 
-def _color_categories(made: PanelBuilder) -> PanelBuilder:
+def _color_categories(builder: PanelBuilder) -> PanelBuilder:
     """Set the colour of each category, so that all panels agree."""
     for category, color in COLORS.items():
         fixed = models.DynamicConfigValue(
             "color", {"mode": "fixed", "fixedColor": color}
         )
-        made = made.override_by_name(TITLES[category], [fixed])
-    return made
+        builder = builder.override_by_name(TITLES[category], [fixed])
+    return builder
 
 
 def _heatmap(panel: Panel) -> PanelBuilder:
     color = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME)
     color = color.scheme("Oranges").steps(64)
     axis = heatmap.YAxisConfig().unit(panel.unit)
-    made = heatmap.Panel().calculate(calculate=False).color(color).y_axis(axis)
-    return made.unit(panel.unit).cell_gap(1).show_legend().show_tooltip()
+    builder = heatmap.Panel().calculate(calculate=False).color(color).y_axis(axis)
+    return builder.unit(panel.unit).cell_gap(1).show_legend().show_tooltip()
 
 
 def _stat(panel: Panel) -> PanelBuilder:
@@ -111,19 +111,19 @@ def _table(panel: Panel) -> PanelBuilder:
 
     Rows are sorted by the first query, largest first.
     """
-    made = table.Panel().unit(panel.unit).show_header(show_header=True)
+    builder = table.Panel().unit(panel.unit).show_header(show_header=True)
     first = common.TableSortByFieldState().display_name(next(iter(panel.queries)))
-    made = made.sort_by([first.desc(desc=True)])
+    builder = builder.sort_by([first.desc(desc=True)])
     merged = models.DataTransformerConfig("merge", options={})
     tidied = {
         "excludeByName": dict.fromkeys(HIDDEN, True),
         "renameByName": LABEL_HEADINGS,
     }
     tidy = models.DataTransformerConfig("organize", options=tidied)
-    made = made.with_transformation(merged).with_transformation(tidy)
+    builder = builder.with_transformation(merged).with_transformation(tidy)
     for heading, value in _columns(panel):
-        made = made.override_by_name(value, list(_column(panel, heading)))
-    return made
+        builder = builder.override_by_name(value, list(_column(panel, heading)))
+    return builder
 
 
 def _columns(panel: Panel) -> Iterator[tuple[str, str]]:

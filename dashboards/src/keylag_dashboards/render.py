@@ -25,37 +25,37 @@ MAX_ANNOTATIONS: Final = 1000
 
 def provisioned(board: Board) -> dict[str, Any]:
     """Return a dashboard for Grafana's file provisioning, as JSON types."""
-    made = dashboard.Dashboard(board.title).uid(config.UID_PREFIX + board.name)
-    made = made.description(board.purpose).tags([config.TAG]).readonly()
-    made = made.time(*config.TIME_RANGE).refresh(config.REFRESH)
-    made = made.tooltip(models.DashboardCursorSync.CROSSHAIR).link(_link_to_all())
-    made = made.with_variable(_data_source())
+    builder = dashboard.Dashboard(board.title).uid(config.UID_PREFIX + board.name)
+    builder = builder.description(board.purpose).tags([config.TAG]).readonly()
+    builder = builder.time(*config.TIME_RANGE).refresh(config.REFRESH)
+    builder = builder.tooltip(models.DashboardCursorSync.CROSSHAIR).link(_link_to_all())
+    builder = builder.with_variable(_data_source())
     for name in board.variables:
-        made = made.with_variable(_variable(name, VARIABLES[name]))
+        builder = builder.with_variable(_variable(name, VARIABLES[name]))
     annotations = [
         _annotation(annotation, board.queries) for annotation in board.annotations
     ]
     from_grafana = (
         [_grafana_annotation(board.grafana_tags)] if board.grafana_tags else []
     )
-    made = made.annotations(annotations + from_grafana)
+    builder = builder.annotations(annotations + from_grafana)
     numbers = count(1)
     for row in board.rows:
-        made = made.with_row(_row(row, next(numbers)))
+        builder = builder.with_row(_row(row, next(numbers)))
         for panel in row.panels:
-            made = made.with_panel(_panel(panel, board.queries, next(numbers)))
-    plain: dict[str, Any] = json.loads(json.dumps(made.build(), cls=JSONEncoder))
+            builder = builder.with_panel(_panel(panel, board.queries, next(numbers)))
+    plain: dict[str, Any] = json.loads(json.dumps(builder.build(), cls=JSONEncoder))
     return plain
 
 
 def for_import(board: Board) -> dict[str, Any]:
     """Return a dashboard for the Import page, which asks for the data source."""
-    made = provisioned(board)
-    chosen = f"${{{config.IMPORT_INPUT}}}"
-    variables = made["templating"]["list"]
-    variables[0]["current"] = {"text": chosen, "value": chosen}
-    kinds = sorted({panel["type"] for panel in made["panels"]} - {"row"})
-    return {"__inputs": [_input()], "__requires": list(_requires(kinds)), **made}
+    content = provisioned(board)
+    data_source = f"${{{config.IMPORT_INPUT}}}"
+    variables = content["templating"]["list"]
+    variables[0]["current"] = {"text": data_source, "value": data_source}
+    kinds = sorted({panel["type"] for panel in content["panels"]} - {"row"})
+    return {"__inputs": [_input()], "__requires": list(_requires(kinds)), **content}
 
 
 def _input() -> dict[str, str]:
@@ -89,56 +89,58 @@ def _link_to_all() -> Builder[models.DashboardLink]:
 
 
 def _data_source() -> Builder[models.VariableModel]:
-    made = dashboard.DatasourceVariable("datasource").label("Data source")
-    return made.type("prometheus").current(
+    builder = dashboard.DatasourceVariable("datasource").label("Data source")
+    return builder.type("prometheus").current(
         models.VariableOption(text="default", value="default")
     )
 
 
 def _variable(name: str, one: Variable) -> Builder[models.VariableModel]:
     first = models.VariableOption(text=list(one.selected), value=list(one.selected))
-    made = dashboard.QueryVariable(name).label(one.label).description(one.description)
-    made = made.datasource(SOURCE).query(one.query).multi(multi=True)
-    made = made.include_all(include_all=True).all_value(one.all_value)
-    made = made.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
-    made = made.sort(models.VariableSort.ALPHABETICAL_ASC)
-    return made.current(first if one.selected else ALL_VALUES)
+    builder = (
+        dashboard.QueryVariable(name).label(one.label).description(one.description)
+    )
+    builder = builder.datasource(SOURCE).query(one.query).multi(multi=True)
+    builder = builder.include_all(include_all=True).all_value(one.all_value)
+    builder = builder.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
+    builder = builder.sort(models.VariableSort.ALPHABETICAL_ASC)
+    return builder.current(first if one.selected else ALL_VALUES)
 
 
 def _annotation(
     annotation: Annotation, queries: Mapping[str, str]
 ) -> Builder[models.AnnotationQuery]:
-    made = dashboard.AnnotationQuery().name(annotation.name).datasource(SOURCE)
-    made = made.enable(enable=True).icon_color(annotation.color)
-    return made.expr(expand(queries[annotation.query]))
+    builder = dashboard.AnnotationQuery().name(annotation.name).datasource(SOURCE)
+    builder = builder.enable(enable=True).icon_color(annotation.color)
+    return builder.expr(expand(queries[annotation.query]))
 
 
 def _grafana_annotation(tags: tuple[str, ...]) -> Builder[models.AnnotationQuery]:
     """Return the annotations stored in Grafana that have all of these tags."""
     target = dashboard.AnnotationTarget().type("tags").tags(list(tags))
     target = target.match_any(match_any=False).limit(MAX_ANNOTATIONS)
-    made = dashboard.AnnotationQuery().name("Stored in Grafana").datasource(GRAFANA)
-    return made.enable(enable=True).icon_color("purple").target(target)
+    builder = dashboard.AnnotationQuery().name("Stored in Grafana").datasource(GRAFANA)
+    return builder.enable(enable=True).icon_color("purple").target(target)
 
 
 def _row(row: Row, number: int) -> Builder[models.RowPanel]:
-    made = dashboard.Row(row.title).id(number)
-    return made.repeat(row.repeat) if row.repeat else made
+    builder = dashboard.Row(row.title).id(number)
+    return builder.repeat(row.repeat) if row.repeat else builder
 
 
 def _panel(panel: Panel, queries: Mapping[str, str], number: int) -> Any:
     """Return the builder of a panel: its kind, and what all panels share."""
     chosen = {name: expand(queries[query]) for name, query in panel.queries.items()}
-    made = panels.PANEL_BUILDERS[panel.kind](panel).id(number).datasource(SOURCE)
-    made = made.title(panel.title).description(panel_description(panel))
-    made = made.span(panel.width).height(panels.HEIGHT)
-    made = made.no_value(no_data_text(chosen)).links(
+    builder = panels.PANEL_BUILDERS[panel.kind](panel).id(number).datasource(SOURCE)
+    builder = builder.title(panel.title).description(panel_description(panel))
+    builder = builder.span(panel.width).height(panels.HEIGHT)
+    builder = builder.no_value(no_data_text(chosen)).links(
         [_link_to(name) for name in panel.drill_down]
     )
     target = panels.QUERY_BUILDERS.get(panel.kind, panels.range_query)
     for letter, (legend, query) in zip(panels.REF_IDS, chosen.items(), strict=False):
-        made = made.with_target(target(query, legend).ref_id(letter))
-    return made
+        builder = builder.with_target(target(query, legend).ref_id(letter))
+    return builder
 
 
 def panel_description(panel: Panel) -> str:

@@ -1,4 +1,4 @@
-// In the place of Prometheus, of whose code the Collector's exporter calls one function.
+// Replaces Prometheus' module, of which the Collector's exporter calls one function.
 module github.com/prometheus/prometheus
 
 go 1.25

@@ -73,10 +73,10 @@ def main(*, debug: bool) -> None:
     """Export statistics of Keystone's database, proxy, cache and web server."""
 
 
-def _serve(*wanted: Any) -> None:
+def _serve(*settings_by_source: Any) -> None:
     from keylag_exporters.run import run  # noqa: PLC0415 -- speeds up --once
 
-    run(*wanted)
+    run(*settings_by_source)
 
 
 def _source_options(source_type: SourceType, prefix: str = "") -> list[click.Option]:
@@ -153,19 +153,22 @@ def _all() -> click.Command:
     def run(
         config: Path | None, listen: str, web_config_file: Path | None, **flags: Any
     ) -> None:
-        wanted = load_config_file(config) if config else {}
-        unknown = sorted(set(wanted) - set(SOURCES))
+        settings_by_source = load_config_file(config) if config else {}
+        unknown = sorted(set(settings_by_source) - set(SOURCES))
         if unknown:
             message = f"unknown source: {', '.join(unknown)}"
             raise SettingsError(message)
         for one in load_source_types():
             given = _given_options(one, flags, one.name.replace("-", "_") + "_")
-            if given or one.name in wanted:
-                wanted[one.name] = {**wanted.get(one.name, {}), **given}
-        if not wanted:
+            if given or one.name in settings_by_source:
+                settings_by_source[one.name] = {
+                    **settings_by_source.get(one.name, {}),
+                    **given,
+                }
+        if not settings_by_source:
             message = "no source configured: give --config FILE or options of a source"
             raise SettingsError(message)
-        _serve(wanted, listen, web_config_file)
+        _serve(settings_by_source, listen, web_config_file)
 
     flags = [
         flag

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from keylag_exporters.families import Families
-from keylag_exporters.model import Metric, UnreachableError
+from keylag_exporters.metric import Metric
+from keylag_exporters.model import UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

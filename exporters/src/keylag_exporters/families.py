@@ -15,7 +15,7 @@ from prometheus_client.utils import floatToGoString
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from keylag_exporters.model import Metric
+    from keylag_exporters.metric import Metric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CACHED_SERIES = 20_000

@@ -137,7 +137,8 @@ def _add_slabs(
 
 SOURCE_TYPE = SourceType(
     name="memcached",
-    help="Export memcached's statistics, named as by the official memcached_exporter.",
+    help="Export memcached's statistics."
+    " Metric names are those of the official memcached_exporter.",
     options=(
         Option("address", "HOST:PORT of the server.", parse_address, "127.0.0.1:11211"),
     ),

@@ -7,7 +7,7 @@ format derives the type from the suffix and the name has to stay.
 
 from __future__ import annotations
 
-from keylag_exporters.model import Metric
+from keylag_exporters.metric import Metric
 
 Row = tuple[str, str, str]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from keylag_exporters.families import Families
+    from keylag_exporters.metric import Metric
 
 
 class UnreachableError(Exception):
@@ -20,16 +21,6 @@ class UnreachableError(Exception):
     def __init__(self, message: str, families: Families | None = None) -> None:
         super().__init__(message)
         self.families = families
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A metric family, with its documentation."""
-
-    name: str
-    type: Literal["counter", "gauge", "histogram"]
-    help: str
-    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from keylag_exporters import mysql
 from keylag_exporters.families import Families
-from keylag_exporters.model import Metric, Option, SourceType
+from keylag_exporters.metric import Metric
+from keylag_exporters.model import Option, SourceType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -288,7 +289,7 @@ def _add_pool(families: Families, cursor: Cursor) -> None:
 
 SOURCE_TYPE = SourceType(
     name="proxysql",
-    help="Read ProxySQL's admin port: digests, cache hits, rules, pool waits.",
+    help="Read digests, rules and pool waits from ProxySQL.",
     options=(
         *mysql.connection_options(6032, "stats"),
         Option("top", "Number of digests with series of their own.", int, 100),

@@ -15,7 +15,8 @@ from keylag_exporters.sources import ALL_PORT, load_source_types
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from keylag_exporters.model import Metric, Option, SourceType
+    from keylag_exporters.metric import Metric
+    from keylag_exporters.model import Option, SourceType
 
 _INTRODUCTION = f"""# Exporters: options and metrics
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from keylag_exporters import mysql
 from keylag_exporters.families import Families
 from keylag_exporters.insert_counter import InsertCounter
-from keylag_exporters.model import Metric, Option, SourceType
+from keylag_exporters.metric import Metric
+from keylag_exporters.model import Option, SourceType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -218,7 +219,7 @@ def _add_indexes(families: Families, cursor: Cursor) -> None:
 
 SOURCE_TYPE = SourceType(
     name="revocations",
-    help="Measure Keystone's revocation table and predict the cost of a check.",
+    help="Measure the revocation table; predict the cost of a check.",
     options=(
         *mysql.connection_options(3306, "keylag"),
         Option("database", "Keystone's database.", default="keystone"),

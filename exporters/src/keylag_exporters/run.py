@@ -40,7 +40,7 @@ def run(
     }
     config = web_config.load(file)
     server = _bind(listen, config)
-    running = [
+    scheduled = [
         ScheduledSource(
             name,
             source_types[name].create(values),
@@ -49,7 +49,7 @@ def run(
         )
         for name, values in settings.items()
     ]
-    collector = SourceCollector(running)
+    collector = SourceCollector(scheduled)
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     GCCollector(registry=registry)
@@ -60,7 +60,7 @@ def run(
         return collector.expose(timeout) + generate_latest(registry)
 
     try:
-        http_server.serve(server, metrics, [one.source.close for one in running])
+        http_server.serve(server, metrics, [one.source.close for one in scheduled])
     except OSError as error:
         message = f"the state was not saved: {error}"
         raise click.ClickException(message) from error

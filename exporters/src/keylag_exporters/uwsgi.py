@@ -10,7 +10,8 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from keylag_exporters.families import Families
-from keylag_exporters.model import Metric, Option, SourceType, UnreachableError
+from keylag_exporters.metric import Metric
+from keylag_exporters.model import Option, SourceType, UnreachableError
 from keylag_exporters.settings import parse_address
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _connect(address: str, timeout: float) -> socket.socket:
 
 SOURCE_TYPE = SourceType(
     name="uwsgi",
-    help="Read uWSGI's stats server: busy workers, waiting connections, memory.",
+    help="Read busy workers, queues and memory from uWSGI.",
     options=(
         Option(
             "address",

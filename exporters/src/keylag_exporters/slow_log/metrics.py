@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keylag_exporters.model import Metric
+from keylag_exporters.metric import Metric
 
 _CLASS_LABELS = ("id", "table_class", "route", "operation")
 _HISTOGRAM_LABELS = ("table_class", "route", "operation")

@@ -135,9 +135,7 @@ class SlowLogSource:
             aggregator.restore(state["digest"])
             selection.restore(state["selection"], aggregator.classes)
             saved = state["positions"]
-            positions = saved and [
-                position.Position(*statement_class) for statement_class in saved
-            ]
+            positions = saved and [position.Position(*one) for one in saved]
         except (KeyError, TypeError, ValueError) as error:
             aside = position.set_aside_state(self._state)  # type: ignore[arg-type]
             LOG.warning(
@@ -200,8 +198,7 @@ class SlowLogSource:
         self._aggregator.flush()
         positions = self._follower.positions
         return {
-            "positions": positions
-            and [astuple(statement_class) for statement_class in positions],
+            "positions": positions and [astuple(one) for one in positions],
             "digest": self._aggregator.as_dict(),
             "selection": self._selection.as_dict(),
         }
@@ -219,12 +216,12 @@ class SlowLogSource:
         return families
 
     def _add_histograms(self, families: Families) -> None:
-        for (name, tag), counters in self._aggregator.histograms.items():
+        for (name, tag), aggregate in self._aggregator.histograms.items():
             families.add_histogram(
                 "keylag_slow_log_statement_duration_seconds",
                 BUCKETS,
-                counters.buckets,
-                (counters.count, counters.query_time_us * 1e-6),
+                aggregate.buckets,
+                (aggregate.count, aggregate.query_time_us * 1e-6),
                 name,
                 *tag,
             )

@@ -24,7 +24,7 @@ def _create(settings: Mapping[str, Any]) -> Source:
 
 SOURCE_TYPE = SourceType(
     name="slow-log",
-    help="Follow the slow log of MySQL or MariaDB and count statements by class.",
+    help="Count the statements of a MySQL or MariaDB slow log.",
     options=(
         Option("file", "The slow log to follow.", required=True),
         Option("state", "File that keeps position and counters over a restart."),

@@ -1,6 +1,6 @@
-// Package prometheusremotewrite has the one function that the Collector's Prometheus
-// exporter calls.  Prometheus's own package of this name needs the SDKs of three clouds,
-// which would be a third of what is compiled.
+// Package prometheusremotewrite has the function that the Collector's Prometheus exporter
+// calls. Prometheus' package of this name depends on the SDKs of three clouds, which would
+// be a third of the compiled code.
 package prometheusremotewrite
 
 import (
@@ -16,7 +16,7 @@ var types = map[pmetric.MetricType]otlptranslator.MetricType{
 	pmetric.MetricTypeSummary:              otlptranslator.MetricTypeSummary,
 }
 
-// TranslatorMetricFromOtelMetric returns what Prometheus's name of a metric is made of.
+// TranslatorMetricFromOtelMetric returns the parts of a metric's name in Prometheus.
 func TranslatorMetricFromOtelMetric(metric pmetric.Metric) otlptranslator.Metric {
 	kind := types[metric.Type()]
 	if metric.Type() == pmetric.MetricTypeSum && metric.Sum().IsMonotonic() {

@@ -1,4 +1,4 @@
-"""Every query of every dashboard finds data in a healthy stack."""
+"""Queries of all dashboards against the Prometheus of a healthy stack."""
 
 import json
 from pathlib import Path
@@ -19,17 +19,17 @@ def test_every_query_finds_data(
     stack: Stack, called: list[Sample], board: Board
 ) -> None:
     file: Path = GENERATED / f"{board.name}.json"
-    found = {
+    counts = {
         (one.where, one.legend, one.repeated): samples(
             stack.url("prometheus"), one.query
         )
         for one in questions(json.loads(file.read_text(encoding="utf-8")))
     }
 
-    empty = {key for key, count in found.items() if count == 0}
+    empty = {key for key, count in counts.items() if count == 0}
     excuses = board.excuses()
     assert {key for key in empty if key[:2] not in excuses} == set()
-    assert len(found) > len(excuses)
+    assert len(counts) > len(excuses)
 
 
 def test_invalid_query_is_an_error(stack: Stack) -> None:

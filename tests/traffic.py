@@ -1,4 +1,4 @@
-"""Token calls of all kinds, sent once, and what everybody saw of them."""
+"""Sends token calls of all kinds, and counts them in three sources."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -31,16 +31,16 @@ REQUESTS = f"http_server_request_duration_seconds_count{TOKENS}"
 
 
 @dataclass(frozen=True)
-class Sent:
-    """Token calls by method, as each of three counted them."""
+class SentCalls:
+    """Token calls by method, as JMeter, Prometheus and the database counted them."""
 
     jmeter: Counter[str]
     prometheus: Counter[str]
     sql: TotalsByMethod
 
 
-def ask(stack: Stack, query: str) -> dict[tuple[str, ...], float]:
-    """Return the values of a query by the values of their labels."""
+def query_prometheus(stack: Stack, query: str) -> dict[tuple[str, ...], float]:
+    """Return the values of a query by their label values."""
     url = f"{stack.url('prometheus')}/api/v1/query"
     answer = requests.get(url, params={"query": query}, timeout=10).json()
     return {
@@ -50,18 +50,20 @@ def ask(stack: Stack, query: str) -> dict[tuple[str, ...], float]:
 
 
 def requests_by_method(stack: Stack) -> Counter[str]:
-    """Return how many token calls Prometheus knows of."""
+    """Return the number of token calls in Prometheus by method."""
     query = f"sum by (http_request_method) ({REQUESTS})"
-    return Counter({key[0]: round(n) for key, n in ask(stack, query).items()})
+    return Counter(
+        {key[0]: round(n) for key, n in query_prometheus(stack, query).items()}
+    )
 
 
 def _send(stack: Stack, name: str, chosen: dict[str, str], out: Path) -> list[Sample]:
-    """Send one plan's load, all of which has to be answered well."""
+    """Send the load of a plan, and assert that all requests succeed."""
     result = send_load(
         find_plan(name), from_stack(stack), chosen, out / name, Console(quiet=True)
     )
-    samples, notes = read_samples(result.samples)
-    assert notes == []
+    samples, warnings = read_samples(result.samples)
+    assert warnings == []
     assert all(sample.success for sample in samples)
     return samples
 
@@ -70,9 +72,9 @@ WAKING_CALLS = 2
 
 
 def wake_service(stack: Stack) -> None:
-    """Call the service as the administrator, so that all its counters begin.
+    """Call the service as administrator, so that all its counters exist.
 
-    Once with a token that its cache does not know, and once with one that it does.
+    The first call has an uncached token, the second one a cached token.
     """
     token = connect(stack.admin()).session.get_token()
     headers = {"X-Auth-Token": str(token)}
@@ -82,22 +84,24 @@ def wake_service(stack: Stack) -> None:
 
 
 def call_service(stack: Stack, out: Path) -> list[Sample]:
-    """Call the service with the tokens of a few users, again and again."""
+    """Send calls of the service with the tokens of a few users."""
     samples = _send(stack, "service-call", {**SHORT, "subjects": "3"}, out)
     return [sample for sample in samples if not sample.is_setup]
 
 
-def send_all(stack: Stack, run: str, out: Path) -> Sent:
-    """Send all three plans, and ask everybody what they saw of it."""
-    sides_before, before = (
+def send_all(stack: Stack, run: str, out: Path) -> SentCalls:
+    """Send all three token plans, and return the counts of all sources."""
+    sql_before, prometheus_before = (
         sql_comparison.wait_for_totals(stack, run),
         requests_by_method(stack),
     )
-    written: Counter[str] = Counter()
+    jmeter_counts: Counter[str] = Counter()
     for name, shares in PLANS.items():
         samples = _send(stack, name, {**SHORT, **shares}, out)
-        written.update(s.label.removeprefix("setup ").split()[0] for s in samples)
-    sides = sql_comparison.subtract_totals(
-        sql_comparison.wait_for_totals(stack, run), sides_before
+        jmeter_counts.update(s.label.removeprefix("setup ").split()[0] for s in samples)
+    sql_totals = sql_comparison.subtract_totals(
+        sql_comparison.wait_for_totals(stack, run), sql_before
     )
-    return Sent(written, requests_by_method(stack) - before, sides)
+    return SentCalls(
+        jmeter_counts, requests_by_method(stack) - prometheus_before, sql_totals
+    )

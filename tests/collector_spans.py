@@ -1,4 +1,4 @@
-"""The spans that the stack's Collector has written into its file."""
+"""Reads the spans that the stack's Collector wrote to its file."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from keylag.stack import Stack
 
 
 def spans(stack: Stack, trace: str) -> Iterator[dict[str, Any]]:
-    """Return the spans of a trace that the Collector has written."""
+    """Yield the written spans of a trace, with the name of their service."""
     file = traces_file(stack.folder)
     lines = file.read_text().splitlines() if file.exists() else []
     for line in lines:
@@ -21,6 +21,6 @@ def spans(stack: Stack, trace: str) -> Iterator[dict[str, Any]]:
 
 
 def attribute(span: dict[str, Any], name: str = "service.name") -> Any:
-    """Return the text of an attribute of a span or a resource, None without it."""
+    """Return the value of an attribute of a span or resource; None if missing."""
     found = (each["value"] for each in span["attributes"] if each["key"] == name)
     return next((next(iter(value.values())) for value in found), None)

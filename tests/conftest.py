@@ -1,10 +1,10 @@
-"""What tests of the whole share: one real stack, started once."""
+"""Fixtures of the system tests: one real stack, started once."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from traffic import Sent, call_service, send_all, wake_service
+from traffic import SentCalls, call_service, send_all, wake_service
 
 from keylag.demo import SAMPLE_CLOUD
 from keylag.jtl import Sample
@@ -12,12 +12,12 @@ from keylag.stack import Stack, StackOptions
 from keylag.tools import Tools
 
 RUN = "tests"
-"""What Keystone's metrics say that they are for, as in a run of an experiment."""
+"""Value of the label with the run, as in an experiment."""
 
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Real servers with a small cloud, the cache in memcached, and a service."""
+    """A stack with the sample cloud, memcache_pool and the extra service."""
     folder: Path = tmp_path_factory.mktemp("stack")
     environment = {"OTEL_RESOURCE_ATTRIBUTES": f"keylag.run={RUN}"}
     options = StackOptions(
@@ -28,10 +28,10 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="session")
-def sent(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Sent:
-    """Token calls of all kinds, and what everybody saw of them.
+def sent(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> SentCalls:
+    """Token calls of all kinds, as JMeter, Prometheus and the database counted them.
 
-    The service is called before: what grows from nothing has no rate yet.
+    The service is called before, because Prometheus computes no rate of a new series.
     """
     wake_service(stack)
     return send_all(stack, tmp_path_factory.mktemp("load"))
@@ -39,7 +39,7 @@ def sent(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Sent:
 
 @pytest.fixture(scope="session")
 def called(
-    stack: Stack, sent: Sent, tmp_path_factory: pytest.TempPathFactory
+    stack: Stack, sent: SentCalls, tmp_path_factory: pytest.TempPathFactory
 ) -> list[Sample]:
-    """Calls of the service, after all that is counted by itself."""
+    """Calls of the service, after `sent`, whose counts they must not affect."""
     return call_service(stack, tmp_path_factory.mktemp("service"))

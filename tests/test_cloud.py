@@ -1,4 +1,4 @@
-"""The cloud that stacks are filled with is the one that is described."""
+"""The sample cloud of stacks."""
 
 import csv
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.stack
 
 @pytest.fixture(scope="module")
 def identity(stack: Stack) -> object:
-    """Keystone's API, as the administrator."""
+    """Keystone's identity API as administrator."""
     return sample_cloud.connect(stack.admin()).identity
 
 

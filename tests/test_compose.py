@@ -1,4 +1,4 @@
-"""What docker-compose.yml promises, read without an engine."""
+"""Static checks of docker-compose.yml."""
 
 import re
 import shutil
@@ -30,21 +30,21 @@ each_service = pytest.mark.parametrize("name", SERVICES)
 
 
 def mounts() -> Iterator[tuple[str, str]]:
-    """Give the source of each mount: a path or the name of a volume."""
+    """Yield (service, source) of each mount; a source is a path or a volume."""
     for name, service in SERVICES.items():
         for mount in service.get("volumes", []):
             yield name, mount.split(":")[0]
 
 
 def waits() -> Iterator[tuple[str, str, str]]:
-    """Give who waits for whom to be what."""
+    """Yield (service, dependency, condition)."""
     for name, service in SERVICES.items():
         for other, how in service.get("depends_on", {}).items():
             yield name, other, how["condition"]
 
 
-def ends(name: str) -> bool:
-    """Tell whether a service does its work and ends."""
+def is_one_shot(name: str) -> bool:
+    """Return whether a service ends after its work."""
     return any(other == name and how == ENDED for _, other, how in waits())
 
 
@@ -96,7 +96,7 @@ def test_mounts_exist_and_volumes_are_used() -> None:
 @each_service
 def test_services_have_memory_limit_and_healthcheck(name: str) -> None:
     service = SERVICES[name]
-    ended = ends(name) or service.get("profiles") == ["load"]
+    ended = is_one_shot(name) or service.get("profiles") == ["load"]
 
     assert re.fullmatch(r"\d+[mg]", service["mem_limit"])
     assert ("healthcheck" in service) != ended
@@ -145,10 +145,10 @@ def test_the_exporters_container_reads_every_source() -> None:
 def test_environment_has_all_variables_of_uwsgi(name: str) -> None:
     """UWSGI does not start if a variable of its configuration is missing."""
     text = (ROOT / "deploy/uwsgi.ini").read_text()
-    asked = re.findall(r"^[^;\n]*\$\((\w+)\)", text, re.MULTILINE)
+    used = re.findall(r"^[^;\n]*\$\((\w+)\)", text, re.MULTILINE)
 
-    assert asked
-    assert set(asked) <= set(SERVICES[name]["environment"])
+    assert used
+    assert set(used) <= set(SERVICES[name]["environment"])
 
 
 @pytest.mark.parametrize(

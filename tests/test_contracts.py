@@ -1,4 +1,4 @@
-"""What the packages agree on without importing each other."""
+"""Names that packages share without importing each other."""
 
 import ast
 import tomllib
@@ -23,7 +23,7 @@ PACKAGES = {
     "dashboards/src": "keylag_dashboards",
 }
 MAY_IMPORT = {"keylag_dashboards": {"keylag_otel", "keylag_exporters"}}
-"""Dashboards take the names of metrics from where they are declared."""
+"""Dashboards import the declarations of metrics."""
 
 
 def imported(path: Path) -> set[str]:

@@ -1,4 +1,4 @@
-"""Every query of every dashboard finds data in a healthy stack."""
+"""Queries of all dashboards against the Prometheus of a healthy stack."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`keylag digest` runs the real pt-query-digest over the window it is asked for."""
+"""`keylag digest` with the real pt-query-digest."""
 
 import gzip
 import json
@@ -21,21 +21,21 @@ from keylag.state import CHECKOUT
 
 LOG = CHECKOUT / "exporters" / "tests" / "data" / "issue.log"
 FIRST_SECOND = 1795240444
-"""When the log begins; it goes on for two seconds more."""
+"""Time of the first event of the log, which spans three seconds."""
 
 reference = pytest.mark.skipif(
     shutil.which("pt-query-digest") is None, reason="not installed: percona-toolkit"
 )
 
 
-def digested(tmp_path: Path, *words: str) -> tuple[Result, Path]:
-    """Return what the command said, and where its report is, or would be."""
+def run_digest(tmp_path: Path, *words: str) -> tuple[Result, Path]:
+    """Run `keylag digest`; return its result and the path of its report."""
     out = tmp_path / "there" / "report"
     return CliRunner().invoke(main, ["digest", *words, f"--out={out}"]), out
 
 
 def events(report: Path) -> int:
-    """Return how many events a JSON report is of."""
+    """Return the number of events in a JSON report."""
     count: int = json.loads(report.read_text())["global"]["query_count"]
     return count
 
@@ -46,7 +46,7 @@ def test_windows_partition_the_log(tmp_path: Path) -> None:
     words = (str(LOG), "--output=json")
     border = "2026-11-21T06:54:06+01:00"
     counts = [
-        events(digested(tmp_path, *words, *window)[1])
+        events(run_digest(tmp_path, *words, *window)[1])
         for window in ([], [f"--until={border}"], [f"--since={border}"])
     ]
 
@@ -61,19 +61,19 @@ def test_report_is_printed_and_written(tmp_path: Path) -> None:
     packed = tmp_path / "slow.log.2.gz"
     packed.write_bytes(gzip.compress(LOG.read_bytes()))
 
-    said, out = digested(tmp_path, str(packed))
+    result, out = run_digest(tmp_path, str(packed))
 
-    assert said.exit_code == 0
+    assert result.exit_code == 0
     assert "# Overall: 1.02k total, 23 unique" in out.read_text()
-    assert out.read_text() in said.output
+    assert out.read_text() in result.output
 
 
 @reference
 def test_empty_window_is_an_error(tmp_path: Path) -> None:
-    said, out = digested(tmp_path, str(LOG), "--since=1s")
+    result, out = run_digest(tmp_path, str(LOG), "--since=1s")
 
-    assert (said.exit_code, out.exists()) == (1, False)
-    assert said.output.strip() == f"Error: {LOG} has no events in this window."
+    assert (result.exit_code, out.exists()) == (1, False)
+    assert result.output.strip() == f"Error: {LOG} has no events in this window."
 
 
 @pytest.mark.parametrize(
@@ -88,10 +88,10 @@ def test_empty_window_is_an_error(tmp_path: Path) -> None:
 def test_invalid_arguments_are_rejected(
     tmp_path: Path, words: list[str], message: str
 ) -> None:
-    said, out = digested(tmp_path, *words)
+    result, out = run_digest(tmp_path, *words)
 
-    assert said.exit_code != 0
-    assert message in said.output
+    assert result.exit_code != 0
+    assert message in result.output
     assert not out.exists()
 
 
@@ -100,10 +100,10 @@ def test_missing_program_error_names_the_package(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    said, _ = digested(tmp_path, str(LOG))
+    result, _ = run_digest(tmp_path, str(LOG))
 
-    assert said.exit_code == 1
-    assert "apt install percona-toolkit" in said.output
+    assert result.exit_code == 1
+    assert "apt install percona-toolkit" in result.output
 
 
 @reference
@@ -111,16 +111,16 @@ def test_damaged_archive_is_an_error(tmp_path: Path) -> None:
     broken = tmp_path / "broken.gz"
     broken.write_bytes(gzip.compress(LOG.read_bytes())[:1000])
 
-    said, out = digested(tmp_path, str(broken))
+    result, out = run_digest(tmp_path, str(broken))
 
-    assert said.exit_code == 1
-    assert str(broken) in said.output
-    assert "Traceback" not in said.output
+    assert result.exit_code == 1
+    assert str(broken) in result.output
+    assert "Traceback" not in result.output
     assert not out.exists()
 
 
 def is_digest(process: psutil.Process) -> bool:
-    """Tell whether a process runs pt-query-digest; one that has ended does not."""
+    """Return whether a process runs pt-query-digest."""
     try:
         return any(PROGRAM in word for word in process.cmdline())
     except psutil.NoSuchProcess:
@@ -140,16 +140,16 @@ def test_ctrl_c_stops_child_processes(tmp_path: Path) -> None:
     )
     deadline = time.monotonic() + 60
     started: list[psutil.Process] = []
-    # The command's own script has children for a moment, before Python runs.
+    # Other children come and go before pt-query-digest starts.
     while not any(map(is_digest, started)):
         assert time.monotonic() < deadline
         time.sleep(0.1)
         started = psutil.Process(running.pid).children(recursive=True)
 
     os.killpg(running.pid, signal.SIGINT)
-    said, _ = running.communicate(timeout=60)
+    result, _ = running.communicate(timeout=60)
 
-    assert b"Traceback" not in said
+    assert b"Traceback" not in result
     assert running.returncode == 130
     assert psutil.wait_procs(started, timeout=30)[1] == []
     assert not out.exists()

@@ -1,7 +1,4 @@
-"""Every dashboard as its reader has it: in Grafana, in a browser.
-
-Pictures of them are left in out/grafana.
-"""
+"""All dashboards in Grafana, in a browser; screenshots go to out/grafana."""
 
 import json
 import shutil
@@ -12,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import requests
 from playwright.sync_api import Page, expect, sync_playwright
-from traffic import Sent
+from traffic import SentCalls
 
 from keylag.services import is_installed
 from keylag.stack import Stack
@@ -29,32 +26,32 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no `chromium` on the PATH"),
 ]
 PICTURES = CHECKOUT / "out" / "grafana"
-PATIENCE = 60_000
-"""Milliseconds that a page may take."""
+TIMEOUT_MS = 60_000
+"""Timeout of a page in milliseconds."""
 HEADER = "data-testid Panel header "
 PANEL = f"section[data-testid^='{HEADER}']"
 FAILED = "[data-testid='data-testid Panel status error']"
 LOADING = "[aria-label='Panel loading bar']"
 TALL = "document.documentElement.scrollHeight"
 EMPTY = ("No data", "Data is missing", "Cannot visualize")
-"""How Grafana begins where a panel has nothing to show."""
+"""Grafana's texts for panels without data."""
 
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
-    """A page of Debian's own browser."""
+    """A page in Debian's Chromium."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox"]
         )
         page = browser.new_page(viewport={"width": 1600, "height": 900})
-        page.set_default_timeout(PATIENCE)
+        page.set_default_timeout(TIMEOUT_MS)
         yield page
         browser.close()
 
 
-def opened(page: Page, stack: Stack, uid: str, search: str) -> None:
-    """Open a dashboard, so high that all of it is in view, and wait for its data."""
+def open_dashboard(page: Page, stack: Stack, uid: str, search: str) -> None:
+    """Open a dashboard at its full height, and wait for its data."""
     page.set_viewport_size({"width": 1600, "height": 900})
     page.goto(f"{stack.url('grafana')}/d/{uid}?{search}")
     page.locator(PANEL).first.wait_for()
@@ -63,11 +60,11 @@ def opened(page: Page, stack: Stack, uid: str, search: str) -> None:
         height = found
         page.set_viewport_size({"width": 1600, "height": height})
         page.wait_for_load_state("networkidle")
-    expect(page.locator(LOADING)).to_have_count(0, timeout=PATIENCE)
+    expect(page.locator(LOADING)).to_have_count(0, timeout=TIMEOUT_MS)
 
 
 def contents(page: Page) -> dict[str, str]:
-    """Return the text of each panel by its title; of repeated ones, of the last."""
+    """Return the text of each panel by title; the last one of repeated panels."""
     return {
         (panel.get_attribute("data-testid") or "").removeprefix(HEADER): (
             panel.inner_text()
@@ -77,13 +74,13 @@ def contents(page: Page) -> dict[str, str]:
 
 
 def chosen(page: Page) -> dict[str, list[str]]:
-    """Return what a page's address says of time and variables."""
+    """Return time range and variables in a page's URL."""
     asked = parse_qs(urlsplit(page.url).query)
     return {k: v for k, v in asked.items() if k in {"from", "to", "var-method"}}
 
 
 def assert_shown(page: Page, board: Board) -> None:
-    """All panels are there, none has failed, and what is empty says why."""
+    """Assert that all panels exist, none failed, and only allowed ones are empty."""
     shown = contents(page)
     panels = [panel for row in board.rows for panel in row.panels]
     may_be_empty = {p.title for p in panels if all(map(p.may_be_empty, p.queries))}
@@ -94,7 +91,7 @@ def assert_shown(page: Page, board: Board) -> None:
 
 
 def send(stack: Stack, path: str, **body: Any) -> None:
-    """Ask Grafana's interface for something, as its administrator."""
+    """Send a request to Grafana's API as administrator."""
     address = f"{stack.url('grafana')}/api/{path}"
     admin = ("admin", stack.admin().password)
     answer = requests.post(address, json=body, auth=admin, timeout=30)
@@ -103,7 +100,7 @@ def send(stack: Stack, path: str, **body: Any) -> None:
 
 @pytest.fixture(scope="module")
 def other_source(stack: Stack) -> str:
-    """The uid of a data source that was not provisioned."""
+    """The uid of an additional data source."""
     prometheus = {"type": "prometheus", "access": "proxy"}
     url = stack.url("prometheus")
     send(stack, "datasources", name="Mine", uid="mine", url=url, **prometheus)
@@ -112,17 +109,21 @@ def other_source(stack: Stack) -> str:
 
 @pytest.mark.parametrize("board", BOARDS, ids=[board.name for board in BOARDS])
 def test_panels_show_data_without_errors(
-    page: Page, stack: Stack, sent: Sent, board: Board
+    page: Page, stack: Stack, sent: SentCalls, board: Board
 ) -> None:
-    opened(page, stack, UID_PREFIX + board.name, "from=now-5m&to=now")
+    open_dashboard(page, stack, UID_PREFIX + board.name, "from=now-5m&to=now")
     page.screenshot(path=PICTURES / f"{board.name}.png")
 
     assert_shown(page, board)
 
 
-def test_links_keep_time_and_variables(page: Page, stack: Stack, sent: Sent) -> None:
+def test_links_keep_time_and_variables(
+    page: Page, stack: Stack, sent: SentCalls
+) -> None:
     asked = {"from": ["now-7m"], "to": ["now"], "var-method": ["GET"]}
-    opened(page, stack, f"{UID_PREFIX}tokens", "from=now-7m&to=now&var-method=GET")
+    open_dashboard(
+        page, stack, f"{UID_PREFIX}tokens", "from=now-7m&to=now&var-method=GET"
+    )
 
     page.get_by_role("link", name="Keylag / SQL").click()
     page.wait_for_url(f"**/{UID_PREFIX}sql/**")
@@ -132,7 +133,7 @@ def test_links_keep_time_and_variables(page: Page, stack: Stack, sent: Sent) -> 
 
 @pytest.mark.parametrize("board", BOARDS, ids=[board.name for board in BOARDS])
 def test_imported_dashboard_uses_the_chosen_data_source(
-    page: Page, stack: Stack, sent: Sent, other_source: str, board: Board
+    page: Page, stack: Stack, sent: SentCalls, other_source: str, board: Board
 ) -> None:
     """Imports as Grafana's Import page does."""
     file = GENERATED.with_name("import") / f"{board.name}.json"
@@ -142,7 +143,7 @@ def test_imported_dashboard_uses_the_chosen_data_source(
 
     send(stack, "dashboards/import", dashboard=dashboard, inputs=inputs)
     with page.expect_request("**/api/ds/query**") as asked:
-        opened(page, stack, board.name, "from=now-5m&to=now")
+        open_dashboard(page, stack, board.name, "from=now-5m&to=now")
 
     queries = asked.value.post_data_json["queries"]
     assert {query["datasource"]["uid"] for query in queries} == {other_source}

@@ -1,4 +1,4 @@
-"""A call of a client that traces, from its span to the rows that Keystone read."""
+"""OpenTelemetry traces of a call whose client has a trace context."""
 
 import json
 import time
@@ -15,11 +15,11 @@ from keylag.stack import Stack
 pytestmark = pytest.mark.stack
 
 TRACE, CLIENT = "5b8aa5a2d2c872e8321cf37308d69df2", "051581bf3cb55c13"
-PATIENCE_SECONDS = 60
+TIMEOUT_SECONDS = 60
 
 
 def log_in(stack: Stack) -> None:
-    """Log in as a client that traces."""
+    """Request a token with a traceparent header."""
     admin = stack.admin()
     domain = {"id": admin.user_domain_id}
     user = {"name": admin.username, "domain": domain, "password": admin.password}
@@ -34,10 +34,10 @@ def log_in(stack: Stack) -> None:
 
 @pytest.fixture(scope="module")
 def traced(stack: Stack) -> list[dict[str, Any]]:
-    """The spans of a log-in whose caller has a trace."""
+    """The spans of a token request with a traceparent header."""
     log_in(stack)
-    # A batch is sent whole, and the span of the request is the last in it.
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    # The span of the request is the last one of its batch.
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not any(span["parentSpanId"] == CLIENT for span in spans(stack, TRACE)):
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -69,11 +69,11 @@ def test_explain_finds_the_trace_by_its_id(
 ) -> None:
     """OSProfiler's Redis, the first location, does not have the trace."""
     words = [TRACE, f"--state={stack.folder}", "--output=json"]
-    said = json.loads(CliRunner().invoke(explain.command, words).stdout)
+    document = json.loads(CliRunner().invoke(explain.command, words).stdout)
 
-    assert said["call"] == "POST /v3/auth/tokens"
-    assert said["categories"]["password_hash"] > 0
-    assert len(said["statements"]) > 0
+    assert document["call"] == "POST /v3/auth/tokens"
+    assert document["categories"]["password_hash"] > 0
+    assert len(document["statements"]) > 0
 
 
 def test_exemplar_has_the_trace_id(stack: Stack) -> None:
@@ -84,7 +84,7 @@ def test_exemplar_has_the_trace_id(stack: Stack) -> None:
         "end": str(time.time() + 600),
     }
     url = f"{stack.url('prometheus')}/api/v1/query_exemplars"
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     found: set[str] = set()
     while TRACE not in found and time.monotonic() < deadline:
         log_in(stack)

@@ -1,10 +1,10 @@
-"""What JMeter sent is what Prometheus has, from every worker."""
+"""Metrics in Prometheus agree with JMeter's counts and with the slow log."""
 
 import re
 
 import pytest
 import requests
-from traffic import REQUESTS, TOKENS, Sent, ask
+from traffic import REQUESTS, TOKENS, SentCalls, query_prometheus
 
 from keylag.stack import Stack
 from keylag.state import CHECKOUT
@@ -12,32 +12,38 @@ from keylag.state import CHECKOUT
 pytestmark = pytest.mark.stack
 
 
-def test_prometheus_and_jmeter_count_the_same_requests(sent: Sent) -> None:
+def test_prometheus_and_jmeter_count_the_same_requests(sent: SentCalls) -> None:
     assert sent.jmeter == sent.prometheus
     assert sent.jmeter["DELETE"] > 0
 
 
-def test_each_worker_exports(stack: Stack, sent: Sent) -> None:
+def test_each_worker_exports(stack: Stack, sent: SentCalls) -> None:
     query = f"sum by (service_instance_id) ({REQUESTS})"
 
-    workers = {key[0].rpartition("/")[2] for key in ask(stack, query)}
+    workers = {key[0].rpartition("/")[2] for key in query_prometheus(stack, query)}
     assert workers == {"1", "2"}
 
 
-def test_phases_add_up_to_the_wall_time(stack: Stack, sent: Sent) -> None:
-    phases = ask(stack, f"sum(keystone_request_phase_time_seconds_total{TOKENS})")
-    wall = ask(stack, f"sum(http_server_request_duration_seconds_sum{TOKENS})")
+def test_phases_add_up_to_the_wall_time(stack: Stack, sent: SentCalls) -> None:
+    phases = query_prometheus(
+        stack, f"sum(keystone_request_phase_time_seconds_total{TOKENS})"
+    )
+    wall = query_prometheus(
+        stack, f"sum(http_server_request_duration_seconds_sum{TOKENS})"
+    )
 
     assert phases[()] == pytest.approx(wall[()], rel=1e-6)
 
 
-def test_statements_and_cache_calls_are_exported(stack: Stack, sent: Sent) -> None:
+def test_statements_and_cache_calls_are_exported(stack: Stack, sent: SentCalls) -> None:
     for name in ("sql_statements", "cache_calls"):
-        (total,) = ask(stack, f"sum(keystone_request_{name}_total{TOKENS})").values()
+        (total,) = query_prometheus(
+            stack, f"sum(keystone_request_{name}_total{TOKENS})"
+        ).values()
         assert total > 0
 
 
-def test_slow_log_and_keystone_count_the_same_statements(sent: Sent) -> None:
+def test_slow_log_and_keystone_count_the_same_statements(sent: SentCalls) -> None:
     counted = {method: sides.statements for method, sides in sent.sql.items()}
     logged = {method: sides.logged for method, sides in sent.sql.items()}
 
@@ -45,12 +51,12 @@ def test_slow_log_and_keystone_count_the_same_statements(sent: Sent) -> None:
     assert set(counted) == {"POST", "GET", "DELETE"}
 
 
-def test_server_time_is_less_than_client_time(sent: Sent) -> None:
+def test_server_time_is_less_than_client_time(sent: SentCalls) -> None:
     for sides in sent.sql.values():
         assert 0 < sides.server_seconds < sides.client_seconds
 
 
-def test_exported_metrics_are_documented(stack: Stack, sent: Sent) -> None:
+def test_exported_metrics_are_documented(stack: Stack, sent: SentCalls) -> None:
     page = (CHECKOUT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     url = f"{stack.url('prometheus')}/api/v1/label/__name__/values"
     names = requests.get(url, timeout=10).json()["data"]

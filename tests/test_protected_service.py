@@ -1,4 +1,4 @@
-"""The small service: auth_token in front, a real Keystone behind it, seen from both."""
+"""The extra service behind auth_token, with a real Keystone."""
 
 import json
 import time
@@ -8,7 +8,7 @@ import pytest
 import requests
 from click.testing import CliRunner
 from collector_spans import attribute, spans
-from traffic import WAKING_CALLS, ask
+from traffic import WAKING_CALLS, query_prometheus
 
 from keylag.commands import explain
 from keylag.commands.common import address_lines
@@ -22,11 +22,13 @@ pytestmark = pytest.mark.stack
 PROMETHEUS_SECONDS = 60
 TRACE, CLIENT = "6b8aa5a2d2c872e8321cf37308d69df2", "051581bf3cb55c13"
 BETWEEN = {2, 3}
-"""The kinds of spans between processes: a server's and a client's."""
-WAY = ["keystone GET", "keylag-service GET", "keylag-service GET", "client"]
-"""Upwards from a statement: who serves, who asks it, who serves that one, who asks."""
-JUDGED = "keystone_auth_token_validations_total"
-SEEN_BY_KEYSTONE = f'sum(keystone_token_validations_total{{keystone_caller="{NAME}"}})'
+"""Span kinds between processes: server and client."""
+PATH_TO_CLIENT = ["keystone GET", "keylag-service GET", "keylag-service GET", "client"]
+"""Spans between processes on the path from a statement up to the client."""
+VALIDATIONS = "keystone_auth_token_validations_total"
+KEYSTONE_VALIDATIONS = (
+    f'sum(keystone_token_validations_total{{keystone_caller="{NAME}"}})'
+)
 
 
 def test_address_is_listed(stack: Stack) -> None:
@@ -54,17 +56,17 @@ def test_every_call_validates_its_token_once(
     stack: Stack, called: list[Sample]
 ) -> None:
     """Concurrent requests with an uncached token each validate it online."""
-    by_kind = f"sum by (keystone_auth_token_validation) ({JUDGED})"
+    by_kind = f"sum by (keystone_auth_token_validation) ({VALIDATIONS})"
     calls, tokens = len(called) + WAKING_CALLS, 3 + 1
     deadline = time.monotonic() + PROMETHEUS_SECONDS
-    judged: dict[tuple[str, ...], float] = {}
-    while sum(judged.values()) < calls and time.monotonic() < deadline:
-        judged = ask(stack, by_kind)
+    validations: dict[tuple[str, ...], float] = {}
+    while sum(validations.values()) < calls and time.monotonic() < deadline:
+        validations = query_prometheus(stack, by_kind)
         time.sleep(0.2)
 
-    assert sum(judged.values()) == calls
-    assert tokens <= judged["online",] <= tokens * THREADS
-    assert ask(stack, SEEN_BY_KEYSTONE)[()] == judged["online",]
+    assert sum(validations.values()) == calls
+    assert tokens <= validations["online",] <= tokens * THREADS
+    assert query_prometheus(stack, KEYSTONE_VALIDATIONS)[()] == validations["online",]
 
 
 def test_one_trace_spans_client_service_keystone_and_sql(stack: Stack) -> None:
@@ -73,37 +75,39 @@ def test_one_trace_spans_client_service_keystone_and_sql(stack: Stack) -> None:
     headers = {"X-Auth-Token": token, "traceparent": traceparent}
     requests.get(stack.url("service"), headers=headers, timeout=30)
     deadline = time.monotonic() + PROMETHEUS_SECONDS
-    ways: list[list[str]] = []
-    while WAY not in ways and time.monotonic() < deadline:
+    paths: list[list[str]] = []
+    while PATH_TO_CLIENT not in paths and time.monotonic() < deadline:
         time.sleep(0.2)
         found = {span["spanId"]: span for span in spans(stack, TRACE)}
         statements = [s for s in found.values() if attribute(s, "db.query.text")]
-        ways = [_way_up(found.get(s["parentSpanId"]), found) for s in statements]
+        paths = [_path_up(found.get(s["parentSpanId"]), found) for s in statements]
 
-    assert WAY in ways
+    assert PATH_TO_CLIENT in paths
     assert_explained(stack)
 
 
 def assert_explained(stack: Stack) -> None:
-    """Of the service's request each moment is told once, on whichever side it was."""
+    """Assert that the explanation covers the request of the service exactly once."""
     words = [TRACE, f"--state={stack.folder}", "--output=json"]
-    said = json.loads(CliRunner().invoke(explain.command, words).stdout)
+    document = json.loads(CliRunner().invoke(explain.command, words).stdout)
 
-    assert said["call"] == f"GET {NAME}"
-    assert said["operations"]["auth_token"] > 0
-    assert said["operations"]["validate"] > 0
-    assert sum(said["categories"].values()) == pytest.approx(
-        said["wall_seconds"], rel=0.01
+    assert document["call"] == f"GET {NAME}"
+    assert document["operations"]["auth_token"] > 0
+    assert document["operations"]["validate"] > 0
+    assert sum(document["categories"].values()) == pytest.approx(
+        document["wall_seconds"], rel=0.01
     )
 
 
-def _way_up(span: dict[str, Any] | None, by_id: dict[str, dict[str, Any]]) -> list[str]:
-    """Return whose the spans between processes are, from this one upwards."""
-    way = []
+def _path_up(
+    span: dict[str, Any] | None, by_id: dict[str, dict[str, Any]]
+) -> list[str]:
+    """Return service and method of the spans between processes, bottom up."""
+    path = []
     while span:
         if int(span["kind"]) in BETWEEN:
-            way.append(f"{span['service']} {span['name'].partition(' ')[0]}")
+            path.append(f"{span['service']} {span['name'].partition(' ')[0]}")
         if span["parentSpanId"] == CLIENT:
-            way.append("client")
+            path.append("client")
         span = by_id.get(span["parentSpanId"])
-    return way
+    return path

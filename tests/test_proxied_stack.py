@@ -1,4 +1,4 @@
-"""A real ProxySQL between Keystone and its database, where the program is installed."""
+"""ProxySQL between Keystone and its database, if it is installed."""
 
 import re
 import shutil
@@ -44,7 +44,7 @@ def test_missing_program_prevents_the_start(
 
 @pytest.fixture(scope="module")
 def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Give a stack whose Keystone knows the proxy alone."""
+    """A stack whose Keystone connects to ProxySQL."""
     if shutil.which("proxysql") is None:
         pytest.skip("not installed: proxysql")
     folder: Path = tmp_path_factory.mktemp("proxied")
@@ -54,7 +54,7 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 def issue(stack: Stack) -> None:
-    """Get a token."""
+    """Issue a token."""
     admin = stack.admin()
     domain = {"id": admin.user_domain_id}
     user = {"name": admin.username, "domain": domain, "password": admin.password}
@@ -65,7 +65,7 @@ def issue(stack: Stack) -> None:
 
 
 def metrics(stack: Stack) -> dict[str, float]:
-    """Return what the exporter says, by series."""
+    """Return the exporter's values by series."""
     text = requests.get(f"{stack.url('exporters')}/metrics", timeout=30).text
     found = re.findall(r"^(\w+(?:\{.*\})?) (\S+)$", text, re.MULTILINE)
     return {series: float(value) for series, value in found}
@@ -86,17 +86,17 @@ def test_statements_pass_proxysql_and_are_counted(proxied: Stack) -> None:
     issue(proxied)
     before = metrics(proxied)
     issue(proxied)
-    after = grown(proxied, before)
+    after = metrics_after(proxied, before)
 
     assert after['keylag_exporter_source_success{source="proxysql"}'] == 1
     assert after[CALLS] > before[CALLS] > 0
     assert prometheus_has(proxied, f"{CALLS} >= {after[CALLS]}")
-    # Its threads hand these over now and then.
+    # ProxySQL's threads publish these counters with a delay.
     assert prometheus_has(proxied, f"{SELECTS} > 0")
 
 
-def grown(stack: Stack, before: dict[str, float]) -> dict[str, float]:
-    """Return the metrics after the next reading of the proxy's statistics."""
+def metrics_after(stack: Stack, before: dict[str, float]) -> dict[str, float]:
+    """Wait until the exporter has read new statistics; return the metrics."""
     deadline = time.monotonic() + PROMETHEUS_SECONDS
     while (found := metrics(stack))[CALLS] <= before[CALLS]:
         assert time.monotonic() < deadline
@@ -105,7 +105,7 @@ def grown(stack: Stack, before: dict[str, float]) -> dict[str, float]:
 
 
 def prometheus_has(stack: Stack, query: str) -> bool:
-    """Tell whether a query finds something before long."""
+    """Return whether a query finds a series before the timeout."""
     deadline = time.monotonic() + PROMETHEUS_SECONDS
     url = f"{stack.url('prometheus')}/api/v1/query"
     while time.monotonic() < deadline:
@@ -151,8 +151,8 @@ def test_monitor_account_can_connect(proxied: Stack) -> None:
 def test_command_lines_have_no_passwords(proxied: Stack) -> None:
     config = proxied.folder / "proxysql" / "proxysql.cnf"
     words = " ".join(
-        " ".join(mark.process.cmdline())
-        for mark in processes.find_processes(stack=proxied.folder)
+        " ".join(one.process.cmdline())
+        for one in processes.find_processes(stack=proxied.folder)
     )
 
     secrets = load_secrets(proxied.data)
@@ -166,9 +166,7 @@ def test_proxysql_stops_when_it_is_no_longer_selected(proxied: Stack) -> None:
     with Stack(
         proxied.folder, proxied.tools, StackOptions(), initial_data=SAMPLE_CLOUD
     ) as usual:
-        running = {
-            mark.service for mark in processes.find_processes(stack=usual.folder)
-        }
+        running = {one.service for one in processes.find_processes(stack=usual.folder)}
         issue(usual)
 
         assert "proxysql" not in running

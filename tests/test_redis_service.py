@@ -1,4 +1,4 @@
-"""Redis by itself is started and stopped like the others."""
+"""Redis as a service of a stack."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Generated pages are those that the declarations give today."""
+"""Generated pages match the declarations."""
 
 import re
 from functools import partial
@@ -14,7 +14,7 @@ from keylag_otel.seams import SEAMS
 DOCS = Path(__file__).parents[1] / "docs"
 STEP = re.compile(r"^[│├└ ]*([A-Za-z_.0-9]+) +(\w+|·) +(\w+|·)(?:  |$)", re.MULTILINE)
 FOUND = re.compile(r"\| [\d, ]+(: [^|]+)? \|")
-"""What a query found in one run: numbers, and why there is nothing."""
+"""Results of a query in one run: numbers, and the reason for no results."""
 
 
 def test_metrics_page_is_current() -> None:

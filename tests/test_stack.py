@@ -1,4 +1,4 @@
-"""The native stack as a whole, with real servers."""
+"""A stack with real servers."""
 
 import json
 import socket
@@ -24,7 +24,7 @@ PROMETHEUS_SECONDS = 30
 
 
 def issue(stack: Stack) -> requests.Response:
-    """Ask for a token with the administrator's password."""
+    """Issue a token with the administrator's password."""
     admin = stack.admin()
     domain = {"id": admin.user_domain_id}
     user = {"name": admin.username, "domain": domain, "password": admin.password}
@@ -52,7 +52,7 @@ def test_every_service_is_healthy(stack: Stack) -> None:
 
 
 def test_servers_listen_only_on_loopback(stack: Stack) -> None:
-    pids = [mark.process.pid for mark in processes.find_processes(stack=stack.folder)]
+    pids = [one.process.pid for one in processes.find_processes(stack=stack.folder)]
     listening = {
         connection.laddr.ip
         for pid in pids
@@ -85,11 +85,11 @@ def test_files_with_passwords_are_private(stack: Stack) -> None:
 
 def test_shell_reads_openrc(stack: Stack) -> None:
     command = f". {stack.folder / 'openrc'}; echo $OS_AUTH_URL $OS_PASSWORD"
-    said = subprocess.run(
+    output = subprocess.run(
         ["sh", "-c", command], capture_output=True, text=True, check=True
     ).stdout
 
-    assert said.split() == [stack.admin().auth_url, stack.admin().password]
+    assert output.split() == [stack.admin().auth_url, stack.admin().password]
 
 
 def test_selected_cache_is_used(stack: Stack) -> None:
@@ -117,8 +117,8 @@ def memcached_items(stack: Stack) -> int:
     address = ("127.0.0.1", stack.port("memcached"))
     with socket.create_connection(address, timeout=5) as connection:
         connection.sendall(b"stats\r\nquit\r\n")
-        said = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
-    stats = dict(line.split()[1:3] for line in said.splitlines() if "STAT" in line)
+        output = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
+    stats = dict(line.split()[1:3] for line in output.splitlines() if "STAT" in line)
     return int(stats["curr_items"])
 
 
@@ -144,8 +144,8 @@ def test_status_json_lists_the_services(stack: Stack) -> None:
 
 def test_command_lines_have_no_passwords(stack: Stack) -> None:
     words = " ".join(
-        " ".join(mark.process.cmdline())
-        for mark in processes.find_processes(stack=stack.folder)
+        " ".join(one.process.cmdline())
+        for one in processes.find_processes(stack=stack.folder)
     )
 
     assert "mariadbd" in words

@@ -1,4 +1,4 @@
-"""One validation without a cache, explained from every place that has it."""
+"""One validation without a cache, explained from all its sources."""
 
 from collections.abc import Iterator
 
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.stack
 
 UNCACHED = StackOptions(processes=1, environment={"OS_CACHE__ENABLED": "false"})
 OF_METRICS = {"prometheus", "exporters", "grafana"}
-"""Services that traces need not."""
-APART = 0.05
-"""How far totals of one call may be apart, as a share."""
-MANY = 300
-"""A validation sends more statements than that where nothing is kept at all."""
-PATIENCE_SECONDS = 60
+"""Services that traces do not need."""
+MAX_DIFFERENCE = 0.05
+"""Largest relative difference of the totals of one call."""
+MIN_STATEMENTS = 300
+"""A validation without any cache sends more statements than this."""
+TIMEOUT_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
@@ -40,26 +40,26 @@ def uncached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def sent(uncached: Stack) -> SentCall:
-    """The call: signed, so that each who can writes it down."""
+    """The signed call, which all sources record."""
     return keystone_access.find_keystone(uncached, None, None, {}).send("validate")
 
 
 @pytest.fixture(scope="module")
 def by_osprofiler(uncached: Stack, sent: SentCall) -> Explanation:
-    """What OSProfiler's driver left in Redis."""
+    """The explanation of the trace in Redis."""
     return explained(keystone_access.trace_locations(uncached, {})[0], sent)
 
 
 @pytest.fixture(scope="module")
 def by_opentelemetry(uncached: Stack, sent: SentCall) -> Explanation:
-    """What the Collector's file exporter wrote."""
+    """The explanation of the trace in the Collector's file."""
     return explained(str(traces_file(uncached.folder)), sent)
 
 
-def explained(place: str, sent: SentCall) -> Explanation:
-    """Explain the call from a place, once all of its trace has come there."""
+def explained(location: str, sent: SentCall) -> Explanation:
+    """Wait until the trace is complete, and explain it."""
     return analysis.explain_trace(
-        sources.read_complete(place, sent.trace_id, PATIENCE_SECONDS)
+        sources.read_complete(location, sent.trace_id, TIMEOUT_SECONDS)
     )
 
 
@@ -69,13 +69,13 @@ def test_totals_of_three_sources_agree(
     """OSProfiler's categories are not compared: its statements include ORM time."""
     header = parse_server_timing(sent.exchange.server_timing)
     by_header = analysis.explain_server_timing(sent.exchange.call, header)
-    told = (by_osprofiler, by_opentelemetry, by_header)
-    totals = [found.total_seconds for found in told]
+    explanations = (by_osprofiler, by_opentelemetry, by_header)
+    totals = [found.total_seconds for found in explanations]
 
-    assert max(totals) == pytest.approx(min(totals), rel=APART)
+    assert max(totals) == pytest.approx(min(totals), rel=MAX_DIFFERENCE)
     assert max(totals) < sent.exchange.total_seconds
-    near = pytest.approx(by_header.categories, abs=APART * max(totals))
-    assert by_opentelemetry.categories == near
+    expected = pytest.approx(by_header.categories, abs=MAX_DIFFERENCE * max(totals))
+    assert by_opentelemetry.categories == expected
 
 
 def test_sources_have_the_same_statements(
@@ -88,7 +88,7 @@ def test_sources_have_the_same_statements(
     ]
 
     assert classes[0] == classes[1]
-    assert sum(classes[0].values()) == counted > MANY
+    assert sum(classes[0].values()) == counted > MIN_STATEMENTS
 
 
 @pytest.mark.parametrize("name", TRACE_STORES)
@@ -99,8 +99,8 @@ def test_trace_stores_return_the_same_trace(
     if not is_installed(name):
         pytest.skip(f"no `{name}` on the PATH")
     locations = keystone_access.trace_locations(uncached, {})
-    (place,) = (one for one in locations if one.startswith(f"{name}+http://"))
-    found = explained(place, sent)
+    (location,) = (one for one in locations if one.startswith(f"{name}+http://"))
+    found = explained(location, sent)
 
     assert found.total_seconds == pytest.approx(by_opentelemetry.total_seconds)
     assert found.cells == pytest.approx(by_opentelemetry.cells)

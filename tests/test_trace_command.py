@@ -1,4 +1,4 @@
-"""One real call followed: sent signed, kept by OSProfiler's drivers, and explained."""
+"""`keylag trace` and `keylag explain` with real calls."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ KINDS = {
     "validate": "GET /v3/auth/tokens",
 }
 FROM_ONE_CALL = 0.3
-"""How far totals of one call may be apart, measured in two of its layers."""
+"""Largest relative difference of totals from two layers of one call."""
 WRITE = """
 import sys
 from osprofiler import notifier, profiler
@@ -40,8 +40,8 @@ with profiler.Trace("wsgi", info={"request": request}):
 """
 
 
-def ran(command: Any, *words: str) -> dict[str, Any]:
-    """Run a command and return the JSON that it prints."""
+def run_json(command: Any, *words: str) -> dict[str, Any]:
+    """Run a command and return its JSON output."""
     result = CliRunner().invoke(command, [*words, "--output=json"])
     assert result.exit_code == 0, result.output
     read: dict[str, Any] = json.loads(result.stdout)
@@ -56,14 +56,14 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def traced(stack: Stack, kind: str) -> dict[str, Any]:
-    """What `keylag trace` says of it."""
-    return ran(trace.command, kind, f"--state={stack.folder}")
+    """The output of `keylag trace` for this kind."""
+    return run_json(trace.command, kind, f"--state={stack.folder}")
 
 
 @pytest.fixture(scope="module")
 def validated(stack: Stack) -> dict[str, Any]:
-    """What `keylag trace validate` says."""
-    return ran(trace.command, "validate", f"--state={stack.folder}")
+    """The output of `keylag trace validate`."""
+    return run_json(trace.command, "validate", f"--state={stack.folder}")
 
 
 def test_trace_of_a_call_is_consistent(traced: dict[str, Any], kind: str) -> None:
@@ -73,14 +73,14 @@ def test_trace_of_a_call_is_consistent(traced: dict[str, Any], kind: str) -> Non
     assert root["name"] == "request"
     assert traced["missing"] == []
     assert list(traced["totals"])[1:] == ["Server-Timing", "the client"]
-    whole = pytest.approx(traced["wall_seconds"], abs=1e-4)
-    assert sum(traced["categories"].values()) == whole
+    total = pytest.approx(traced["wall_seconds"], abs=1e-4)
+    assert sum(traced["categories"].values()) == total
     hashed = traced["categories"]["password_hash"] > 0
     assert hashed is (kind != "validate")
 
 
 def test_explain_agrees_with_trace(stack: Stack, traced: dict[str, Any]) -> None:
-    alone = ran(explain.command, traced["trace_id"], f"--state={stack.folder}")
+    alone = run_json(explain.command, traced["trace_id"], f"--state={stack.folder}")
 
     assert alone["statements"] == traced["statements"]
     assert alone["wall_seconds"] == pytest.approx(
@@ -98,16 +98,18 @@ def test_osprofiler_report_file_is_read(
     words = ("trace", "show", "--json", where, f"--out={report}")
     subprocess.run([program, *words, validated["trace_id"]], check=True)
 
-    assert ran(explain.command, str(report))["statements"] == validated["statements"]
+    assert (
+        run_json(explain.command, str(report))["statements"] == validated["statements"]
+    )
 
 
 def test_stored_trace_has_no_values(stack: Stack, traced: dict[str, Any]) -> None:
     with Redis.from_url(traces_url(stack.port("redis"))) as redis:
-        kept = b"".join(redis.lrange(f"osprofiler_opt:{traced['trace_id']}", 0, -1))
+        stored = b"".join(redis.lrange(f"osprofiler_opt:{traced['trace_id']}", 0, -1))
 
-    assert b'"name": "wsgi-start"' in kept
-    assert b'"params"' not in kept
-    assert b"$2b$" not in kept
+    assert b'"name": "wsgi-start"' in stored
+    assert b'"params"' not in stored
+    assert b"$2b$" not in stored
 
 
 def test_unsigned_request_is_not_traced(stack: Stack) -> None:
@@ -120,7 +122,7 @@ def test_unsigned_request_is_not_traced(stack: Stack) -> None:
 
 
 def read_openrc(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the variables of the openrc file, as any client has them."""
+    """Set the variables of the openrc file, as `source` does."""
     for line in (stack.folder / "openrc").read_text().splitlines():
         name, _, value = line.removeprefix("export ").partition("=")
         monkeypatch.setenv(name, value.strip("'"))
@@ -128,7 +130,7 @@ def read_openrc(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_live_call_is_explained(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     read_openrc(stack, monkeypatch)
-    live = ran(explain.command, "--call=password")
+    live = run_json(explain.command, "--call=password")
 
     assert live["source"] == "Server-Timing"
     assert live["call"] == "POST /v3/auth/tokens"
@@ -168,7 +170,7 @@ def test_sqlalchemy_driver_traces_are_read(stack: Stack) -> None:
     url, trace_id = f"{place}/keystone?autocommit=true", str(uuid4())
     python = stack.tools.keystone / "bin" / "python"
     subprocess.run([python, "-c", WRITE, url, trace_id], check=True)
-    found = ran(explain.command, trace_id, f"--from={place}/keystone")
+    found = run_json(explain.command, trace_id, f"--from={place}/keystone")
 
     assert [one["count"] for one in found["statements"]] == [1]
     assert found["call"] == "GET /v3/auth/tokens"

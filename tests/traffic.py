@@ -1,4 +1,4 @@
-"""Token calls of all kinds, sent once, and what everybody saw of them."""
+"""Sends token calls of all kinds, and counts them in three sources."""
 
 import time
 from collections import Counter
@@ -49,16 +49,16 @@ LAG_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Sent:
-    """Token calls by method, as each of three counted them."""
+class SentCalls:
+    """Token calls by method, as JMeter, Prometheus and the database counted them."""
 
     jmeter: Counter[str]
     prometheus: Counter[str]
     sql: dict[str, SqlTotals]
 
 
-def ask(stack: Stack, query: str) -> dict[tuple[str, ...], float]:
-    """Return the values of a query by the values of their labels."""
+def query_prometheus(stack: Stack, query: str) -> dict[tuple[str, ...], float]:
+    """Return the values of a query by their label values."""
     url = f"{stack.url('prometheus')}/api/v1/query"
     answer = requests.get(url, params={"query": query}, timeout=10).json()
     return {
@@ -68,18 +68,20 @@ def ask(stack: Stack, query: str) -> dict[tuple[str, ...], float]:
 
 
 def requests_by_method(stack: Stack) -> Counter[str]:
-    """Return how many token calls Prometheus knows of."""
+    """Return the number of token calls in Prometheus by method."""
     query = f"sum by (http_request_method) ({REQUESTS})"
-    return Counter({key[0]: round(n) for key, n in ask(stack, query).items()})
+    return Counter(
+        {key[0]: round(n) for key, n in query_prometheus(stack, query).items()}
+    )
 
 
 def _send(stack: Stack, name: str, chosen: dict[str, str], out: Path) -> list[Sample]:
-    """Send one plan's load, all of which has to be answered well."""
+    """Send the load of a plan, and assert that all requests succeed."""
     result = send_load(
         find_plan(name), from_stack(stack), chosen, out / name, Console(quiet=True)
     )
-    samples, notes = read_samples(result.samples)
-    assert notes == []
+    samples, warnings = read_samples(result.samples)
+    assert warnings == []
     assert all(sample.success for sample in samples)
     return samples
 
@@ -88,9 +90,9 @@ WAKING_CALLS = 2
 
 
 def wake_service(stack: Stack) -> None:
-    """Call the service as the administrator, so that all its counters begin.
+    """Call the service as administrator, so that all its counters exist.
 
-    Once with a token that its cache does not know, and once with one that it does.
+    The first call has an uncached token, the second one a cached token.
     """
     token = connect(stack.admin()).session.get_token()
     headers = {"X-Auth-Token": str(token)}
@@ -100,15 +102,15 @@ def wake_service(stack: Stack) -> None:
 
 
 def call_service(stack: Stack, out: Path) -> list[Sample]:
-    """Call the service with the tokens of a few users, again and again."""
+    """Send calls of the service with the tokens of a few users."""
     samples = _send(stack, "service-call", {**SHORT, "subjects": "3"}, out)
     return [sample for sample in samples if not sample.is_setup]
 
 
-def sql_sides(stack: Stack) -> dict[str, SqlTotals]:
-    """Return what Prometheus knows of the SQL of token calls, by method."""
+def sql_totals(stack: Stack) -> dict[str, SqlTotals]:
+    """Return the SQL totals of token calls in Prometheus, by method."""
     found = {
-        field: {key[0]: value for key, value in ask(stack, query).items()}
+        field: {key[0]: value for key, value in query_prometheus(stack, query).items()}
         for field, query in SIDES.items()
     }
     return {
@@ -119,23 +121,26 @@ def sql_sides(stack: Stack) -> dict[str, SqlTotals]:
     }
 
 
-def settled(stack: Stack) -> dict[str, SqlTotals]:
-    """Return it once Prometheus has scraped all that happened until now."""
+def wait_for_sql_totals(stack: Stack) -> dict[str, SqlTotals]:
+    """Return them once Prometheus has scraped everything up to now."""
     due = time.time() + LAG_SECONDS
-    before, now = None, sql_sides(stack)
+    before, now = None, sql_totals(stack)
     for _ in range(30):
-        if before == now and max(ask(stack, SCRAPED).values(), default=0.0) >= due:
+        if (
+            before == now
+            and max(query_prometheus(stack, SCRAPED).values(), default=0.0) >= due
+        ):
             return now
         time.sleep(1.1)
-        before, now = now, sql_sides(stack)
+        before, now = now, sql_totals(stack)
     message = "Prometheus did not scrape both sides within half a minute"
     raise AssertionError(message)
 
 
-def added(
+def subtract_totals(
     now: dict[str, SqlTotals], before: dict[str, SqlTotals]
 ) -> dict[str, SqlTotals]:
-    """Return what was added, for methods with new statements."""
+    """Return the increase for methods with new statements."""
     differences = {}
     for method, sides in now.items():
         earlier = asdict(before.get(method, SqlTotals()))
@@ -145,12 +150,12 @@ def added(
     return differences
 
 
-def send_all(stack: Stack, out: Path) -> Sent:
-    """Send all three plans, and ask everybody what they saw of it."""
-    sides_before, before = settled(stack), requests_by_method(stack)
+def send_all(stack: Stack, out: Path) -> SentCalls:
+    """Send all three token plans, and return the counts of all sources."""
+    sides_before, before = wait_for_sql_totals(stack), requests_by_method(stack)
     written: Counter[str] = Counter()
     for name, shares in PLANS.items():
         samples = _send(stack, name, {**SHORT, **shares}, out)
         written.update(s.label.removeprefix("setup ").split()[0] for s in samples)
-    sides = added(settled(stack), sides_before)
-    return Sent(written, requests_by_method(stack) - before, sides)
+    sides = subtract_totals(wait_for_sql_totals(stack), sides_before)
+    return SentCalls(written, requests_by_method(stack) - before, sides)

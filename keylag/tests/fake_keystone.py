@@ -1,7 +1,7 @@
-"""A Keystone that only knows tokens: for tests of the load plans and the reader.
+"""A fake Keystone for tests of load plans and readers.
 
-It answers the three calls of the plans with a Server-Timing header of fixed
-numbers, remembers which tokens were revoked and counts what it was asked.
+It issues, validates and revokes tokens, sends a fixed Server-Timing header, and counts
+requests.
 """
 
 import itertools
@@ -27,7 +27,7 @@ TOKEN = b'{"token": {"methods": ["password"], "expires_at": "2999-01-01T00:00:00
 
 
 class FakeKeystone(ThreadingHTTPServer):
-    """On a free port of 127.0.0.1; `requests` counts (method, code)."""
+    """Listens on a free port of 127.0.0.1; `requests` counts (method, status)."""
 
     daemon_threads = True
 
@@ -47,13 +47,13 @@ class FakeKeystone(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # one packet per answer, so that no delayed ACK is waited for
+    wbufsize = -1  # one packet per response avoids delayed ACKs
     server: FakeKeystone
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
-    def answer(self, code: int, token: str | None = None) -> None:
+    def respond(self, code: int, token: str | None = None) -> None:
         body = b"" if code == 204 else TOKEN
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
@@ -71,20 +71,20 @@ class _Handler(BaseHTTPRequestHandler):
         user = json.loads(self.rfile.read(length))["auth"]["identity"]["password"]
         name, password = user["user"]["name"], user["user"]["password"]
         if password != password_of(name):
-            return self.answer(401)
+            return self.respond(401)
         with self.server.lock:
             self.server.users[name] += 1
             token = f"canary-token-{next(self.server.numbers)}"
             self.server.live.add(token)
-        return self.answer(201, token)
+        return self.respond(201, token)
 
     def do_GET(self) -> None:
-        self.answer(self._checked(200))
+        self.respond(self._checked(200))
 
     def do_DELETE(self) -> None:
         code = self._checked(204)
         self.server.live.discard(self.headers["X-Subject-Token"])
-        self.answer(code)
+        self.respond(code)
 
     def _checked(self, good: int) -> int:
         if self.headers["X-Auth-Token"] not in self.server.live:
@@ -93,13 +93,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def password_of(name: str) -> str:
-    """Return a password that needs care in CSV and in JSON."""
+    """Return a password that needs quoting in CSV and in JSON."""
     return f'canary-password "{name}", \\ü'
 
 
 @contextmanager
 def running(*, timing: str | None = TIMING) -> Iterator[FakeKeystone]:
-    """Serve until the block ends."""
+    """Serve until the `with` body ends."""
     with FakeKeystone(timing=timing) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()

@@ -1,4 +1,4 @@
-"""One trace in each form that traces come in: a validation with three statements."""
+"""A sample trace: a validation with three statements, as OTLP JSON."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,7 @@ SPANS: Sequence[Span] = (
 
 
 def otlp() -> dict[str, Any]:
-    """Return the spans as OTLP has them in JSON, in two groups."""
+    """Return the spans in OTLP JSON, as two resources."""
     spans = [_otlp_span(span) for span in SPANS]
     return {"resourceSpans": [_group(spans[:3]), _group(spans[3:])]}
 
@@ -43,14 +43,14 @@ def _group(spans: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _otlp_span(span: Span) -> dict[str, Any]:
     own, parent, name, start, end, found = span
-    begun = 1_795_240_444_000_000_000
+    origin = 1_795_240_444_000_000_000
     return {
         "traceId": OTEL_ID,
         "spanId": own,
         "parentSpanId": parent,
         "name": name,
-        "startTimeUnixNano": str(begun + start * 1_000_000),
-        "endTimeUnixNano": str(begun + end * 1_000_000),
+        "startTimeUnixNano": str(origin + start * 1_000_000),
+        "endTimeUnixNano": str(origin + end * 1_000_000),
         "attributes": [
             {"key": key, "value": {"stringValue": value}}
             for key, value in found.items()

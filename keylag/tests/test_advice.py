@@ -12,7 +12,7 @@ from keylag.phases import CATEGORIES, OPERATIONS
 
 
 def call(cells: dict[str, float], *, client: float = 0.262, wall: float = 0.25) -> Call:
-    """Make a call of these shares; the category is the phase's own name."""
+    """Return a call with these shares by cell; categories have the names of phases."""
     categories = dict.fromkeys(CATEGORIES, 0.0)
     for cell, share in cells.items():
         phase, _, operation = cell.partition(".")
@@ -131,7 +131,7 @@ def test_time_outside_is_no_queue_while_workers_are_free(
 
 
 @pytest.mark.parametrize(
-    ("category", "known", "never"),
+    ("category", "known", "excluded"),
     [
         ("cache", {"cache_backend": "oslo_cache.memcache_pool"}, "memcache_pool"),
         ("cache", {"cache_backend": "oslo_cache.memcache_pool"}, "Redis"),
@@ -142,10 +142,10 @@ def test_time_outside_is_no_queue_while_workers_are_free(
     ],
 )
 def test_options_exclude_the_present_configuration(
-    category: str, known: dict[str, str], never: str
+    category: str, known: dict[str, str], excluded: str
 ) -> None:
     assert find_options(category, known)
-    assert not [text for text in find_options(category, known) if never in text]
+    assert not [text for text in find_options(category, known) if excluded in text]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_durations_have_three_significant_digits(seconds: float, text: str) -> N
 
 
 def run(name: str, one: Call) -> Run:
-    """Make a run of one call."""
+    """Return a run with one call."""
     empty = Breakdown(
         calls=[one], setup_requests=0, quantiles="", warnings=[], environment={}
     )

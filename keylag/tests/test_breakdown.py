@@ -1,4 +1,4 @@
-"""The arithmetic of the break-down; expected values by hand."""
+"""The arithmetic of breakdowns; expected values are computed by hand."""
 
 import math
 import random
@@ -28,7 +28,7 @@ def sample(
     elapsed: float = 0.3,
     start: float = 0.0,
 ) -> Sample:
-    """Make a sample whose total is the sum of its cells."""
+    """Return a sample whose total is the sum of its cells."""
     timing = None
     if cells is not None:
         total = math.fsum(cells.values())
@@ -39,7 +39,7 @@ def sample(
 
 
 def only_call(*samples: Sample) -> Call:
-    """Return the one call of a break-down."""
+    """Return the only call in a breakdown of samples."""
     (call,) = compute_breakdown(samples)["calls"]
     return call
 

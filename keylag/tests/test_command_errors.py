@@ -24,7 +24,7 @@ CODES = CHECKOUT / "docs" / "reference" / "exit-codes.md"
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (["up", "--state=/dev/null/x"], "Not a directory: /dev/null/x. Choose"),
         (
@@ -54,29 +54,29 @@ CODES = CHECKOUT / "docs" / "reference" / "exit-codes.md"
     ],
 )
 def test_failures_have_message_advice_and_exit_code_1(
-    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OS_USERNAME", "admin")
     monkeypatch.setenv("OS_PASSWORD", "canary")
 
-    result = CliRunner().invoke(main, words)
+    result = CliRunner().invoke(main, arguments)
 
     assert result.exit_code == 1
-    assert said in result.stderr
+    assert message in result.stderr
     assert "defect" not in result.stderr
     assert "Traceback" not in result.stderr
     assert len(result.stderr) < 400
 
 
-def fail(error: BaseException, *words: str) -> tuple[int, str]:
-    """Run a command that ends with an error; return its code and what it says."""
+def fail(error: BaseException, *arguments: str) -> tuple[int, str]:
+    """Run a command that raises an error; return its exit code and stderr."""
 
     def raise_it(*_: object) -> str:
         raise error
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pt_query_digest, "create_report", raise_it)
-        result = CliRunner().invoke(main, [*words, "digest", str(LOG)])
+        result = CliRunner().invoke(main, [*arguments, "digest", str(LOG)])
     return result.exit_code, result.stderr
 
 
@@ -85,7 +85,7 @@ def test_ctrl_c_exits_with_130() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (["explain", "--url=http://127.0.0.1:70000/v3"], "70000"),
         (["explain", "--url=word"], "word is no URL of a Keystone"),
@@ -95,11 +95,11 @@ def test_ctrl_c_exits_with_130() -> None:
         (["experiment", "run", "/dev/null"], "/dev/null"),
     ],
 )
-def test_invalid_input_exits_with_2(words: list[str], said: str) -> None:
-    result = CliRunner().invoke(main, words)
+def test_invalid_input_exits_with_2(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(main, arguments)
 
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 def test_unknown_option_exits_with_2_and_help_with_0() -> None:
@@ -111,22 +111,22 @@ def test_unknown_option_exits_with_2_and_help_with_0() -> None:
 
 
 def test_keylag_errors_print_only_their_text() -> None:
-    code, said = fail(KeylagError("It is broken. Mend it."))
+    code, message = fail(KeylagError("It is broken. Mend it."))
     debugged = fail(KeylagError("It is broken. Mend it."), "--debug")[1]
 
-    assert (code, said) == (1, "Error: It is broken. Mend it.\n")
+    assert (code, message) == (1, "Error: It is broken. Mend it.\n")
     assert "Traceback (most recent call last)" in debugged
     assert debugged.endswith("\nError: It is broken. Mend it.\n")
 
 
 def test_unexpected_errors_ask_for_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    code, said = fail(ZeroDivisionError("division by zero"))
+    code, message = fail(ZeroDivisionError("division by zero"))
     monkeypatch.setenv("KEYLAG_DEBUG", "1")
 
     assert code == 1
-    assert said.startswith("Error: ZeroDivisionError: division by zero\n")
-    assert "`keylag --debug ...`" in said
-    assert "Traceback" not in said
+    assert message.startswith("Error: ZeroDivisionError: division by zero\n")
+    assert "`keylag --debug ...`" in message
+    assert "Traceback" not in message
     assert "Traceback" in fail(ZeroDivisionError("division by zero"))[1]
 
 
@@ -151,9 +151,9 @@ def test_version_is_that_of_the_package() -> None:
 def test_signals_stop_child_processes(number: signal.Signals, tmp_path: Path) -> None:
     fifo = tmp_path / "log"
     os.mkfifo(fifo)
-    words = ("digest", fifo, f"--out={tmp_path / 'out'}")
-    with subprocess.Popen([KEYLAG, *words], stderr=subprocess.PIPE) as running:
-        # Opened for writing once the command's own reader has opened it.
+    arguments = ("digest", fifo, f"--out={tmp_path / 'out'}")
+    with subprocess.Popen([KEYLAG, *arguments], stderr=subprocess.PIPE) as running:
+        # Opening blocks until the command reads the pipe.
         with fifo.open("wb"):
             running.send_signal(number)
             assert running.wait(60) == INTERRUPTED

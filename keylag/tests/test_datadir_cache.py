@@ -9,11 +9,11 @@ from keylag.datadir_cache import DatadirCache, DatadirCopyError, mark_complete
 
 def test_failed_copy_reports_one_reason_and_leaves_no_files(tmp_path: Path) -> None:
     """The error of shutil lists all files that failed."""
-    kept = tmp_path / "store" / "name"
-    kept.mkdir(parents=True)
+    copy = tmp_path / "store" / "name"
+    copy.mkdir(parents=True)
     for number in range(9):
-        (kept / f"gone-{number}").symlink_to("nowhere")
-    mark_complete(kept, "name")
+        (copy / f"gone-{number}").symlink_to("nowhere")
+    mark_complete(copy, "name")
 
     with pytest.raises(DatadirCopyError) as caught:
         DatadirCache(tmp_path / "store").restore("name", tmp_path / "stack" / "data")

@@ -1,4 +1,4 @@
-"""Grafana's service: where it finds its pages, its settings and the dashboards."""
+"""Grafana's service: home folder, environment and dashboards."""
 
 import json
 import re
@@ -34,21 +34,21 @@ def test_home_is_that_of_the_archive_or_the_package(
     link = tmp_path / "grafana"
     link.symlink_to(program)
 
-    wanted = program.parents[1] if unpacked else grafana.PACKAGED_HOME
-    assert grafana.home_folder(link) == wanted
+    expected = program.parents[1] if unpacked else grafana.PACKAGED_HOME
+    assert grafana.home_folder(link) == expected
 
 
 def test_environment_has_all_variables_of_provisioning() -> None:
     """Grafana silently replaces a missing variable by nothing."""
     files = list(Path(ENVIRONMENT["GF_PATHS_PROVISIONING"]).rglob("*.yaml"))
-    asked = {
+    used = {
         name
         for file in files
         for name in re.findall(r"\$(\w+)", file.read_text(encoding="utf-8"))
     }
 
     assert {file.parent.name for file in files} == {"dashboards", "datasources"}
-    assert asked == {name for name in ENVIRONMENT if name.startswith("KEYLAG_")}
+    assert used == {name for name in ENVIRONMENT if name.startswith("KEYLAG_")}
 
 
 def test_dashboards_have_the_generated_uids() -> None:

@@ -1,4 +1,4 @@
-"""Keylag in Keystone's environment: nothing that Keystone has is moved for it."""
+"""Installation of keylag-otel in Keystone's environment."""
 
 import re
 import shutil
@@ -21,7 +21,7 @@ INSTALLS = re.compile(r"^.*pip install.*collectors.*$", re.MULTILINE)
 
 
 class Environment:
-    """A virtual environment, and what is installed in it."""
+    """A virtual environment and its packages."""
 
     def __init__(self, folder: Path) -> None:
         self.python = folder / "bin" / "python"
@@ -42,8 +42,8 @@ class Environment:
 
 
 @pytest.fixture
-def keystones_own(tmp_path: Path) -> Environment:
-    """Keystone's environment before OpenTelemetry came, with its old protobuf."""
+def keystone_environment(tmp_path: Path) -> Environment:
+    """Keystone's environment without OpenTelemetry, with an old protobuf."""
     made = Environment(tmp_path / "venv")
     made.pip("install", "--require-hashes", "-r", LOCK)
     names = (line.partition("==")[0] for line in made.freeze())
@@ -53,7 +53,7 @@ def keystones_own(tmp_path: Path) -> Environment:
 
 @pytest.fixture
 def collectors(tmp_path: Path) -> Path:
-    """The package without what was built of it in the checkout."""
+    """A copy of the package without build output."""
     for name in PACKAGE_FILES:
         source, target = CHECKOUT / "collectors" / name, tmp_path / "collectors" / name
         target.parent.mkdir(exist_ok=True)
@@ -66,20 +66,20 @@ def collectors(tmp_path: Path) -> Path:
 
 @pytest.mark.matrix
 def test_install_with_constraints_keeps_keystones_packages(
-    keystones_own: Environment, collectors: Path, tmp_path: Path
+    keystone_environment: Environment, collectors: Path, tmp_path: Path
 ) -> None:
-    before = keystones_own.freeze()
+    before = keystone_environment.freeze()
     constraints = tmp_path / "upper-constraints.txt"
     constraints.write_text("\n".join(before))
 
-    keystones_own.pip("install", "-c", constraints, f"{collectors}[otlp]")
+    keystone_environment.pip("install", "-c", constraints, f"{collectors}[otlp]")
 
-    after = keystones_own.freeze()
+    after = keystone_environment.freeze()
     added = {line.partition("==")[0] for line in after - before}
     assert before - after == set()
     assert {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"} <= added
     built = "from keylag_otel import provider; assert provider.build()"
-    subprocess.run([keystones_own.python, "-c", built], check=True)
+    subprocess.run([keystone_environment.python, "-c", built], check=True)
 
 
 def test_documented_installs_use_constraints() -> None:

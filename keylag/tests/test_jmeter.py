@@ -1,4 +1,4 @@
-"""Running JMeter: what is checked before, and real runs against a fake Keystone."""
+"""JMeter runs: checks before the start, and real runs against a fake Keystone."""
 
 import csv
 import os
@@ -24,7 +24,7 @@ VALIDATE = "GET /v3/auth/tokens"
 
 @pytest.fixture(scope="module")
 def home() -> Path:
-    """Give JMeter's own folder as the set-up made it."""
+    """JMeter's home folder."""
     chosen = os.environ.get("KEYLAG_JMETER_HOME")
     try:
         tools = state_folder() / "tools"
@@ -37,14 +37,14 @@ def home() -> Path:
 
 @pytest.fixture
 def keystone() -> Iterator[FakeKeystone]:
-    """Give a fake Keystone for one test."""
+    """A fake Keystone for one test."""
     with running() as server:
         yield server
 
 
 @pytest.fixture
 def users(tmp_path: Path) -> Path:
-    """Write 20 users with difficult passwords."""
+    """A CSV file of 20 users with passwords that need quoting."""
     path = tmp_path / "users.csv"
     with path.open("w", newline="", encoding="utf-8") as stream:
         rows = csv.writer(stream)
@@ -56,7 +56,7 @@ def users(tmp_path: Path) -> Path:
 
 
 def load(name: str, keystone: FakeKeystone, users: Path, **more: str) -> jmeter.Load:
-    """Make a quick load: all virtual users within a second."""
+    """Return a load whose virtual users start within one second."""
     port = str(keystone.server_address[1])
     values = {"port": port, "users_file": str(users), "ramp_seconds": "1", **more}
     secrets = {}
@@ -67,7 +67,7 @@ def load(name: str, keystone: FakeKeystone, users: Path, **more: str) -> jmeter.
 
 
 def labels(samples: list[jtl.Sample]) -> Counter[tuple[str, str]]:
-    """Count the samples by label and code."""
+    """Return the number of samples by label and code."""
     return Counter((sample.label, sample.code) for sample in samples)
 
 
@@ -109,18 +109,18 @@ def test_missing_java_error_has_the_install_command(
 def test_every_request_becomes_a_sample_without_secrets(
     home: Path, keystone: FakeKeystone, users: Path, tmp_path: Path
 ) -> None:
-    seen: list[Progress] = []
+    progress: list[Progress] = []
     out = tmp_path / "out"
     one = load("token-issue", keystone, users)
-    result = jmeter.run(one, home=home, out=out, on_progress=seen.append)
-    samples, notes = jtl.read_samples(result.samples)
+    result = jmeter.run(one, home=home, out=out, on_progress=progress.append)
+    samples, warnings = jtl.read_samples(result.samples)
     (call,) = compute_breakdown(samples)["calls"]
 
-    assert notes == []
+    assert warnings == []
     assert labels(samples) == {(ISSUE, "201"): 100, (f"setup {ISSUE}", "201"): 2}
     assert keystone.requests == {("POST", 201): 102}
     assert len(keystone.users) == 20
-    assert seen[-1] == Progress(100, 0, 100)
+    assert progress[-1] == Progress(100, 0, 100)
     assert (call["errors"], call["unmeasured"]) == (0, 0)
     assert call["categories"]["password_hash"]["share"] == pytest.approx(0.5)
     left = b"".join(path.read_bytes() for path in out.iterdir())
@@ -174,7 +174,7 @@ def test_rejected_users_stop_the_load(
 ) -> None:
     users.write_text("username,password\nnobody,wrong\n")
 
-    with pytest.raises(jmeter.JMeterError, match=r"never began: setup .* 401"):
+    with pytest.raises(jmeter.JMeterError, match=r"sent no request: setup .* 401"):
         jmeter.run(load("token-issue", keystone, users), home=home, out=tmp_path)
 
 
@@ -185,8 +185,8 @@ def test_ctrl_c_stops_jmeter_and_keeps_samples(
     endless = load("token-issue", keystone, users, loops="-1", rate_per_second="50")
     listening: list[str] = []
 
-    def interrupt(seen: Progress) -> None:
-        if seen.done >= 10 and not listening:
+    def interrupt(progress: Progress) -> None:
+        if progress.done >= 10 and not listening:
             listening.append(_sockets_of(tmp_path / "samples.jtl"))
             signal.raise_signal(signal.SIGINT)
 
@@ -212,7 +212,7 @@ def _processes_with(path: Path) -> list[int]:
 
 
 def _sockets_of(path: Path) -> str:
-    """List what JMeter listens on, TCP and UDP; empty if nothing."""
+    """Return JMeter's listening TCP and UDP sockets; empty if there are none."""
     (pid,) = _processes_with(path)
     handles = [str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()]
     inodes = {name[8:-1] for name in handles if name.startswith("socket:")}

@@ -22,16 +22,16 @@ SETUP = "1700000000000,9,setup POST /v3/auth/tokens password,201,OK,S 1,true,1,1
 
 @pytest.fixture
 def jtl(tmp_path: Path) -> Path:
-    """Give the path of a file that a test fills."""
+    """The path of a JTL file."""
     return tmp_path / "samples.jtl"
 
 
 def test_record_becomes_a_typed_sample(jtl: Path) -> None:
     jtl.write_text(HEADER + GOOD)
 
-    (sample,), notes = read_samples(jtl)
+    (sample,), warnings = read_samples(jtl)
 
-    assert notes == []
+    assert warnings == []
     assert sample.start_seconds == pytest.approx(1700000000.123)
     assert sample.elapsed_seconds == pytest.approx(0.262)
     assert sample.latency_seconds == pytest.approx(0.260)
@@ -44,10 +44,10 @@ def test_record_becomes_a_typed_sample(jtl: Path) -> None:
 def test_sample_without_header_has_no_timing(jtl: Path) -> None:
     jtl.write_text(HEADER + BARE)
 
-    (sample,), notes = read_samples(jtl)
+    (sample,), warnings = read_samples(jtl)
 
     assert sample.timing is None
-    assert notes == []
+    assert warnings == []
 
 
 @pytest.mark.parametrize("text", [None, ""])
@@ -62,28 +62,28 @@ def test_missing_or_empty_file_is_an_error(jtl: Path, text: str | None) -> None:
 
 @pytest.mark.parametrize("size", range(0, 400, 7))
 def test_truncated_file_yields_complete_samples(jtl: Path, size: int) -> None:
-    whole = (HEADER + BARE + FAILED + GOOD).encode()
-    jtl.write_bytes(whole[:size])
-    lines = whole[:size].count(b"\n")
+    complete = (HEADER + BARE + FAILED + GOOD).encode()
+    jtl.write_bytes(complete[:size])
+    lines = complete[:size].count(b"\n")
     if not lines:
         with pytest.raises(JtlError):
             read_samples(jtl)
         return
 
-    samples, notes = read_samples(jtl)
+    samples, warnings = read_samples(jtl)
     assert len(samples) == lines - 1
-    assert len(notes) == (not whole[:size].endswith(b"\n"))
+    assert len(warnings) == (not complete[:size].endswith(b"\n"))
 
 
 def test_partial_last_line_is_skipped_and_reported(jtl: Path) -> None:
     jtl.write_text(HEADER + GOOD + BARE.removesuffix(",\n"))
 
-    samples, notes = read_samples(jtl)
+    samples, warnings = read_samples(jtl)
 
     assert len(samples) == 1
-    assert len(notes) == 1
-    assert notes[0].startswith(f"{jtl}: 1 invalid records were skipped")
-    assert notes[0].endswith("line 3: incomplete last line")
+    assert len(warnings) == 1
+    assert warnings[0].startswith(f"{jtl}: 1 invalid records were skipped")
+    assert warnings[0].endswith("line 3: incomplete last line")
 
 
 @pytest.mark.parametrize(
@@ -99,28 +99,28 @@ def test_partial_last_line_is_skipped_and_reported(jtl: Path) -> None:
 def test_invalid_lines_do_not_affect_other_samples(jtl: Path, noise: str) -> None:
     jtl.write_text(HEADER + GOOD + noise + BARE)
 
-    samples, notes = read_samples(jtl)
+    samples, warnings = read_samples(jtl)
 
     assert [sample.code for sample in samples] == ["201", "200"]
-    assert len(notes) == 1
+    assert len(warnings) == 1
 
 
 def test_quoted_field_may_contain_line_breaks(jtl: Path) -> None:
     jtl.write_text(HEADER + GOOD.replace("CREATED", '"two\nlines"'))
 
-    (sample,), notes = read_samples(jtl)
+    (sample,), warnings = read_samples(jtl)
 
     assert sample.message == "two\nlines"
-    assert notes == []
+    assert warnings == []
 
 
 def test_invalid_timing_keeps_the_sample(jtl: Path) -> None:
     jtl.write_text(HEADER + GOOD.replace("total;dur=250.0", "total;dur=slow"))
 
-    (sample,), notes = read_samples(jtl)
+    (sample,), warnings = read_samples(jtl)
 
     assert sample.timing is None
-    assert "invalid Server-Timing" in notes[0]
+    assert "invalid Server-Timing" in warnings[0]
 
 
 def test_missing_columns_are_listed(jtl: Path) -> None:

@@ -32,7 +32,7 @@ USER = {
 def keystone(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[FakeKeystone]:
-    """A Keystone with Server-Timing, and one without; the variables tell its user."""
+    """A Keystone with and without Server-Timing; variables have its credentials."""
     for name in (HMAC_KEY_VARIABLE, CONNECTION_VARIABLE, "OS_CLOUD"):
         monkeypatch.delenv(name, raising=False)
     for name, value in USER.items():
@@ -42,8 +42,8 @@ def keystone(
         yield server
 
 
-def ran(*words: str) -> Result:
-    """Run `keylag explain`."""
+def explain(*words: str) -> Result:
+    """Return the result of `keylag explain`."""
     return CliRunner().invoke(main, ["explain", *words])
 
 
@@ -51,19 +51,19 @@ def ran(*words: str) -> Result:
 def test_live_call_is_explained_by_header_or_client(
     keystone: FakeKeystone, kind: str
 ) -> None:
-    result = ran(f"--call={kind}", "--output=json")
+    result = explain(f"--call={kind}", "--output=json")
 
-    said = json.loads(result.stdout)
+    document = json.loads(result.stdout)
     method = "GET" if kind == "validate" else "POST"
-    assert said["call"] == f"{method} /v3/auth/tokens"
+    assert document["call"] == f"{method} /v3/auth/tokens"
     if keystone.timing:
-        assert said["source"] == "Server-Timing"
-        assert said["wall_seconds"] == pytest.approx(0.01)
+        assert document["source"] == "Server-Timing"
+        assert document["wall_seconds"] == pytest.approx(0.01)
     else:
-        assert said["source"] == "client"
-        assert "KEYLAG_SERVER_TIMING=true" in said["missing"][0]
-        assert set(said["parts"]) <= {"connect", "wait", "body"}
-        assert 0 < said["parts"]["wait"] < said["client_seconds"]
+        assert document["source"] == "client"
+        assert "KEYLAG_SERVER_TIMING=true" in document["missing"][0]
+        assert set(document["parts"]) <= {"connect", "wait", "body"}
+        assert 0 < document["parts"]["wait"] < document["client_seconds"]
 
 
 @pytest.mark.parametrize("keystone", [TIMING], indirect=True)
@@ -71,19 +71,19 @@ def test_live_call_is_explained_by_header_or_client(
 def test_failed_calls_explain_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     unsigned = CliRunner().invoke(main, ["trace", "validate"])
     monkeypatch.setenv("OS_PASSWORD", "wrong")
-    refused = ran()
+    refused = explain()
     monkeypatch.setenv("OS_AUTH_URL", "http://127.0.0.1:9/v3")
-    nobody = ran()
+    unreachable = explain()
 
     assert f"Set {HMAC_KEY_VARIABLE} and {CONNECTION_VARIABLE}" in unsigned.output
-    for answer, advice in ((refused, "the password"), (nobody, "the URL")):
-        assert "The call to Keystone at " in answer.output
-        assert advice in answer.output
+    for result, advice in ((refused, "the password"), (unreachable, "the URL")):
+        assert "The call to Keystone at " in result.output
+        assert advice in result.output
     assert "it rejects the credentials (HTTP 401)" in refused.output
-    assert "http://127.0.0.1:9/v3 failed: Connection refused. " in (nobody.output)
-    assert "urllib3" not in nobody.output
-    assert "Max retries" not in nobody.output
-    assert (unsigned.exit_code, refused.exit_code, nobody.exit_code) == (1, 1, 1)
+    assert "http://127.0.0.1:9/v3 failed: Connection refused. " in (unreachable.output)
+    assert "urllib3" not in unreachable.output
+    assert "Max retries" not in unreachable.output
+    assert (unsigned.exit_code, refused.exit_code, unreachable.exit_code) == (1, 1, 1)
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="not installed: openssl")
@@ -98,8 +98,8 @@ def test_tls_handshake_is_separate_from_connect(tmp_path: Path) -> None:
     certificate.write_text(certificate.read_text() + public)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
-    stopwatch, session = TimingAdapter(), requests.Session()
-    session.mount("https://", stopwatch)
+    adapter, session = TimingAdapter(), requests.Session()
+    session.mount("https://", adapter)
     with HTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
@@ -107,7 +107,7 @@ def test_tls_handshake_is_separate_from_connect(tmp_path: Path) -> None:
         session.get(url, verify=str(tmp_path / "certificate.pem"), timeout=60)
         server.shutdown()
 
-    (exchange,) = stopwatch.exchanges
+    (exchange,) = adapter.exchanges
     assert list(exchange.parts) == ["connect", "tls", "wait", "body"]
     assert min(exchange.parts.values()) > 0
     assert sum(exchange.parts.values()) < exchange.total_seconds

@@ -19,7 +19,7 @@ HEADER = "username,password,user_domain,project,project_domain"
 
 @pytest.fixture
 def users(tmp_path: Path) -> Path:
-    """Give a file of users."""
+    """A valid CSV file of users."""
     path = tmp_path / "users.csv"
     path.write_text(f"{HEADER}\nalice,secret,Default,demo,Default\n")
     return path
@@ -127,7 +127,7 @@ def test_users_file_accepts_any_column_order_and_extras(tmp_path: Path) -> None:
 
 
 def run(good: int, failed: int, code: str = "500", message: str = "Oh, no") -> Run:
-    """Return a run of so many requests."""
+    """Return a run with this number of successful and failed requests."""
     one = ("POST /v3/auth/tokens password", "201", "Created")
     other = ("GET /v3/auth/tokens", code, message)
     samples = [

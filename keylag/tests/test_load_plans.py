@@ -1,4 +1,4 @@
-"""The load plans agree with each other, with their README and with the reader."""
+"""Consistency of the load plans with each other, their README and the reader."""
 
 import re
 from pathlib import Path
@@ -16,12 +16,12 @@ NAMES = ("service-call", "token-issue", "token-mixed", "token-validate")
 
 
 def tree(name: str) -> ET.Element:
-    """Parse a plan of ours."""
+    """Return the XML tree of a plan."""
     return ET.parse(load_plans.find_plan(name).path).getroot()  # noqa: S314 - our own file
 
 
 def extractors(name: str) -> dict[str, str]:
-    """Return the expressions that take Server-Timing apart, by variable."""
+    """Return the regular expressions for Server-Timing by variable."""
     found = {}
     for element in tree(name).iter("RegexExtractor"):
         texts = {prop.get("name"): prop.text or "" for prop in element}
@@ -32,7 +32,7 @@ def extractors(name: str) -> dict[str, str]:
 
 
 def saved_variables() -> list[str]:
-    """Return the variables that our settings make columns of."""
+    """Return the variables that user.properties saves as columns."""
     text = USER_PROPERTIES.read_text()
     (names,) = re.findall(r"^sample_variables=(.*)$", text, re.MULTILINE)
     return str(names).split(",")
@@ -175,8 +175,10 @@ def test_readme_lists_all_properties_and_defaults() -> None:
         known |= load_plans.find_plan(name).defaults
 
     assert rows == known
-    kinds = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]*) \|", text, re.MULTILINE)
-    assert dict(kinds) == {name: PROPERTY_TYPES[name].description for name in known}
+    descriptions = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]*) \|", text, re.MULTILINE)
+    assert dict(descriptions) == {
+        name: PROPERTY_TYPES[name].description for name in known
+    }
 
 
 def test_plan_is_found_by_path(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Paths that the stack's programs can use, and those that are refused in time."""
+"""Paths that programs of the stack accept or reject."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ SETUP = CHECKOUT / "setup.sh"
 
 
 def set_up(script: Path, state: Path) -> subprocess.CompletedProcess[str]:
-    """Run the set-up's script."""
+    """Run setup.sh with a state folder."""
     return subprocess.run(
         ["bash", script],
         env={**os.environ, "KEYLAG_STATE": str(state)},

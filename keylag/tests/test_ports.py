@@ -1,4 +1,4 @@
-"""The ports of a stack."""
+"""Allocation of the ports of a stack."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ LISTEN = (
 
 @pytest.fixture
 def listener() -> Iterator[tuple[int, int]]:
-    """Give the pid and the port of another program that listens."""
+    """Process id and port of another listening process."""
     command = [sys.executable, "-c", LISTEN]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE

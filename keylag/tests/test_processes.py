@@ -27,7 +27,7 @@ STUBBORN = [
     "-c",
     (
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
-        "print('deaf', flush=True); time.sleep(60)"
+        "print('ready', flush=True); time.sleep(60)"
     ),
 ]
 PARENT = [
@@ -43,20 +43,20 @@ PARENT = [
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A stack's folder; whatever carries its mark is gone after the test."""
+    """A stack's folder; its processes end after the test."""
     yield tmp_path
     stop_processes(find_processes(stack=tmp_path), grace=0.0)
     assert find_processes(stack=tmp_path) == []
 
 
 def launch(folder: Path, command: list[str]) -> subprocess.Popen[bytes]:
-    """Start a marked process with its output in folder/log."""
+    """Start a process of the stack with its output in folder/log."""
     env = {**os.environ, **stack_variables(folder, "sleeper")}
     return start_server(command, env, folder / "log")
 
 
 def wait_for_log(folder: Path, word: str) -> None:
-    """Wait until the process has said a word."""
+    """Wait until the log contains a word."""
     deadline = time.monotonic() + 10
     while word not in (folder / "log").read_text():
         assert time.monotonic() < deadline
@@ -97,7 +97,7 @@ def test_stop_ends_children_too(folder: Path) -> None:
 
 def test_process_that_ignores_sigterm_is_killed(folder: Path) -> None:
     launch(folder, STUBBORN)
-    wait_for_log(folder, "deaf")
+    wait_for_log(folder, "ready")
 
     stop_processes(find_processes(stack=folder), grace=0.1)
 

@@ -17,14 +17,14 @@ from keylag.server_timing import parse_server_timing
 
 
 def run(name: str, *, timing: str | None = TIMING, label: str = "GET /v3/x") -> Run:
-    """Make a run of two requests, 20 ms at the client and 10 ms in Keystone."""
+    """Return a run of two requests: 20 ms at the client, 10 ms in Keystone."""
     server = parse_server_timing(timing) if timing else None
     one = Sample(0, 0.02, 0.02, 0, label, "200", "", "t", True, 1, server)  # noqa: FBT003
     return name_run(name, compute_breakdown([one, one], {"cache_backend": "<null>"}))
 
 
 def terminal(*runs: Run) -> str:
-    """Return what is printed, without colours."""
+    """Return the terminal output without colours."""
     console = Console(file=io.StringIO(), width=120)
     render_terminal(runs, console)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]

@@ -1,4 +1,4 @@
-"""Where results are left, and that nothing there is overwritten."""
+"""Result folders: names, links, and atomic writes."""
 
 import re
 import resource
@@ -15,13 +15,13 @@ from keylag.state import write_output
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in a folder of the test's own."""
+    """A temporary working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def fill(name: str) -> Path:
-    """Leave a result, as a run does."""
+    """Write a result as a run does."""
     with results.folder(None, "load", "token-issue") as out:
         write_output(out / "breakdown.json", name)
     return out
@@ -46,19 +46,19 @@ def test_simultaneous_runs_have_separate_folders() -> None:
     assert [(out / "breakdown.json").read_text() for out in made] == [*"01234567"]
 
 
-def fail(leaves: str | None) -> None:
-    """Fail as a run does, which may leave something first."""
+def fail(file_name: str | None) -> None:
+    """Fail as a run does, perhaps after writing a file."""
     with results.folder(None, "load", "token-issue") as out:
-        if leaves:
-            (out / leaves).touch()
+        if file_name:
+            (out / file_name).touch()
         raise KeyboardInterrupt
 
 
 def test_failed_run_is_kept_but_not_latest(here: Path) -> None:
     good = fill("good")
-    for leaves in ("jmeter.log", None):
+    for file_name in ("jmeter.log", None):
         with pytest.raises(KeyboardInterrupt):
-            fail(leaves)
+            fail(file_name)
 
     found = sorted(path.name for path in (here / good.parent).iterdir())
     assert len(found) == 3
@@ -70,8 +70,8 @@ def test_chosen_folder_must_be_empty(here: Path) -> None:
     with results.folder(here / "mine") as out:
         write_output(out / "breakdown.json", "first")
 
-    refused = pytest.raises(ResultsError, match="mine is not empty, and")
-    with refused, results.folder(here / "mine"):
+    rejected = pytest.raises(ResultsError, match="mine is not empty, and")
+    with rejected, results.folder(here / "mine"):
         pass
     assert (here / "mine" / "breakdown.json").read_text() == "first"
     assert not (here / "latest").exists()
@@ -80,8 +80,8 @@ def test_chosen_folder_must_be_empty(here: Path) -> None:
 def test_unwritable_folder_is_an_error_before_the_run(here: Path) -> None:
     (here / "out").write_text("a file")
 
-    refused = pytest.raises(ResultsError, match=r"to out.*: .*--out")
-    with refused, results.folder(None, "demo"):
+    rejected = pytest.raises(ResultsError, match=r"to out.*: .*--out")
+    with rejected, results.folder(None, "demo"):
         pass
 
 

@@ -1,4 +1,4 @@
-"""Reading the Server-Timing header."""
+"""Parsing of the Server-Timing header."""
 
 import pytest
 

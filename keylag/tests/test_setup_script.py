@@ -1,4 +1,4 @@
-"""setup.sh on a machine that is not as it should be: it says so in words."""
+"""Error messages of setup.sh."""
 
 import os
 import shutil
@@ -17,23 +17,25 @@ case "$*" in
   *) exit 0 ;;
 esac
 """
-NOWHERE = "http://127.0.0.1:1/simple"
+UNREACHABLE = "http://127.0.0.1:1/simple"
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout of what the script reads before it has installed anything."""
+    """A checkout with the files that setup.sh reads first."""
     shutil.copyfile(CHECKOUT / "setup.sh", tmp_path / "setup.sh")
     shutil.copytree(CHECKOUT / "locks", tmp_path / "locks")
     return tmp_path
 
 
 def set_up(checkout: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run the script in an environment of its own."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    """Run setup.sh with a minimal environment."""
+    inherited = {
+        name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ
+    }
     return subprocess.run(
         ["bash", checkout / "setup.sh"],
-        env={**kept, **env},
+        env={**inherited, **env},
         capture_output=True,
         check=False,
         text=True,
@@ -58,9 +60,9 @@ def test_old_python_is_rejected_before_any_change(checkout: Path) -> None:
 
 
 def test_unreachable_index_is_named(checkout: Path) -> None:
-    done = set_up(checkout, PIP_INDEX_URL=NOWHERE)
+    done = set_up(checkout, PIP_INDEX_URL=UNREACHABLE)
 
     assert done.returncode == 1
     assert "uv could not be installed; the reason is above." in done.stderr
-    assert f"come from {NOWHERE}." in done.stderr
+    assert f"come from {UNREACHABLE}." in done.stderr
     assert not (checkout / ".venv").exists()

@@ -1,4 +1,4 @@
-"""What a shell gets: completion as the how-to has it, and manual pages."""
+"""Shell completion as the how-to describes it, and manual pages."""
 
 import os
 import re
@@ -26,7 +26,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 def completed(words: str) -> set[str]:
-    """Return what bash offers for the last word, set up as the how-to says."""
+    """Return bash's completions of the last word, with the how-to's set-up."""
     found = re.search(r"```bash\n(.*?)```", HOW_TO, re.DOTALL)
     assert found
     program, *more = words.split(" ")
@@ -44,7 +44,7 @@ def completed(words: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "offered"),
+    ("words", "completions"),
     [
         ("keylag ex", {"explain", "experiment"}),
         ("keylag up --new", {"--new-ports"}),
@@ -52,8 +52,8 @@ def completed(words: str) -> set[str]:
         ("keylag-exporter mem", {"memcached"}),
     ],
 )
-def test_bash_completes_commands_and_options(words: str, offered: set[str]) -> None:
-    assert completed(words) == offered
+def test_bash_completes_commands_and_options(words: str, completions: set[str]) -> None:
+    assert completed(words) == completions
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
@@ -61,7 +61,7 @@ def test_bash_completes_commands_and_options(words: str, offered: set[str]) -> N
 def test_other_shells_get_a_completion_script(shell: str, program: str) -> None:
     name = f"_{program.upper().replace('-', '_')}_COMPLETE"
     assert f"{name}={shell}_source {program}" in HOW_TO
-    said = subprocess.run(
+    script = subprocess.run(
         [PROGRAMS / program],
         env={**os.environ, name: f"{shell}_source"},
         capture_output=True,
@@ -69,7 +69,7 @@ def test_other_shells_get_a_completion_script(shell: str, program: str) -> None:
         text=True,
     ).stdout
 
-    assert f"{name}={shell}_complete" in said
+    assert f"{name}={shell}_complete" in script
 
 
 def test_each_command_has_a_manual_page(tmp_path: Path) -> None:

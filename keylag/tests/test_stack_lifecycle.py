@@ -1,4 +1,4 @@
-"""A stack of stand-in servers: order, failure, restart and what is kept."""
+"""Start, failure, restart and stop of stacks with fake servers."""
 
 import socket
 import sys
@@ -37,7 +37,7 @@ TOOLS = Tools(*[Path(sys.executable)] * 7)
 
 
 def service(name: str, code: str = SERVER, **more: tuple[str, ...]) -> Service:
-    """Return a service that runs a few lines of Python and greets who connects."""
+    """Return a service that runs Python code, by default a server that greets."""
 
     def prepare(site: ServiceContext) -> None:
         with (site.data / "order").open("a") as order:
@@ -67,7 +67,7 @@ MakeStack = Callable[..., Stack]
 
 @pytest.fixture
 def make_stack(tmp_path: Path) -> Iterator[MakeStack]:
-    """Make stacks in tmp_path; all are stopped after the test."""
+    """A function that makes stacks in tmp_path; they stop after the test."""
 
     def make(name: str, *services: Service, cache: str = "null") -> Stack:
         return Stack(
@@ -83,7 +83,7 @@ def make_stack(tmp_path: Path) -> Iterator[MakeStack]:
 
 
 def order(stack: Stack) -> str:
-    """Return which services were prepared, in order."""
+    """Return the prepared services in order."""
     return (stack.data / "order").read_text().strip()
 
 
@@ -203,13 +203,13 @@ def test_stacks_are_independent(make_stack: MakeStack) -> None:
 
 
 def test_down_stops_unknown_services(make_stack: MakeStack) -> None:
-    stack = make_stack("s", service("unheard-of"))
+    stack = make_stack("s", service("unknown"))
     stack.up()
 
     first = CliRunner().invoke(down.command, ["--state", str(stack.folder)])
     second = CliRunner().invoke(down.command, ["--state", str(stack.folder)])
 
-    assert first.output == f"Stopped unheard-of ({stack.folder}).\n"
+    assert first.output == f"Stopped unknown ({stack.folder}).\n"
     assert (second.output, second.exit_code) == ("No stack is running.\n", 0)
 
 
@@ -232,11 +232,11 @@ def test_down_stops_nested_stacks_only_with_all(
     env = {"KEYLAG_STATE": str(tmp_path)}
 
     plain = CliRunner().invoke(down.command, [], env=env)
-    left = far.is_up()
+    remaining = far.is_up()
     everything = CliRunner().invoke(down.command, ["--all"], env=env)
 
     assert plain.output == f"Stopped base ({near.folder}).\n"
-    assert left
+    assert remaining
     assert everything.output == f"Stopped base ({far.folder}).\n"
 
 
@@ -296,9 +296,9 @@ def test_running_stack_needs_no_programs_on_the_path(
         users_file(stack).write_text(users)
         monkeypatch.setenv("PATH", "")
         known = StackInfo(stack.folder, (service("keystone"),))
-        where = from_stack(known)
+        target = from_stack(known)
 
-    assert where.properties["port"] == str(known.port("keystone"))
+    assert target.properties["port"] == str(known.port("keystone"))
 
 
 def test_port_in_use_prevents_start_until_new_ports(make_stack: MakeStack) -> None:
@@ -308,10 +308,10 @@ def test_port_in_use_prevents_start_until_new_ports(make_stack: MakeStack) -> No
     with socket.create_server(("127.0.0.1", port)):
         with pytest.raises(PortTakenError):
             stack.up()
-        left = processes.find_processes(stack=stack.folder)
+        remaining = processes.find_processes(stack=stack.folder)
         stack.up(new_ports=True)
         moved = stack.port("base")
 
-    assert left == []
+    assert remaining == []
     assert moved != port
     assert make_stack("s", BASE).port("base") == moved

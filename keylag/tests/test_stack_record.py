@@ -1,4 +1,4 @@
-"""What a stack folder remembers."""
+"""Record, passwords and credential files of a stack folder."""
 
 import json
 import stat

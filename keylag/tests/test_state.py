@@ -1,4 +1,4 @@
-"""The state folder, and the ways of writing that leave nothing half made."""
+"""The state folder, and atomic writes of files and folders."""
 
 import stat
 import subprocess
@@ -41,7 +41,7 @@ def test_replace_folder_replaces_after_success(tmp_path: Path) -> None:
 
 
 def interrupted(target: Path) -> None:
-    """Begin to make a folder and be stopped by Ctrl-C."""
+    """Simulate Ctrl-C while a folder is being replaced."""
     with replace_folder(target) as scratch:
         (scratch / "new").touch()
         raise KeyboardInterrupt

@@ -25,13 +25,13 @@ from keylag.tools.install import Installer, installed_path, require_tool
 from keylag.tools.tool import Build, Tool, tail
 
 
-def make_program(build: Build) -> None:
-    """Make a tool that is one empty file."""
+def build_program(build: Build) -> None:
+    """Build a tool that is one empty file."""
     build.run(["touch", "program"])
 
 
-def fail_midway(build: Build) -> None:
-    """Leave something half made and fail."""
+def fail_after_first_step(build: Build) -> None:
+    """Create a file and fail."""
     build.run(["touch", "half"])
     build.run(["sh", "-c", "echo the reason; exit 7"])
 
@@ -41,13 +41,13 @@ TOOL = Tool(
     purpose="a thing",
     inputs=("locks/go.in",),
     program="program",
-    make=make_program,
+    make=build_program,
     advice="Do this.",
 )
 
 
 def install(folder: Path, *tools: Tool) -> list[str]:
-    """Install tools; returns the events reported."""
+    """Install tools and return the reported events."""
     events: list[str] = []
     installer = Installer(folder, lambda tool, event: events.append(tool.name + event))
     installer.install(tools)
@@ -82,7 +82,7 @@ def test_deleted_tool_is_not_installed(tmp_path: Path) -> None:
 
 def test_build_failure_shows_log_and_advice(tmp_path: Path) -> None:
     with pytest.raises(ToolError) as caught:
-        install(tmp_path, replace(TOOL, make=fail_midway))
+        install(tmp_path, replace(TOOL, make=fail_after_first_step))
 
     text = str(caught.value)
     assert "failed with exit code 7" in text
@@ -92,7 +92,7 @@ def test_build_failure_shows_log_and_advice(tmp_path: Path) -> None:
 
 
 def test_build_failure_keeps_other_tools(tmp_path: Path) -> None:
-    bad = replace(TOOL, name="bad", make=fail_midway)
+    bad = replace(TOOL, name="bad", make=fail_after_first_step)
 
     with pytest.raises(ToolError, match="build of bad failed"):
         install(tmp_path, bad, TOOL)
@@ -160,11 +160,13 @@ def test_go_version_is_parsed(text: str, expected: tuple[int, int]) -> None:
 
 def test_collector_without_required_components_is_rejected(tmp_path: Path) -> None:
     names = otel_collector.REQUIRED_COMPONENTS
-    whole = _answering(tmp_path / "whole", [f"    - name: {name}" for name in names])
-    lacking = _answering(tmp_path / "lacking", ["    - name: otlp"])
+    complete = _printing_program(
+        tmp_path / "complete", [f"    - name: {name}" for name in names]
+    )
+    incomplete = _printing_program(tmp_path / "incomplete", ["    - name: otlp"])
 
-    assert otel_collector.has_components(whole)
-    assert not otel_collector.has_components(lacking)
+    assert otel_collector.has_components(complete)
+    assert not otel_collector.has_components(incomplete)
     assert not otel_collector.has_components(tmp_path / "missing")
 
 
@@ -175,8 +177,12 @@ def test_builder_version_matches_the_components() -> None:
 
 
 def test_jmeter_older_than_5_6_is_rejected(tmp_path: Path) -> None:
-    assert jmeter.is_new_enough(_answering(tmp_path / "new", ["/_/  \\_\\ 5.6.3", "x"]))
-    assert not jmeter.is_new_enough(_answering(tmp_path / "old", ["Version 2.13"]))
+    assert jmeter.is_new_enough(
+        _printing_program(tmp_path / "new", ["/_/  \\_\\ 5.6.3", "x"])
+    )
+    assert not jmeter.is_new_enough(
+        _printing_program(tmp_path / "old", ["Version 2.13"])
+    )
 
 
 def test_assemble_home_places_all_files(tmp_path: Path) -> None:
@@ -202,8 +208,8 @@ def test_assemble_home_places_all_files(tmp_path: Path) -> None:
     }
 
 
-def _answering(program: Path, lines: list[str]) -> Path:
-    """Make a program that prints lines, whatever it is asked."""
+def _printing_program(program: Path, lines: list[str]) -> Path:
+    """Create a program that prints lines and ignores its arguments."""
     text = "\n".join(lines)
     program.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\n")
     program.chmod(0o755)

@@ -1,4 +1,4 @@
-"""What is said of a trace: where the time went, and which statements took it."""
+"""Explanations of traces: self times, statements, cache calls, limitations."""
 
 import json
 from dataclasses import replace
@@ -35,20 +35,20 @@ ANSWER = HttpExchange(
 
 
 @pytest.fixture(scope="module")
-def found() -> Explanation:
-    """The trace of `trace_shapes`, explained."""
+def explanation() -> Explanation:
+    """The explanation of the sample trace."""
     groups = otlp()["resourceSpans"]
     return explain_trace(parse_resource_spans(groups, OTEL_ID, "here"))
 
 
 @pytest.fixture(scope="module")
 def report() -> Explanation:
-    """The recorded report of OSProfiler, explained."""
+    """The explanation of the recorded report of OSProfiler."""
     return explain_trace(read_trace(str(REPORT)))
 
 
-def test_self_times_add_up_to_the_total(found: Explanation) -> None:
-    milliseconds = {cell: 1000 * spent for cell, spent in found.cells.items()}
+def test_self_times_add_up_to_the_total(explanation: Explanation) -> None:
+    milliseconds = {cell: 1000 * spent for cell, spent in explanation.cells.items()}
 
     assert milliseconds == pytest.approx(
         {
@@ -58,25 +58,30 @@ def test_self_times_add_up_to_the_total(found: Explanation) -> None:
             ("orm", "roles"): 18,
         }
     )
-    assert sum(found.categories.values()) == pytest.approx(found.total_seconds)
-    assert found.call == "GET /v3/auth/tokens"
+    assert sum(explanation.categories.values()) == pytest.approx(
+        explanation.total_seconds
+    )
+    assert explanation.call == "GET /v3/auth/tokens"
 
 
-def test_statements_are_summarized_by_class(found: Explanation) -> None:
-    assert [one.count for one in found.statements] == [2, 1]
-    assert found.statements[0].statement_class.fingerprint.endswith(
+def test_statements_are_summarized_by_class(explanation: Explanation) -> None:
+    assert [one.count for one in explanation.statements] == [2, 1]
+    assert explanation.statements[0].statement_class.fingerprint.endswith(
         "where project.id = ?"
     )
-    assert found.statements[0].seconds == pytest.approx(0.005)
-    assert found.kinds == {"SELECT": (3, pytest.approx(0.006))}
-    assert found.joins == {0: (2, pytest.approx(0.005)), 1: (1, pytest.approx(0.001))}
-    assert found.sql == (3, pytest.approx(0.006))
+    assert explanation.statements[0].seconds == pytest.approx(0.005)
+    assert explanation.kinds == {"SELECT": (3, pytest.approx(0.006))}
+    assert explanation.joins == {
+        0: (2, pytest.approx(0.005)),
+        1: (1, pytest.approx(0.001)),
+    }
+    assert explanation.sql == (3, pytest.approx(0.006))
 
 
-def test_cache_calls_are_counted_by_layer(found: Explanation) -> None:
-    assert [(one.layer, one.count) for one in found.cache] == [("backend", 1)]
-    assert found.counts == {"sql_statements": 3, "cache_calls": 1}
-    assert found.limitations == ()
+def test_cache_calls_are_counted_by_layer(explanation: Explanation) -> None:
+    assert [(one.layer, one.count) for one in explanation.cache] == [("backend", 1)]
+    assert explanation.counts == {"sql_statements": 3, "cache_calls": 1}
+    assert explanation.limitations == ()
 
 
 def test_collapsed_span_counts_all_its_calls() -> None:
@@ -85,22 +90,22 @@ def test_collapsed_span_counts_all_its_calls() -> None:
         if span["spanId"] == "c1":
             many = {"key": "keystone.calls", "value": {"intValue": "5"}}
             span["attributes"].append(many)
-    found = explain_trace(parse_resource_spans([group, *groups], OTEL_ID, "here"))
+    explanation = explain_trace(parse_resource_spans([group, *groups], OTEL_ID, "here"))
 
-    assert [one.count for one in found.statements] == [2, 5]
-    assert found.statements[1].slowest_seconds == pytest.approx(0.0002)
-    assert found.counts["sql_statements"] == 7
+    assert [one.count for one in explanation.statements] == [2, 5]
+    assert explanation.statements[1].slowest_seconds == pytest.approx(0.0002)
+    assert explanation.counts["sql_statements"] == 7
 
 
 def test_without_orm_spans_parents_count_as_other() -> None:
     """The computation after a cache miss has no span there."""
     text = json.dumps(otlp()["resourceSpans"])
     groups = json.loads(text.replace('"orm"', '"cache"'))
-    found = explain_trace(parse_resource_spans(groups, OTEL_ID, "here"))
+    explanation = explain_trace(parse_resource_spans(groups, OTEL_ID, "here"))
 
-    assert found.cells["cache", "other"] == pytest.approx(0.005)
-    assert found.cells["other", "roles"] == pytest.approx(0.018)
-    assert found.limitations == (NO_ORM,)
+    assert explanation.cells["cache", "other"] == pytest.approx(0.005)
+    assert explanation.cells["other", "roles"] == pytest.approx(0.018)
+    assert explanation.limitations == (NO_ORM,)
 
 
 def test_truncated_trace_has_a_limitation() -> None:
@@ -120,26 +125,32 @@ def test_osprofiler_only_trace_has_a_limitation(report: Explanation) -> None:
 
 
 def test_server_timing_completes_a_limited_trace(
-    report: Explanation, found: Explanation
+    report: Explanation, explanation: Explanation
 ) -> None:
-    both, whole = add_client_view(report, ANSWER), add_client_view(found, ANSWER)
+    merged, complete = (
+        add_client_view(report, ANSWER),
+        add_client_view(explanation, ANSWER),
+    )
 
-    assert both.cells == TIMING.cells
-    assert both.total_seconds == pytest.approx(2)
-    assert (both.statements, both.limitations) == (report.statements, ())
-    assert (whole.cells, whole.total_seconds) == (found.cells, found.total_seconds)
-    assert whole.totals_by_source == {
-        "here": found.total_seconds,
+    assert merged.cells == TIMING.cells
+    assert merged.total_seconds == pytest.approx(2)
+    assert (merged.statements, merged.limitations) == (report.statements, ())
+    assert (complete.cells, complete.total_seconds) == (
+        explanation.cells,
+        explanation.total_seconds,
+    )
+    assert complete.totals_by_source == {
+        "here": explanation.total_seconds,
         "Server-Timing": pytest.approx(2),
         "the client": 2.5,
     }
 
 
 def test_client_view_without_server_timing_adds_one_total(report: Explanation) -> None:
-    both = add_client_view(report, replace(ANSWER, server_timing=""))
+    merged = add_client_view(report, replace(ANSWER, server_timing=""))
 
-    assert both == replace(report, totals_by_source=both.totals_by_source)
-    assert list(both.totals_by_source) == [report.source, "the client"]
+    assert merged == replace(report, totals_by_source=merged.totals_by_source)
+    assert list(merged.totals_by_source) == [report.source, "the client"]
 
 
 def test_server_timing_has_cells_but_no_statements() -> None:
@@ -161,13 +172,13 @@ def test_class_id_ignores_placeholders_and_comments() -> None:
     assert classify_statements([]) == {}
 
 
-def test_json_has_all_fields_and_no_values(found: Explanation) -> None:
-    said = as_json(found)
+def test_json_has_all_fields_and_no_values(explanation: Explanation) -> None:
+    document = as_json(explanation)
 
-    assert said["trace_id"] == OTEL_ID
-    assert said["wall_seconds"] == pytest.approx(0.1)
-    assert said["cells"]["orm.roles"] == pytest.approx(0.018)
-    assert said["statements"][0]["count"] == 2
-    inner = said["spans"][0]["children"][2]["children"][0]
-    assert inner["attributes"]["statement"] == said["statements"][1]["id"]
-    assert CANARY not in repr(said)
+    assert document["trace_id"] == OTEL_ID
+    assert document["wall_seconds"] == pytest.approx(0.1)
+    assert document["cells"]["orm.roles"] == pytest.approx(0.018)
+    assert document["statements"][0]["count"] == 2
+    inner = document["spans"][0]["children"][2]["children"][0]
+    assert inner["attributes"]["statement"] == document["statements"][1]["id"]
+    assert CANARY not in repr(document)

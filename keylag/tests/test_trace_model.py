@@ -1,39 +1,39 @@
-"""The tree that every source is read into."""
+"""The tree of spans."""
 
 import pytest
 
 from keylag.trace.model import RawSpan, Span, TraceError, build_trace, filter_attributes
 
 
-def node(name: str, parent: str, start: int, end: int, **more: object) -> RawSpan:
-    """Return a node that is its own id; times in seconds."""
+def raw_span(name: str, parent: str, start: int, end: int, **more: object) -> RawSpan:
+    """Return a raw span whose id is its name; times in seconds."""
     return RawSpan(name, parent, name, start * 10**9, end * 10**9, more)
 
 
 def shape(span: Span) -> tuple[str, list[object]]:
-    """Return a span's name and those of what is below."""
+    """Return the names of a span and its descendants."""
     return span.name, [shape(child) for child in span.children]
 
 
 def test_tree_is_built_from_spans_in_any_order() -> None:
-    nodes = [
-        node("second", "root", 5, 6),
-        node("below", "first", 2, 3),
-        node("first", "root", 1, 4),
-        node("root", "elsewhere", 0, 10),
-        node("late", "lost", 11, 12),
+    raw_spans = [
+        raw_span("second", "root", 5, 6),
+        raw_span("children_spans", "first", 2, 3),
+        raw_span("first", "root", 1, 4),
+        raw_span("root", "elsewhere", 0, 10),
+        raw_span("late", "lost", 11, 12),
     ]
-    trace = build_trace(nodes, "t", "here")
+    trace = build_trace(raw_spans, "t", "here")
 
     assert [shape(root) for root in trace.spans] == [
-        ("root", [("first", [("below", [])]), ("second", [])]),
+        ("root", [("first", [("children_spans", [])]), ("second", [])]),
         ("late", []),
     ]
 
 
 def test_times_start_at_zero_and_never_run_backwards() -> None:
     trace = build_trace(
-        [node("a", "", 1000, 1003), node("b", "a", 1002, 1001)], "t", "here"
+        [raw_span("a", "", 1000, 1003), raw_span("b", "a", 1002, 1001)], "t", "here"
     )
 
     (root,) = trace.spans
@@ -42,7 +42,7 @@ def test_times_start_at_zero_and_never_run_backwards() -> None:
 
 
 @pytest.mark.parametrize(
-    ("children", "left"),
+    ("children", "remaining"),
     [
         ([], 10),
         ([(1, 3), (5, 6)], 7),
@@ -52,12 +52,16 @@ def test_times_start_at_zero_and_never_run_backwards() -> None:
     ],
 )
 def test_self_time_excludes_children(
-    children: list[tuple[int, int]], left: int
+    children: list[tuple[int, int]], remaining: int
 ) -> None:
-    below = [node(f"{n}", "root", *times) for n, times in enumerate(children)]
-    (root,) = build_trace([node("root", "", 0, 10), *below], "t", "here").spans
+    children_spans = [
+        raw_span(f"{n}", "root", *times) for n, times in enumerate(children)
+    ]
+    (root,) = build_trace(
+        [raw_span("root", "", 0, 10), *children_spans], "t", "here"
+    ).spans
 
-    assert root.self_seconds == pytest.approx(left)
+    assert root.self_seconds == pytest.approx(remaining)
 
 
 def test_trace_without_spans_is_an_error() -> None:
@@ -66,7 +70,7 @@ def test_trace_without_spans_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attributes", "left"),
+    ("attributes", "remaining"),
     [
         ({"db.params.id": "canary", "enduser.id": "canary"}, {}),
         ({"db.statement": "SELECT 1"}, {"db.query.text": "SELECT 1"}),
@@ -82,9 +86,9 @@ def test_trace_without_spans_is_an_error() -> None:
     ],
 )
 def test_filter_drops_unknown_attributes_and_ids(
-    attributes: dict[str, object], left: dict[str, str]
+    attributes: dict[str, object], remaining: dict[str, str]
 ) -> None:
-    assert filter_attributes(attributes) == left
+    assert filter_attributes(attributes) == remaining
 
 
 @pytest.mark.parametrize(
@@ -98,6 +102,6 @@ def test_filter_drops_unknown_attributes_and_ids(
 def test_cell_comes_from_attributes_or_statement(
     attributes: dict[str, object], cell: tuple[str, str]
 ) -> None:
-    (root,) = build_trace([node("a", "", 0, 1, **attributes)], "t", "here").spans
+    (root,) = build_trace([raw_span("a", "", 0, 1, **attributes)], "t", "here").spans
 
     assert root.cell == cell

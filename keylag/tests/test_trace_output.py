@@ -1,4 +1,4 @@
-"""An explanation in the terminal and as a page."""
+"""Explanations in the terminal and as an HTML page."""
 
 import re
 from dataclasses import replace
@@ -19,8 +19,8 @@ from keylag.trace.span_rows import span_rows
 
 
 @pytest.fixture(scope="module")
-def found() -> Explanation:
-    """A trace of which one statement was sent 600 times."""
+def explanation() -> Explanation:
+    """The sample trace with 600 spans of one statement."""
     groups = otlp()["resourceSpans"]
     (span,) = [s for s in groups[1]["scopeSpans"][0]["spans"] if s["spanId"] == "b1"]
     more = [{**span, "spanId": f"x{n}"} for n in range(599)]
@@ -30,15 +30,15 @@ def found() -> Explanation:
     return explain_trace(parse_resource_spans(groups, OTEL_ID, "here"))
 
 
-def printed(found: Explanation, width: int = 100) -> str:
-    """Return what the terminal shows."""
+def printed(explanation: Explanation, width: int = 100) -> str:
+    """Return the terminal output."""
     stream = StringIO()
-    terminal.render_explanation(found, Console(file=stream, width=width))
+    terminal.render_explanation(explanation, Console(file=stream, width=width))
     return stream.getvalue()
 
 
-def test_similar_siblings_are_collapsed(found: Explanation) -> None:
-    shown = [(row.depth, row.label, row.count) for row in span_rows(found)]
+def test_similar_siblings_are_collapsed(explanation: Explanation) -> None:
+    shown = [(row.depth, row.label, row.count) for row in span_rows(explanation)]
 
     assert shown == [
         (0, "keystone GET /v3/auth/tokens", 1),
@@ -51,19 +51,19 @@ def test_similar_siblings_are_collapsed(found: Explanation) -> None:
     ]
 
 
-def test_terminal_output_is_complete_and_short(found: Explanation) -> None:
-    said = printed(found)
+def test_terminal_output_is_complete_and_short(explanation: Explanation) -> None:
+    output = printed(explanation)
 
     for text in ("GET /v3/auth/tokens: 100.00 ms", "602 statements", "██", "backend"):
-        assert text in said
-    assert re.search(r"601 +\d+\.\d+ +4\.00 +select … from project", said)
-    assert len(said.splitlines()) < 45
-    assert "1 rows below 1.0 % each are hidden" in said
-    assert CANARY not in said
+        assert text in output
+    assert re.search(r"601 +\d+\.\d+ +4\.00 +select … from project", output)
+    assert len(output.splitlines()) < 45
+    assert "1 rows below 1.0 % each are hidden" in output
+    assert CANARY not in output
 
 
 def traced(*functions: str) -> Explanation:
-    """Return a trace of functions, each called by the one before it."""
+    """Return the explanation of nested function spans."""
     nodes = [
         RawSpan(
             id=str(depth),
@@ -89,15 +89,15 @@ DEEP = (
 
 
 def test_span_label_is_its_function() -> None:
-    found = traced(*DEEP)
+    explanation = traced(*DEEP)
 
-    assert [row.label for row in span_rows(found)][-5:-1] == [
+    assert [row.label for row in span_rows(explanation)][-5:-1] == [
         "Flask.dispatch_request",
         "Manager.check_revocation",
         "password_hashing.check_password",
         "get_or_create.get_value",
     ]
-    assert "check_password: 1.00 ms" in html.render_html(found)
+    assert "check_password: 1.00 ms" in html.render_html(explanation)
 
 
 def test_span_label_without_function_is_its_step() -> None:
@@ -106,50 +106,52 @@ def test_span_label_without_function_is_its_step() -> None:
         RawSpan(str(n), "", "other", n, n + 1, attributes)
         for n, attributes in enumerate(steps)
     ]
-    found = explain_trace(build_trace(nodes, "t", "here"))
+    explanation = explain_trace(build_trace(nodes, "t", "here"))
 
-    assert [row.label for row in span_rows(found)] == [
+    assert [row.label for row in span_rows(explanation)] == [
         "validate",
         "Keystone's own Python",
     ]
 
 
 def test_deep_tree_fits_80_columns() -> None:
-    said = printed(traced(*DEEP), width=80)
+    output = printed(traced(*DEEP), width=80)
 
-    assert max(map(len, said.splitlines())) <= 80
-    assert "…" not in said
-    assert "AuthContextMiddleware.process_request" in said
-    assert "get_or_create.get_value" in said
-    assert re.search(r"_TransactionContextManager\._transac\w+\s+\w*on_scope", said)
+    assert max(map(len, output.splitlines())) <= 80
+    assert "…" not in output
+    assert "AuthContextMiddleware.process_request" in output
+    assert "get_or_create.get_value" in output
+    assert re.search(r"_TransactionContextManager\._transac\w+\s+\w*on_scope", output)
 
 
-def test_totals_of_all_sources_are_shown(found: Explanation) -> None:
-    several = replace(
-        found, totals_by_source={"Server-Timing": 0.0995, "the client": 0.1021}
+def test_totals_of_all_sources_are_shown(explanation: Explanation) -> None:
+    with_totals = replace(
+        explanation, totals_by_source={"Server-Timing": 0.0995, "the client": 0.1021}
     )
 
-    said = printed(several)
-    assert re.search(r"Server-Timing +99\.50\nthe client +102\.10", said)
-    assert "Server-Timing 99.50, the client 102.10." in html.render_html(several)
-    assert "measured" not in printed(found) + html.render_html(found)
+    output = printed(with_totals)
+    assert re.search(r"Server-Timing +99\.50\nthe client +102\.10", output)
+    assert "Server-Timing 99.50, the client 102.10." in html.render_html(with_totals)
+    assert "same call" not in printed(explanation) + html.render_html(explanation)
 
 
 def test_client_view_shows_parts_and_advice() -> None:
     stream = StringIO()
-    seen = HttpExchange(
+    exchange = HttpExchange(
         "GET", "/v3/auth/tokens", 200, "", 0.25, {"wait": 0.2, "tls": 0.04}
     )
-    terminal.render_client_view(seen, "Ask for more.", Console(file=stream, width=100))
+    terminal.render_client_view(
+        exchange, "Ask for more.", Console(file=stream, width=100)
+    )
 
-    said = stream.getvalue()
-    assert "GET /v3/auth/tokens: 250.00 ms at the client" in said
-    assert re.search(r"TLS handshake +40\.00 +16\.0 %", said)
-    assert "Ask for more." in said
+    output = stream.getvalue()
+    assert "GET /v3/auth/tokens: 250.00 ms at the client" in output
+    assert re.search(r"TLS handshake +40\.00 +16\.0 %", output)
+    assert "Ask for more." in output
 
 
 class Tags(HTMLParser):
-    """Counts a page's elements, and keeps what they refer to."""
+    """Counts the elements of a page, and collects its references."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -158,13 +160,13 @@ class Tags(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Count."""
+        """Count an element."""
         self.count[tag] = self.count.get(tag, 0) + 1
         self.references += [v for name, v in attrs if name in {"src", "href"}]
 
 
-def test_page_is_self_contained_and_has_every_span(found: Explanation) -> None:
-    text = html.render_html(found)
+def test_page_is_self_contained_and_has_every_span(explanation: Explanation) -> None:
+    text = html.render_html(explanation)
     tags = Tags(text)
 
     assert tags.count["rect"] == 606

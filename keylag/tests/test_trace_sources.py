@@ -1,4 +1,4 @@
-"""Each place that traces are read from, in the form that it answers in."""
+"""Reading of traces from each kind of location."""
 
 import json
 import re
@@ -16,12 +16,12 @@ from keylag.trace.sources import read_complete, read_trace
 from keylag.trace.sources.location import without_credentials
 
 REPORT = Path(__file__).parent / "data" / "osprofiler.json"
-"""What `osprofiler trace show --json` gave of a validation; ten of its points."""
+"""Ten points of a validation, from `osprofiler trace show --json`."""
 
 
 @pytest.fixture
 def server() -> Iterator[HTTPServer]:
-    """A server that gives what is in `answers` by path."""
+    """A server that returns the documents in `answers` by path."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -32,7 +32,7 @@ def server() -> Iterator[HTTPServer]:
             self.wfile.write(json.dumps(answers.get(self.path)).encode())
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as running:
         running.answers = {}  # type: ignore[attr-defined]
@@ -42,7 +42,7 @@ def server() -> Iterator[HTTPServer]:
 
 
 def check(trace: Trace) -> None:
-    """Assert that it is the trace of `trace_shapes`."""
+    """Assert that this is the sample trace."""
     (root,) = trace.spans
     assert root.attributes["http.route"] == "/v3/auth/tokens"
     assert root.seconds == pytest.approx(0.1)
@@ -52,7 +52,7 @@ def check(trace: Trace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "path", "answer"),
+    ("location", "path", "answer"),
     [
         ("tempo+http", "/api/traces", otlp()),
         ("tempo+http", "/api/traces", {"batches": otlp()["resourceSpans"]}),
@@ -60,22 +60,24 @@ def check(trace: Trace) -> None:
     ],
 )
 def test_tempo_and_jaeger_traces_are_read(
-    server: HTTPServer, place: str, path: str, answer: dict[str, Any]
+    server: HTTPServer, location: str, path: str, answer: dict[str, Any]
 ) -> None:
     server.answers = {f"{path}/{OTEL_ID}": answer}  # type: ignore[attr-defined]
     port = server.server_address[1]
 
-    check(read_trace(f"{place}://127.0.0.1:{port}", TRACE_ID))
+    check(read_trace(f"{location}://127.0.0.1:{port}", TRACE_ID))
 
 
-@pytest.mark.parametrize("place", ["tempo+http", "jaeger+http"])
-def test_missing_trace_error_names_the_location(server: HTTPServer, place: str) -> None:
+@pytest.mark.parametrize("location", ["tempo+http", "jaeger+http"])
+def test_missing_trace_error_names_the_location(
+    server: HTTPServer, location: str
+) -> None:
     port = server.server_address[1]
 
     with pytest.raises(
-        TraceError, match=f"There is no trace {TRACE_ID} in {re.escape(place)}:"
+        TraceError, match=f"There is no trace {TRACE_ID} in {re.escape(location)}:"
     ):
-        read_trace(f"{place}://127.0.0.1:{port}", TRACE_ID)
+        read_trace(f"{location}://127.0.0.1:{port}", TRACE_ID)
 
 
 def test_collector_files_are_read(tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ def test_read_complete_rejects_an_incomplete_trace(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("no JSON", "cannot be read as JSON"),
         ("[]", "not a JSON object"),
@@ -132,17 +134,17 @@ def test_read_complete_rejects_an_incomplete_trace(tmp_path: Path) -> None:
         ('{"children": []}', "There is no trace"),
     ],
 )
-def test_invalid_files_are_rejected(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_files_are_rejected(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "file.json"
     path.write_text(text)
 
-    with pytest.raises(TraceError, match=said) as told:
+    with pytest.raises(TraceError, match=message) as caught:
         read_trace(str(path))
-    assert str(path) in str(told.value)
+    assert str(path) in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("location", "message"),
     [
         ("smoke://signals", "smoke:// is not supported"),
         ("redis://:canary@127.0.0.1:x/0", "redis://127.0.0.1:x/0 cannot be read"),
@@ -154,10 +156,12 @@ def test_invalid_files_are_rejected(tmp_path: Path, text: str, said: str) -> Non
         ),
     ],
 )
-def test_unreadable_location_error_hides_the_password(place: str, said: str) -> None:
-    with pytest.raises(TraceError, match=said) as told:
-        read_trace(place, TRACE_ID)
-    assert "canary" not in str(told.value)
+def test_unreadable_location_error_hides_the_password(
+    location: str, message: str
+) -> None:
+    with pytest.raises(TraceError, match=message) as caught:
+        read_trace(location, TRACE_ID)
+    assert "canary" not in str(caught.value)
 
 
 def test_displayed_location_has_no_credentials() -> None:

@@ -1,4 +1,4 @@
-"""Tempo and Jaeger as services of a stack, and the Collector that sends them traces."""
+"""Tempo and Jaeger as services, and the Collector that exports traces to them."""
 
 import re
 from collections.abc import Mapping
@@ -17,42 +17,42 @@ VARIABLE = re.compile(r"KEYLAG_\w+")
 TOOLS = Tools(**dict.fromkeys(Tools.__annotations__, Path("/program")))
 
 
-def site(*services: Service) -> ServiceContext:
-    """Return a site with these services and the Collector."""
+def context_with(*services: Service) -> ServiceContext:
+    """Return a context with these services and the Collector."""
     names = [port for service in (COLLECTOR, *services) for port in service.ports]
     ports: Mapping[str, int] = {name: 3000 + n for n, name in enumerate(names)}
     return ServiceContext(Path("/stack"), TOOLS, StackOptions(), ports, Secrets())
 
 
-def configs(of: ServiceContext) -> list[Path]:
-    """Return the files that the Collector reads there."""
-    words = [str(word) for word in COLLECTOR.command(of)]
+def configs(context: ServiceContext) -> list[Path]:
+    """Return the Collector's configuration files."""
+    words = [str(word) for word in COLLECTOR.command(context)]
     return [Path(word.removeprefix("--config=")) for word in words[1:]]
 
 
-@pytest.mark.parametrize("keeper", [tempo, jaeger])
+@pytest.mark.parametrize("store", [tempo, jaeger])
 def test_environment_has_all_variables_of_the_configuration(
-    keeper: ModuleType,
+    store: ModuleType,
 ) -> None:
     """A misspelt variable selects a default port, which may be in use."""
-    asked = VARIABLE.findall(keeper.CONFIG.read_text(encoding="utf-8"))
+    used = VARIABLE.findall(store.CONFIG.read_text(encoding="utf-8"))
 
-    assert set(asked) == set(keeper.SERVICE.environment(site(keeper.SERVICE)))
+    assert set(used) == set(store.SERVICE.environment(context_with(store.SERVICE)))
 
 
 @pytest.mark.parametrize(
-    "keepers", [(), (tempo.SERVICE,), (tempo.SERVICE, jaeger.SERVICE)]
+    "stores", [(), (tempo.SERVICE,), (tempo.SERVICE, jaeger.SERVICE)]
 )
 def test_collector_exports_to_present_trace_stores(
-    keepers: tuple[Service, ...],
+    stores: tuple[Service, ...],
 ) -> None:
-    here = site(*keepers)
-    files = configs(here)
-    asked = {v for file in files for v in VARIABLE.findall(file.read_text())}
+    context = context_with(*stores)
+    files = configs(context)
+    used = {v for file in files for v in VARIABLE.findall(file.read_text())}
 
-    names = ["config", "file", *(one.name for one in keepers)]
+    names = ["config", "file", *(one.name for one in stores)]
     assert [file.stem for file in files] == names
-    assert asked == set(COLLECTOR.environment(here))
+    assert used == set(COLLECTOR.environment(context))
 
 
 def test_each_trace_store_has_its_own_pipeline() -> None:

@@ -1,4 +1,4 @@
-"""What `keylag up` makes of its options and of those of last time."""
+"""Options of `keylag up`, and selection of services."""
 
 from pathlib import Path
 
@@ -16,16 +16,16 @@ def test_previous_options_are_the_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "extras"),
+    ("given", "extras"),
     [
         (("proxysql",), ("proxysql",)),
         (("none",), ()),
     ],
 )
 def test_given_extras_replace_previous_ones(
-    said: tuple[str, ...], extras: tuple[str, ...]
+    given: tuple[str, ...], extras: tuple[str, ...]
 ) -> None:
-    assert merge_options(BEFORE, None, None, said).extras == extras
+    assert merge_options(BEFORE, None, None, given).extras == extras
 
 
 def test_extra_services_start_in_order() -> None:

@@ -1,4 +1,4 @@
-"""Run modules of Keystone's own unit tests; write each test's outcome as JSON.
+"""Runs modules of Keystone's own unit tests and writes each test's outcome as JSON.
 
 Runs in Keystone's environment: ``outcomes.py FILE with|without MODULE...``.
 """
@@ -8,7 +8,7 @@ import sys
 import unittest
 from pathlib import Path
 
-TOLD = {
+OUTCOMES = {
     "addSuccess": "passed",
     "addFailure": "failed",
     "addError": "failed",
@@ -16,35 +16,37 @@ TOLD = {
     "addExpectedFailure": "passed",
     "addUnexpectedSuccess": "failed",
 }
-"""The methods of a result, and what each says of a test."""
+"""The outcome that each method of a test result reports."""
 
 
 class Outcomes(unittest.TestResult):
-    """Remembers what became of each test; a failure outlasts what comes after it."""
+    """Records the outcome of each test; a failure is final."""
 
     def __init__(self) -> None:
         super().__init__()
         self.by_test: dict[str, str] = {}
 
-    def tell(self, test: unittest.TestCase, outcome: str) -> None:
-        """Note what a test came to."""
+    def record(self, test: unittest.TestCase, outcome: str) -> None:
+        """Record the outcome of a test."""
         if self.by_test.get(test.id()) != "failed":
             self.by_test[test.id()] = outcome
 
 
-def _teller(outcome: str) -> object:
-    def told(self: Outcomes, test: unittest.TestCase, *_: object, **__: object) -> None:
-        self.tell(test, outcome)
+def _recorder(outcome: str) -> object:
+    def method(
+        self: Outcomes, test: unittest.TestCase, *_: object, **__: object
+    ) -> None:
+        self.record(test, outcome)
 
-    return told
+    return method
 
 
-for name, outcome in TOLD.items():
-    setattr(Outcomes, name, _teller(outcome))
+for name, outcome in OUTCOMES.items():
+    setattr(Outcomes, name, _recorder(outcome))
 
 
 def main(file: str, arm: str, *modules: str) -> None:
-    """Load Keylag if that is the arm, then run the modules."""
+    """Run modules, instrumented if the arm is "with", and write outcomes to a file."""
     if arm == "with":
         from keylag_otel import KeystoneInstrumentor
 

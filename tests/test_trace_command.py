@@ -142,7 +142,7 @@ def test_wrong_hmac_key_is_explained(
 ) -> None:
     read_openrc(stack, monkeypatch)
     monkeypatch.setenv(HMAC_KEY_VARIABLE, "wrong")
-    monkeypatch.setattr(trace, "PATIENCE_SECONDS", 1)
+    monkeypatch.setattr(trace, "TRACE_TIMEOUT_SECONDS", 1)
     result = CliRunner().invoke(main, ["trace", "validate"])
 
     assert result.exit_code == 1

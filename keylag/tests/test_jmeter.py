@@ -174,7 +174,7 @@ def test_rejected_users_stop_the_load(
 ) -> None:
     users.write_text("username,password\nnobody,wrong\n")
 
-    with pytest.raises(jmeter.JMeterError, match=r"sent no request: setup .* 401"):
+    with pytest.raises(jmeter.JMeterError, match=r"did not start: setup .* 401"):
         jmeter.run(load("token-issue", keystone, users), home=home, out=tmp_path)
 
 

@@ -34,7 +34,7 @@ LOG_LINES_SHOWN: Final = 15
 
 
 class JMeterError(KeylagError):
-    """JMeter is missing, failed, or sent no request."""
+    """JMeter is missing or failed, or the load did not start."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def run(
     are called several times a second; the run ends once `should_stop` returns true.
 
     Raises PlanError for unknown properties and invalid values, and JMeterError if
-    JMeter or Java is missing, JMeter fails, or the load sends no request.
+    JMeter or Java is missing, JMeter fails, or the load does not start.
     """
     load.plan.validate({**load.properties, **load.secrets})
     _reject_public_secrets(load.properties)
@@ -232,7 +232,7 @@ def _check_result(
     if progress.done == 0:
         reason = progress.first_failure or f"see {result.log}"
         message = (
-            f"The load sent no request: {reason}. Check the URL, and the names and "
+            f"The load did not start: {reason}. Check the URL, and the names and "
             "passwords of the users and of the service user."
         )
         raise JMeterError(message)

@@ -30,7 +30,7 @@ from keylag.tools import Tools
 @out_folder_option("demo", "breakdown.json, report.html and the samples")
 @output_option("Output format of the result.")
 def command(out: Path | None, form: str, *, keep: bool) -> None:
-    """Measure token calls of a real Keystone and print their breakdown.
+    """Measure token calls and print their breakdown.
 
     Starts Keystone with MariaDB and a small sample cloud. Sends 100 logins and 100
     token validations with JMeter: first with Keystone's default cache backend, which

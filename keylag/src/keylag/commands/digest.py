@@ -79,8 +79,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     \b
     Examples:
       keylag digest --since 10m
-      keylag digest /var/lib/mysql/slow.log --since 2026-11-21T05:54 \
-          --until 2026-11-21T05:55:30+01:00 --out slow-minute.txt
+      keylag digest slow.log.1.gz --since 2026-11-21T05:54 --until 2026-11-21T05:56
     """  # noqa: D301 - click reads a backspace
     if since is not None and until is not None and since >= until:
         message = "--since has to be before --until."

@@ -81,9 +81,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     TRACE is the id of a trace, or a file: the output of `osprofiler trace show --json`,
     or a file of the Collector's file exporter. LOCATION is a connection string of
     OSProfiler (redis://, elasticsearch://, mysql+pymysql://, ...),
-    tempo+http://host:3200, jaeger+http://host:16686, or a file. The default is
-    $OSPROFILER_CONNECTION_STRING; without it, all trace stores of the stack are
-    searched.
+    tempo+http://host:3200, jaeger+http://host:16686, or a file. By default the
+    command searches $OSPROFILER_CONNECTION_STRING, then all trace stores of the stack.
 
     Without TRACE, the command sends a call and explains it by its Server-Timing
     header; without that header, by the client's own measurement. Credentials come from

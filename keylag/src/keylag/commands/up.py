@@ -53,7 +53,7 @@ def command(
     *,
     new_ports: bool,
 ) -> None:
-    """Start Keystone with a small sample cloud and the servers around it.
+    """Start Keystone with a small sample cloud.
 
     Starts MariaDB, memcached, Redis, the OpenTelemetry Collector, Prometheus and
     Keystone on free ports of 127.0.0.1, and prints their URLs. The ports stay the

@@ -78,7 +78,7 @@ def test_with_constraints_nothing_of_keystones_moves(
     added = {line.partition("==")[0] for line in after - before}
     assert before - after == set()
     assert {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"} <= added
-    built = "from keylag_otel import provider; assert provider.build()"
+    built = "from keylag_otel import meter_provider; assert meter_provider.build()"
     subprocess.run([keystones_own.python, "-c", built], check=True)
 
 

@@ -16,7 +16,7 @@ from keylag_dashboards import render, rules
 from keylag_dashboards.arguments import absolute, parser
 from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.config import RUNBOOK_URL
-from keylag_otel.command_errors import ended
+from keylag_otel.command_errors import run_command
 
 FOLDER: Final = Path(__file__).parents[2] / "generated"
 _MADE: Final = "# Made by `python -m keylag_dashboards`; change the tables instead.\n"
@@ -64,7 +64,7 @@ def _parser() -> ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write them; return the exit code."""
     chosen = _parser().parse_args(arguments)
-    return ended(lambda: _write(chosen.output, chosen.runbook_url))
+    return run_command(lambda: _write(chosen.output, chosen.runbook_url))
 
 
 def _write(folder: Path, runbook_url: str) -> int:

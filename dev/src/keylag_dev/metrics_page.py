@@ -11,13 +11,13 @@ from keylag.state import CHECKOUT
 from keylag_dashboards.metrics import instruments_by_kind, prometheus_name
 from keylag_otel.auth_token import instruments as auth_token
 from keylag_otel.authentication import COMBINATIONS, METHODS, MULTIPLE, OTHER
-from keylag_otel.instruments import OVERFLOW, TALLIES
-from keylag_otel.ledger import LIMIT as ROWS
+from keylag_otel.instruments import COUNTERS, OVERFLOW
 from keylag_otel.model import OPERATIONS, PHASES
+from keylag_otel.request_aggregator import AGGREGATE_LIMIT
 
 PAGE = CHECKOUT / "docs" / "reference" / "metrics.md"
 
-COUNTED = frozenset((*TALLIES.values(), *auth_token.TALLIES.values()))
+COUNTED = frozenset((*COUNTERS.values(), *auth_token.COUNTERS.values()))
 LABELS = (*METHODS, *COMBINATIONS.values(), MULTIPLE, OTHER)
 
 INTRODUCTION = """\
@@ -36,7 +36,7 @@ The Prometheus name is what the Collector's Prometheus exporter makes of it.
 
 def page() -> str:
     """Return the page."""
-    introduction = INTRODUCTION.format(rows=ROWS, overflow=OVERFLOW)
+    introduction = INTRODUCTION.format(rows=AGGREGATE_LIMIT, overflow=OVERFLOW)
     lines = [
         introduction,
         "| metric | Prometheus | kind | unit | what | attributes | limit |",

@@ -1,4 +1,4 @@
-"""Check the C part of the collectors with sanitizers, reference counts and its twin.
+"""Check the native part with sanitizers, reference counts and the pure part.
 
 ``python -m keylag_dev.native_checks [CHECK...]``; without one, all of them.  Each
 compiles a copy of the collectors in its own way and runs their tests against it.
@@ -19,15 +19,17 @@ from keylag.tools.venvs import COLLECTORS_TESTS
 from keylag_dev.matrix import environment, say
 
 STRICT = ("-Wall", "-Wextra", "-Werror")
-TWINS = "tests/test_native_differential.py"
+DIFFERENTIAL = "tests/test_native_differential.py"
 REFERENCES = "tests/test_native_references.py"
 SAFETY = "tests/test_native_safety.py"
 UNITS = tuple(
     f"tests/test_{name}.py"
-    for name in ("answer", "request", "sums", "totals", "trace_tree", "wrappers")
+    for name in (
+        *("aggregate", "aggregator", "request", "response", "trace_tree", "wrappers"),
+    )
 )
 QUICK = {"HYPOTHESIS_EXAMPLES": "20"}
-"""For checks that are after something else."""
+"""For checks with another main purpose."""
 
 _INTERPRETER = """
 import sysconfig as s
@@ -37,7 +39,7 @@ print(s.get_path("include"), s.get_config_var("EXT_SUFFIX"))
 
 @dataclass(frozen=True)
 class Check:
-    """A way to compile the C part, and the tests that are run against it."""
+    """Compiler flags for the native part, and the tests to run with it."""
 
     purpose: str
     tests: tuple[str, ...]
@@ -60,17 +62,17 @@ _SANITIZERS = {
 
 CHECKS: Mapping[str, Check] = {
     "memory": Check(
-        "AddressSanitizer around each Python object, under the tests of the C part",
-        tests=(*UNITS, REFERENCES, SAFETY, TWINS),
+        "AddressSanitizer around each Python object, with the tests of the native part",
+        tests=(*UNITS, REFERENCES, SAFETY, DIFFERENTIAL),
         flags=_SANITIZED,
         # Python's own allocator would hide the borders of objects.
         settings={**_SANITIZERS, "PYTHONMALLOC": "malloc", **QUICK},
         preloads="libasan.so",
     ),
     "sanitizers": Check(
-        "AddressSanitizer and UndefinedBehaviorSanitizer, under all collectors' tests",
-        # A sanitizer keeps what is freed, so resident memory says nothing there; and
-        # the patch of another project's code is not part of the copy.
+        "AddressSanitizer and UndefinedBehaviorSanitizer, with all collectors' tests",
+        # Sanitizers keep freed memory, so resident memory is meaningless; and the copy
+        # lacks the patch of OSProfiler.
         tests=(
             *("-m", "not matrix", "tests"),
             *("--ignore=tests/test_memory.py", "--ignore=tests/test_upstream.py"),
@@ -81,20 +83,20 @@ CHECKS: Mapping[str, Check] = {
     ),
     "references": Check(
         "reference counts over repeated runs, in a debug build of Python",
-        tests=(REFERENCES, SAFETY, TWINS),
+        tests=(REFERENCES, SAFETY, DIFFERENTIAL),
         settings=QUICK,
         interpreter="python3-dbg",
     ),
     "differential": Check(
         "2000 random sequences of operations, in Python and in C",
-        tests=(TWINS,),
+        tests=(DIFFERENTIAL,),
         settings={"HYPOTHESIS_EXAMPLES": "2000"},
     ),
 }
 
 
 def compile_into(folder: Path, python: str | Path, flags: Sequence[str]) -> None:
-    """Copy the collectors into a folder and compile their C part there.
+    """Copy the collectors into a folder and compile the native part there.
 
     Raises ToolError with the compiler's words if it gives as much as a warning.
     """
@@ -105,13 +107,15 @@ def compile_into(folder: Path, python: str | Path, flags: Sequence[str]) -> None
         [python, "-c", _INTERPRETER], text=True
     ).split()
     sources = sorted((folder / "native").glob("*.c"))
-    target = folder / "src" / "keylag_otel" / f"_watch{suffix}"
+    target = folder / "src" / "keylag_otel" / f"_native{suffix}"
     command = ["gcc", "-shared", "-fPIC", *STRICT, *flags, f"-I{include}"]
     ended = subprocess.run(
         [*command, *sources, "-o", target], capture_output=True, text=True, check=False
     )
     if ended.returncode != 0:
-        message = f"The C part did not compile with {' '.join(flags)}:\n{ended.stderr}"
+        message = (
+            f"The native part did not compile with {' '.join(flags)}:\n{ended.stderr}"
+        )
         raise ToolError(message)
 
 

@@ -132,7 +132,7 @@ def compile_collectors(python: Python, scratch: Path) -> None:
     try:
         for command in (
             [*install, *how, source],
-            [python.program, "-c", "import keylag_otel._watch"],
+            [python.program, "-c", "import keylag_otel._native"],
         ):
             build.run(python.inside(command, _tools(), scratch), env=flags)
     except ToolError as error:

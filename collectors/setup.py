@@ -1,7 +1,7 @@
-"""The C part is optional: without a compiler, ``keylag_otel.pure`` does its work.
+"""Build the native part; without a compiler, ``keylag_otel.pure`` replaces it.
 
-``KEYLAG_REQUIRE_NATIVE=1`` makes a warning or a failure to compile it an error; the
-tests are built so.
+``KEYLAG_REQUIRE_NATIVE=1`` turns compiler warnings and failures into errors, as in the
+builds for the tests.
 """
 
 import os
@@ -12,17 +12,17 @@ from setuptools import Extension, setup
 
 REQUIRED = os.environ.get("KEYLAG_REQUIRE_NATIVE") == "1"
 
-#: The C part counts on the GIL; to load it would bring that back for the whole process.
+#: The native part needs the GIL; loading it would enable the GIL for the process.
 HAS_GIL = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
 def native(pattern: str) -> list[str]:
-    """Return the files of the C part, relative to this one."""
+    """Return files of the native part, relative to this one."""
     return sorted(map(str, Path("native").glob(pattern)))
 
 
 EXTENSION = Extension(
-    "keylag_otel._watch",
+    "keylag_otel._native",
     native("*.c"),
     depends=native("*.h"),
     extra_compile_args=["-Wall", "-Wextra", "-Werror"] if REQUIRED else [],

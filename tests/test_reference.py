@@ -6,8 +6,8 @@ from pathlib import Path
 
 from keylag_dashboards.metrics import instruments_by_kind
 from keylag_dev import metrics_page, panels_page
-from keylag_otel.clock import START
 from keylag_otel.model import CELLS, OPERATIONS, PHASE_BITS, PHASE_MASK, PHASES
+from keylag_otel.request_timer import INITIAL_CELL
 from keylag_otel.seam import Seam
 from keylag_otel.seams import SEAMS
 
@@ -59,12 +59,12 @@ def test_token_path_uses_existing_seams_phases_and_operations() -> None:
 def switched(seam: Seam) -> tuple[str, str]:
     """Return the phase and the operation that a seam switches to, or `·` for each."""
     phase = operation = "·"
-    for maker in seam.makers:
-        if isinstance(maker, partial) and "keep" in maker.keywords:
-            keep, put = maker.keywords["keep"], maker.keywords["put"]
-            phase = phase if keep & PHASE_MASK else PHASES[put & PHASE_MASK]
-            if not keep & ~PHASE_MASK:
-                operation = OPERATIONS[put >> PHASE_BITS]
+    for factory in seam.factories:
+        if isinstance(factory, partial) and "mask" in factory.keywords:
+            mask, bits = factory.keywords["mask"], factory.keywords["bits"]
+            phase = phase if mask & PHASE_MASK else PHASES[bits & PHASE_MASK]
+            if not mask & ~PHASE_MASK:
+                operation = OPERATIONS[bits >> PHASE_BITS]
     return phase, operation
 
 
@@ -72,7 +72,7 @@ def test_token_path_switches_as_its_seams_do() -> None:
     text = (DOCS / "how-it-works.md").read_text(encoding="utf-8")
     picture = text.partition("```text\n")[2].partition("```")[0]
     table = {seam.path: switched(seam) for seam in SEAMS}
-    table["setup_app_middleware"] = CELLS[START]
+    table["setup_app_middleware"] = CELLS[INITIAL_CELL]
 
     steps = {(path, (phase, step)) for path, phase, step in STEP.findall(picture)}
 

@@ -1,8 +1,8 @@
 """Periodic exports of metrics, timed by the work of the process.
 
-OpenTelemetry's reader exports every so many seconds of the day.  An arm works only
-while no other arm does, so its exports are due every so many seconds of its own work:
-that is what a worker sees that is always busy.
+OpenTelemetry's reader exports at intervals of wall time.  An arm works only while the
+others are idle, so its intervals are of its own work, as of a worker that is always
+busy.
 """
 
 import os
@@ -12,15 +12,15 @@ from threading import Thread
 from typing import Any
 
 SECONDS = "KEYLAG_BENCH_EXPORT_SECONDS"
-"""The variable with the seconds of work between exports; without it there are none."""
+"""The variable with the seconds of work between exports; unset for no exports."""
 
 
 class PeriodicExports:
     """Exports in a thread beside the requests, as OpenTelemetry's reader does.
 
-    The first export of a process, which imports and connects, is made at once and
-    does not count.  When the next one is due is drawn evenly from the first interval,
-    so that work of any length contains its share of exports on average.
+    The first export, which imports and connects, runs at once and does not count.  The
+    time of the second is uniform in the first interval, so that work of any length
+    contains its share of exports on average.
     """
 
     def __init__(self) -> None:
@@ -31,10 +31,10 @@ class PeriodicExports:
         if SECONDS in os.environ:
             self._left *= Random(os.environ["PYTHONHASHSEED"]).random()
             self._export()
-        self.taken()
+        self.take_counts()
 
     def begin(self) -> Thread | None:
-        """Start an export if one is due; return its thread, for the end of the turn."""
+        """Start an export if one is due; return its thread to join after the round."""
         if self._left > 0:
             return None
         self._left += self._interval
@@ -42,12 +42,12 @@ class PeriodicExports:
         thread.start()
         return thread
 
-    def worked(self, seconds: float) -> None:
-        """Come nearer to the next export by so many seconds of work."""
+    def add_work(self, seconds: float) -> None:
+        """Subtract seconds of work from the time to the next export."""
         self._left -= seconds
 
-    def taken(self) -> dict[str, float]:
-        """Return the number of exports and their CPU time since the last question."""
+    def take_counts(self) -> dict[str, float]:
+        """Return the number of exports and their CPU time since the last call."""
         found = {"exports": self._number, "export_cpu_seconds": self._cpu_seconds}
         self._number, self._cpu_seconds = 0, 0.0
         return found
@@ -61,11 +61,11 @@ class PeriodicExports:
 
 
 def _readers() -> list[Any]:
-    """Return all readers of the SDK, whoever made them."""
+    """Return all readers of the SDK."""
     from opentelemetry.sdk.metrics import MeterProvider
 
     readers = list(MeterProvider._all_metric_readers)  # noqa: SLF001 - no other way
     if not readers:
-        message = "no metrics are exported, so an interval of exports means nothing"
+        message = f"{SECONDS} is set, but no metrics are exported"
         raise LookupError(message)
     return readers

@@ -1,7 +1,6 @@
-"""The instrumentations that are compared: how each gets into a Keystone.
+"""The compared instrumentations, and how each is loaded into Keystone.
 
-One maker each, called before Keystone is imported; all else that they need comes as
-environment variables.
+Each factory runs before Keystone is imported; environment variables configure it.
 """
 
 import os
@@ -14,31 +13,30 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
 
 
 def _none() -> None:
-    """Nothing is to be done."""
+    """Do nothing."""
 
 
 def _no_spans() -> int:
-    """Nothing records spans."""
     return 0
 
 
 @dataclass(frozen=True)
-class Instrumented:
-    """Keystone's application, and how to ask its instrumentation things."""
+class Instrumentation:
+    """Keystone's application, and the controls of its instrumentation."""
 
     application: Application
     headers: Mapping[str, str] = field(default_factory=dict)
-    """What each request carries besides its own, in WSGI's names."""
+    """Additional headers of each request, by their WSGI names."""
     flush: Callable[[], None] = _none
-    """Sends what is waiting."""
-    watch_service: Callable[[], None] = _none
-    """Instruments the auth_token of services, too."""
+    """Sends pending spans."""
+    instrument_service: Callable[[], None] = _none
+    """Instruments the auth_token of services too."""
     spans: Callable[[], int] = _no_spans
-    """Spans recorded since the start; some only count when they are flushed."""
+    """Spans recorded since the start; some count only after a flush."""
 
 
 def _keystone() -> Application:
-    """Import Keystone; it reads the process's arguments, which are not its own."""
+    # Keystone parses the arguments of the process on import.
     arguments, sys.argv = sys.argv, sys.argv[:1]
     try:
         from keystone.wsgi.api import application
@@ -48,23 +46,23 @@ def _keystone() -> Application:
     return loaded
 
 
-def bare() -> Instrumented:
-    """Keystone as it is."""
-    return Instrumented(_keystone())
+def bare() -> Instrumentation:
+    """Keystone without instrumentation."""
+    return Instrumentation(_keystone())
 
 
-def keylag() -> Instrumented:
+def keylag() -> Instrumentation:
     """Keylag's collectors, as an operator loads them."""
     from keylag_otel import AuthTokenInstrumentor
     from keylag_otel.wsgi import application
 
-    return Instrumented(
-        application, watch_service=lambda: AuthTokenInstrumentor().instrument()
+    return Instrumentation(
+        application, instrument_service=lambda: AuthTokenInstrumentor().instrument()
     )
 
 
-class Exports:
-    """Counts the spans that an exporter is given, a batch at a time."""
+class SpanCounter:
+    """Counts the spans that an exporter gets."""
 
     def __init__(self, exporter: Any) -> None:
         self.count = 0
@@ -77,11 +75,11 @@ class Exports:
         return self._export(spans)
 
 
-def otel() -> Instrumented:
-    """OpenTelemetry's own instrumentations, every span recorded and exported.
+def otel() -> Instrumentation:
+    """OpenTelemetry's own instrumentations; all spans are recorded and exported.
 
-    The WSGI middleware goes outermost: inside Flask, Keystone's token validation
-    would be outside the trace.
+    The WSGI middleware is outermost: inside of Flask, it would miss Keystone's token
+    validation.
     """
     from opentelemetry import trace
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -93,16 +91,16 @@ def otel() -> Instrumented:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     exporter = OTLPSpanExporter()
-    exports = Exports(exporter)
+    counter = SpanCounter(exporter)
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     for kind in (SQLAlchemyInstrumentor, PymemcacheInstrumentor, RedisInstrumentor):
         kind().instrument()
-    return Instrumented(
+    return Instrumentation(
         OpenTelemetryMiddleware(_keystone()),
         flush=lambda: _flush(provider),
-        spans=lambda: exports.count,
+        spans=lambda: counter.count,
     )
 
 
@@ -111,20 +109,20 @@ def _flush(provider: Any) -> None:
 
 
 class CountingNotifier:
-    """Passes OSProfiler's messages on and counts the spans they begin."""
+    """Passes OSProfiler's notifications on and counts the started points."""
 
     def __init__(self, notify: Callable[..., None]) -> None:
         self._notify = notify
         self.count = 0
 
     def __call__(self, info: Mapping[str, Any]) -> None:
-        """Send one message, the start or the stop of a span."""
+        """Send a notification of the start or stop of a point."""
         self.count += info["name"].endswith("-start")
         self._notify(info)
 
 
-def osprofiler() -> Instrumented:
-    """OSProfiler as Keystone's [profiler] options set it up, each request signed."""
+def osprofiler() -> Instrumentation:
+    """OSProfiler as in Keystone's [profiler] options; all requests are signed."""
     application = _keystone()
     from osprofiler import notifier, profiler, web
 
@@ -133,7 +131,7 @@ def osprofiler() -> Instrumented:
     profiler.init(os.environ["OS_PROFILER__HMAC_KEYS"])
     signed = web.get_trace_id_headers()
     profiler.clean()
-    return Instrumented(
+    return Instrumentation(
         application,
         headers={_wsgi_name(name): value for name, value in signed.items()},
         spans=lambda: counting.count,
@@ -144,10 +142,10 @@ def _wsgi_name(header: str) -> str:
     return "HTTP_" + header.upper().replace("-", "_")
 
 
-MAKERS: Mapping[str, Callable[[], Instrumented]] = {
+MAKERS: Mapping[str, Callable[[], Instrumentation]] = {
     "bare": bare,
     "keylag": keylag,
     "otel": otel,
     "osprofiler": osprofiler,
 }
-"""By the names that keylag_bench.arms uses."""
+"""By the names of instrumentations in keylag_bench."""

@@ -1,10 +1,10 @@
-"""What each part of Keylag costs in Python and in C, and how often a request runs it.
+"""Measure the cost of each function of the hot path in Python and in C.
 
     part_costs.py CALL
 
-Runs with Keylag without C, so that calls of the parts can be counted, and prints one
-JSON object: the microseconds of processor time that CALL (GET or POST) takes, and by
-part how often CALL runs it and the nanoseconds that one run takes in Python and in C.
+Runs with the pure part, so that calls can be counted, and prints one JSON object: the
+microseconds of CPU time that CALL (GET or POST) takes, and for each function how often
+CALL runs it and the nanoseconds of CPU time of one run in Python and in C.
 """
 
 import json
@@ -34,17 +34,17 @@ CELLS_OF_REQUEST = 30
 COUNTERS_OF_REQUEST = 40
 
 Exercise = Callable[[Any], Callable[[], object]]
-"""Takes the module in Python or in C; returns what runs the part once."""
+"""Takes the pure or native module; returns a callable that runs the function once."""
 
 
 class Layer:
-    """A cache layer, as `cache_layers` numbers its counters."""
+    """A cache layer with counter ids."""
 
     hit, miss, received = 1, 2, 3
 
 
 class Backend:
-    """An object that a layer was assigned to."""
+    """An object with a cache layer."""
 
     _keylag_layer = Layer
 
@@ -54,33 +54,37 @@ CURSOR = SimpleNamespace(rowcount=1)
 
 
 def _plain(*args: object) -> None:
-    """Be called."""
+    """Do nothing."""
     del args
 
 
-def _hooked(name: str, hook: Callable[[Any], Any], *args: object) -> Exercise:
+def _wrapper_with_hook(
+    name: str, hook: Callable[[Any], Any], *args: object
+) -> Exercise:
     """Exercise a wrapper with one hook, before or after the call."""
 
-    def make(half: Any) -> Callable[[], object]:
-        wrapped = half.watch(_plain, **{name: hook(half)})
+    def make(hot_path: Any) -> Callable[[], object]:
+        wrapped = hot_path.wrap(_plain, **{name: hook(hot_path)})
         return lambda: wrapped(*args)
 
     return make
 
 
-def _asked(half: Any) -> Callable[[], object]:
+def _cache_call(hot_path: Any) -> Callable[[], object]:
     class Asking(Backend):
-        get: Callable[[], object] = half.asked(_plain, 0, half.got(NO_VALUE), _plain)
+        get: Callable[[], object] = hot_path.wrap_cache_call(
+            _plain, 0, hot_path.count_cache_get(NO_VALUE), _plain
+        )
 
     return Asking().get
 
 
-def _body(half: Any) -> Callable[[], object]:
+def _context_manager(hot_path: Any) -> Callable[[], object]:
     @contextmanager
     def context() -> Iterator[None]:
         yield
 
-    wrapped = half.watch_body(context, 0xF0, 2)
+    wrapped = hot_path.wrap_context_manager(context, 0xF0, 2)
 
     def run() -> None:
         with wrapped():
@@ -89,76 +93,97 @@ def _body(half: Any) -> Callable[[], object]:
     return run
 
 
-def _finished_clock(half: Any) -> Any:
-    clock = half.Clock("GET", 0, 2)
+def _finished_timer(hot_path: Any) -> Any:
+    timer = hot_path.RequestTimer("GET", 0, 2)
     for cell in range(CELLS_OF_REQUEST):
-        clock.turn(cell)
+        timer.switch(cell)
     for number in range(COUNTERS_OF_REQUEST):
-        clock.tally(number)
-    return clock
+        timer.increment(number)
+    return timer
 
 
-def _sums(half: Any) -> Callable[[], object]:
-    sums, clock = half.Sums(tuple(range(14)), 2), _finished_clock(half)
-    return lambda: sums.add(clock, 200)
+def _aggregation(hot_path: Any) -> Callable[[], object]:
+    aggregator, timer = (
+        hot_path.Aggregator(tuple(range(14)), 2),
+        _finished_timer(hot_path),
+    )
+    return lambda: aggregator.add(timer, 200)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part: the function in Python whose calls are counted, and its exercise."""
+    """A function of the hot path: its file and name in Python, and its exercise."""
 
     file: str
     function: str
     exercise: Exercise
     wrapped: bool = False
-    """Whether the exercise contains a wrapper without hooks, which is subtracted."""
+    """Whether to subtract the cost of a wrapper without hooks from the exercise."""
 
 
 PARTS: Mapping[str, Part] = {
-    "aggregation": Part("sums.py", "Sums.add", _sums),
+    "aggregation": Part("aggregator.py", "Aggregator.add", _aggregation),
     "wrapper": Part(
-        "watched.py",
-        "watch.<locals>.watched",
-        lambda half: half.watch(_plain, 0xF0, 2),
+        "wrapper.py",
+        "wrap.<locals>.wrapper",
+        lambda hot_path: hot_path.wrap(_plain, 0xF0, 2),
     ),
-    "cache layer": Part("watched.py", "asked.<locals>.watched", _asked),
-    "context manager": Part("bodies.py", "_Body.__enter__", _body),
+    "cache layer": Part("wrapper.py", "wrap_cache_call.<locals>.wrapper", _cache_call),
+    "context manager": Part(
+        "context_managers.py", "_TimedContext.__enter__", _context_manager
+    ),
     "hook: request-local look-up": Part(
-        "notes.py",
-        "looked_up.<locals>.note",
-        _hooked("after", lambda half: half.looked_up(NO_VALUE), BACKEND),
+        "hooks.py",
+        "count_lookup.<locals>.hook",
+        _wrapper_with_hook(
+            "after", lambda hot_path: hot_path.count_lookup(NO_VALUE), BACKEND
+        ),
         wrapped=True,
     ),
     "hook: memoized call": Part(
-        "notes.py",
-        "memoized.<locals>.note",
-        _hooked("after", lambda half: half.memoized(Layer, lambda: (4, 5))),
+        "hooks.py",
+        "count_memoized_call.<locals>.hook",
+        _wrapper_with_hook(
+            "after",
+            lambda hot_path: hot_path.count_memoized_call(Layer, lambda: (4, 5)),
+        ),
         wrapped=True,
     ),
     "hook: computed value": Part(
-        "notes.py",
-        "computed.<locals>.note",
-        _hooked("before", lambda half: half.computed(), BACKEND),
+        "hooks.py",
+        "mark_miss.<locals>.hook",
+        _wrapper_with_hook("before", lambda hot_path: hot_path.mark_miss(), BACKEND),
         wrapped=True,
     ),
     "hook: bytes received": Part(
-        "notes.py",
-        "received.<locals>.note",
-        _hooked("before", lambda half: half.received(1), BACKEND, b"12345"),
+        "hooks.py",
+        "count_bytes_received.<locals>.hook",
+        _wrapper_with_hook(
+            "before",
+            lambda hot_path: hot_path.count_bytes_received(1),
+            BACKEND,
+            b"12345",
+        ),
         wrapped=True,
     ),
     "hook: statement begun": Part(
-        "notes.py",
-        "stated.<locals>.note",
-        _hooked("before", lambda half: half.stated(0, "system", "text"), 1, 2, "3"),
+        "hooks.py",
+        "record_statement.<locals>.hook",
+        _wrapper_with_hook(
+            "before",
+            lambda hot_path: hot_path.record_statement(0, "system", "text"),
+            1,
+            2,
+            "3",
+        ),
         wrapped=True,
     ),
     "hook: statement executed": Part(
-        "notes.py",
-        "executed.<locals>.note",
-        _hooked(
+        "hooks.py",
+        "count_statement.<locals>.hook",
+        _wrapper_with_hook(
             "after",
-            lambda half: half.executed({"SELECT": (6, 7)}, _plain),
+            lambda hot_path: hot_path.count_statement({"SELECT": (6, 7)}, _plain),
             *(None, CURSOR, "SELECT"),
         ),
         wrapped=True,
@@ -167,7 +192,7 @@ PARTS: Mapping[str, Part] = {
 
 
 def counted(call: Callable[[], None]) -> Counter[tuple[str, str]]:
-    """Return how often a call runs each function of keylag_otel.pure."""
+    """Return the number of calls of each function of keylag_otel.pure."""
     from keylag_otel import pure
 
     folder = Path(pure.__file__).parent
@@ -187,44 +212,44 @@ def counted(call: Callable[[], None]) -> Counter[tuple[str, str]]:
     return counts
 
 
-def nanoseconds(half: Any, exercise: Exercise) -> float:
-    """Return the processor time that one run takes in a request."""
-    half.active.set(half.Clock("GET", 0, 2))
+def nanoseconds(hot_path: Any, exercise: Exercise) -> float:
+    """Return the CPU time of one run in a request."""
+    hot_path.timer_var.set(hot_path.RequestTimer("GET", 0, 2))
     try:
-        return Timer(exercise(half), timer=thread_time_ns).timeit(RUNS) / RUNS
+        return Timer(exercise(hot_path), timer=thread_time_ns).timeit(RUNS) / RUNS
     finally:
-        half.active.set(None)
+        hot_path.timer_var.set(None)
 
 
 def measured() -> dict[str, dict[str, float]]:
-    """Return the nanoseconds of each part in Python and in C at their fastest.
+    """Return the fastest nanoseconds of each function in Python and in C.
 
-    Processor time leaves out what other processes take of the machine.
+    CPU time excludes the time of other processes.
     """
-    halves = {
+    implementations = {
         "python": import_module("keylag_otel.pure"),
-        "c": import_module("keylag_otel._watch"),
+        "c": import_module("keylag_otel._native"),
     }
-    exercises = {"": _hooked("before", lambda _: None)}
+    exercises = {"": _wrapper_with_hook("before", lambda _: None)}
     exercises |= {name: part.exercise for name, part in PARTS.items()}
     fastest = {
-        (name, title): min(nanoseconds(half, exercise) for _ in range(ROUNDS))
+        (name, title): min(nanoseconds(hot_path, exercise) for _ in range(ROUNDS))
         for name, exercise in exercises.items()
-        for title, half in halves.items()
+        for title, hot_path in implementations.items()
     }
     return {
         name: {
             title: fastest[name, title] - part.wrapped * fastest["", title]
-            for title in halves
+            for title in implementations
         }
         for name, part in PARTS.items()
     }
 
 
 def main() -> None:
-    """Count, measure and print."""
+    """Count, measure and print the costs."""
     warnings.simplefilter("ignore")
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as output:
         os.dup2(2, 1)
         client = Client(keylag())
         call = {"GET": client.validate, "POST": client.issue}[sys.argv[1]]
@@ -236,7 +261,7 @@ def main() -> None:
         for name, part in PARTS.items():
             parts[name]["runs"] = counts[part.file, part.function]
         found = {"call_us": taken / TIMED_REQUESTS / 1000, "parts": parts}
-        print(json.dumps(found), file=answers, flush=True)
+        print(json.dumps(found), file=output, flush=True)
 
 
 if __name__ == "__main__":

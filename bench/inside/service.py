@@ -1,6 +1,6 @@
-"""A service behind auth_token, which has its caller's token in its cache.
+"""A service behind auth_token with the caller's token in its cache.
 
-So Keystone is not asked, as on all of a service's requests with a token but the first.
+So it validates offline, as in all requests with a token except the first.
 """
 
 import json
@@ -14,11 +14,11 @@ CACHE = "KEYLAG_BENCH_TOKEN_CACHE"
 
 
 def service(token: str, validated: bytes) -> Application:
-    """Return it; `validated` is what Keystone answers about the token."""
+    """Return the service; `validated` is Keystone's response for the token."""
     from keystonemiddleware.auth_token import AuthProtocol
 
     options = {"auth_type": "none", "memcached_servers": os.environ[CACHE]}
-    # Options of its own: those of oslo.config's usual object are Keystone's.
+    # Own options, because the global ones of oslo.config are Keystone's.
     protected = AuthProtocol(_answer, {**options, "oslo_config_project": "service"})
     cache = protected._token_cache  # noqa: SLF001 - as after a validation
     cache.initialize({})

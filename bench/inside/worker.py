@@ -1,8 +1,8 @@
-"""One Keystone in one process and one thread, which calls itself as it is told.
+"""Run one Keystone in one process and thread, and call it on command.
 
     worker.py INSTRUMENTATION
 
-Reads a JSON object a line and answers each with one, until its input ends:
+Reads one JSON object per line and replies to each with one, until end of input:
 
     {"call": "GET", "requests": 80, "flush": true}
     {"cpu_seconds": 0.312, "wall_seconds": 0.334, "spans": 80,
@@ -25,44 +25,44 @@ from types import FunctionType
 from typing import Any, TextIO
 
 from exports import PeriodicExports
-from instrumentation import MAKERS, Application, Instrumented
+from instrumentation import MAKERS, Application, Instrumentation
 from service import service
 
 PATH = "/v3/auth/tokens"
 PASSWORD = "KEYLAG_BENCH_PASSWORD"  # noqa: S105 - the name of a variable
 ANSWERS = {"GET": "200", "POST": "201"}
 STACK_WORDS = 70_000
-"""More than half a MiB, so that Python makes room for a whole one."""
+"""More than half a MiB, so that Python allocates a chunk of 1 MiB."""
 
 
 class AnswerError(Exception):
-    """Keystone did not answer as it should."""
+    """Keystone responded with an unexpected status."""
 
 
 class Client:
-    """Calls WSGI applications as a server would."""
+    """Calls WSGI applications as a server does."""
 
-    def __init__(self, instrumented: Instrumented) -> None:
+    def __init__(self, instrumented: Instrumentation) -> None:
         self._instrumented = instrumented
         self._login = _login(os.environ[PASSWORD])
         _, headers, _ = self.call("POST", {}, self._login)
         self._token = headers["X-Subject-Token"]
 
     def issue(self) -> None:
-        """Ask for a token with a password."""
+        """Issue a token for a password."""
         self._expect("POST", {}, self._login)
 
     def validate(self) -> None:
         """Validate a token with itself."""
         self._validated()
 
-    def ask_service(self) -> None:
-        """Ask a service for something, with a token that its cache knows."""
+    def call_service(self) -> None:
+        """Send a request to a service, with a token that it has cached."""
         self._expect("GET", {"HTTP_X_AUTH_TOKEN": self._token}, b"", self._service)
 
     @cached_property
     def _service(self) -> Application:
-        self._instrumented.watch_service()
+        self._instrumented.instrument_service()
         return service(self._token, self._validated())
 
     def _validated(self) -> bytes:
@@ -79,7 +79,7 @@ class Client:
     ) -> bytes:
         status, _, answer = self.call(method, headers, body, application)
         if not status.startswith(ANSWERS[method]):
-            message = f"{method} was answered with {status}: {answer[:200]!r}"
+            message = f"unexpected status {status} of {method}: {answer[:200]!r}"
             raise AnswerError(message)
         return answer
 
@@ -90,7 +90,7 @@ class Client:
         body: bytes,
         application: Application | None = None,
     ) -> tuple[str, dict[str, str], bytes]:
-        """Return status line, headers and content of an answer, else of Keystone's."""
+        """Return status line, headers and body of a response."""
         started: list[Any] = []
 
         def start_response(status: str, fields: list[Any], *_: Any) -> None:
@@ -107,7 +107,6 @@ class Client:
 
 
 def _login(password: str) -> bytes:
-    """Return a password login of the bootstrap administrator, scoped to a project."""
     domain = {"id": "default"}
     user = {"name": "admin", "password": password, "domain": domain}
     identity = {"methods": ["password"], "password": {"user": user}}
@@ -116,7 +115,7 @@ def _login(password: str) -> bytes:
 
 
 def _environ(method: str, body: bytes) -> dict[str, Any]:
-    """Return a request as PEP 3333 wants it."""
+    """Return a WSGI environment as PEP 3333 requires it."""
     return {
         "REQUEST_METHOD": method,
         "SCRIPT_NAME": "",
@@ -139,18 +138,18 @@ def _environ(method: str, body: bytes) -> dict[str, Any]:
 
 
 class Meter:
-    """Times calls; the CPU of all threads, from the end of the block before.
+    """Measures CPU time of all threads since the end of the previous round.
 
-    So what an exporter does while other arms run is charged too.
+    So the work of an exporter during the rounds of other arms counts too.
     """
 
-    def __init__(self, instrumented: Instrumented) -> None:
+    def __init__(self, instrumented: Instrumentation) -> None:
         self._instrumented = instrumented
         self._exports = PeriodicExports()
         self._cpu = time.process_time()
 
     def tidy(self) -> dict[str, float]:
-        """Collect all garbage; nobody is charged for that, and for nothing else."""
+        """Collect all garbage; its CPU time does not count."""
         before = time.process_time()
         gc.collect()
         self._cpu += time.process_time() - before
@@ -159,9 +158,9 @@ class Meter:
     def time(
         self, call: Callable[[], None], requests: int, *, flush: bool
     ) -> dict[str, float]:
-        """Make the calls; returns what they took, and spans since the start.
+        """Make the calls; return their seconds, and the spans since the start.
 
-        An export that is due runs beside them, and is waited for.
+        A due export runs beside them; its end is waited for.
         """
         export = self._exports.begin()
         started = time.perf_counter()
@@ -169,7 +168,7 @@ class Meter:
         wall = time.perf_counter() - started
         if export:
             export.join()
-        self._exports.worked(wall)
+        self._exports.add_work(wall)
         if flush:
             self._instrumented.flush()
         before, self._cpu = self._cpu, time.process_time()
@@ -177,55 +176,54 @@ class Meter:
             "cpu_seconds": self._cpu - before,
             "wall_seconds": wall,
             "spans": self._instrumented.spans(),
-            **self._exports.taken(),
+            **self._exports.take_counts(),
         }
 
 
-def _plainly(call: Callable[[], None], times: int) -> None:
+def _repeat_plainly(call: Callable[[], None], times: int) -> None:
     for _ in range(times):
         call()
 
 
 _repeat = FunctionType(
-    _plainly.__code__.replace(co_stacksize=STACK_WORDS), globals(), "_repeat"
+    _repeat_plainly.__code__.replace(co_stacksize=STACK_WORDS), globals(), "_repeat"
 )
-"""Repeats a call, with room on Python's stack for all that it calls.
+"""Repeats a call, with a large chunk of Python's stack for its frames.
 
-CPython has that stack in chunks of 16 KiB.  From 3.11 until gh-142183 was mended, each
-call that crosses the end of one asks the system for the next and then gives it back.
-Where the end falls, and how often it is crossed, is chance, and a frame more or less
-around a request moves it: that would be measured, not what the frame does.
+CPython allocates that stack in chunks of 16 KiB.  From 3.11 until the fix of gh-142183,
+each call that crosses the end of a chunk allocates the next one and frees it again.
+How often that happens depends on the number of frames, and would distort the results.
 """
 
 
-def serve(instrumented: Instrumented, answers: TextIO) -> None:
-    """Do as the input says until it ends."""
+def serve(instrumented: Instrumentation, replies: TextIO) -> None:
+    """Execute the commands of the input until its end."""
     client = Client(instrumented)
     calls = {
         "GET": client.validate,
         "POST": client.issue,
-        "SERVICE": client.ask_service,
+        "SERVICE": client.call_service,
     }
     meter = Meter(instrumented)
-    print(json.dumps({"ready": True}), file=answers, flush=True)
+    print(json.dumps({"ready": True}), file=replies, flush=True)
     for line in sys.stdin:
-        order = json.loads(line)
+        command = json.loads(line)
         answer = (
             meter.tidy()
-            if "tidy" in order
+            if "tidy" in command
             else meter.time(
-                calls[order["call"]], order["requests"], flush=order["flush"]
+                calls[command["call"]], command["requests"], flush=command["flush"]
             )
         )
-        print(json.dumps(answer), file=answers, flush=True)
+        print(json.dumps(answer), file=replies, flush=True)
 
 
 def main() -> None:
-    """Keep standard output for the answers; whatever else is printed is log."""
+    """Reserve standard output for replies; redirect all other output to stderr."""
     warnings.simplefilter("ignore")
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as replies:
         os.dup2(2, 1)
-        serve(MAKERS[sys.argv[1]](), answers)
+        serve(MAKERS[sys.argv[1]](), replies)
 
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ def work(exports: PeriodicExports, seconds: float, turn: float = 0.05) -> float:
     for _ in range(round(seconds / turn)):
         if thread := exports.begin():
             thread.join()
-        exports.worked(turn)
-    return exports.taken()["exports"]
+        exports.add_work(turn)
+    return exports.take_counts()["exports"]
 
 
 @pytest.mark.parametrize(("interval", "expected"), [("5", 20), ("60", 2)])
@@ -95,12 +95,12 @@ def test_cpu_time_of_exports_is_reported_since_the_last_call(
 ) -> None:
     monkeypatch.setenv(SECONDS, "5")
     exports = PeriodicExports()
-    first = exports.taken()
-    exports.worked(5)
+    first = exports.take_counts()
+    exports.add_work(5)
     thread = exports.begin()
     assert thread
     thread.join()
-    second, third = exports.taken(), exports.taken()
+    second, third = exports.take_counts(), exports.take_counts()
 
     assert first == third == {"exports": 0, "export_cpu_seconds": 0.0}
     assert second["exports"] == 1
@@ -136,9 +136,9 @@ def meter(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return the worker's meter with an application that does nothing."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "inside"))
     monkeypatch.delenv(SECONDS, raising=False)
-    from worker import Instrumented, Meter
+    from worker import Instrumentation, Meter
 
-    return Meter(Instrumented(lambda _environ, _start: []))
+    return Meter(Instrumentation(lambda _environ, _start: []))
 
 
 def cpu_seconds_of(meter: Any, call: Callable[[], None] = lambda: None) -> float:

@@ -1,9 +1,9 @@
-/* Exceptions of our own code, and those that wait while it runs. */
+/* Exceptions raised by our own code, and pending ones of the host. */
 #include "faults.h"
 
-PyObject *on_fault;
+PyObject *fault_handler;
 
-int forget(void)
+int suppress_exception(void)
 {
     if (!PyErr_ExceptionMatches(PyExc_Exception))
         return -1;
@@ -11,16 +11,16 @@ int forget(void)
     return 0;
 }
 
-int unheard(PyObject *what)
+int report_and_suppress(PyObject *call)
 {
-    if (forget() < 0)
+    if (suppress_exception() < 0)
         return -1;
-    PyObject *told = call_kept(on_fault, &what, 1);
-    Py_XDECREF(told);
-    return told == NULL ? forget() : 0;
+    PyObject *result = call_owned(fault_handler, &call, 1);
+    Py_XDECREF(result);
+    return result == NULL ? suppress_exception() : 0;
 }
 
-PyObject *take_raised(void)
+PyObject *fetch_exception(void)
 {
 #if PY_VERSION_HEX >= 0x030C0000
     return PyErr_GetRaisedException();
@@ -38,7 +38,7 @@ PyObject *take_raised(void)
 #endif
 }
 
-void raise_again(PyObject *raised)
+void restore_exception(PyObject *raised)
 {
     if (raised != NULL && !PyErr_Occurred()) {
 #if PY_VERSION_HEX >= 0x030C0000

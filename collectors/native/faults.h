@@ -1,50 +1,50 @@
-/* An exception of our own code is told, and forgotten; what ends a program is not. */
+/* Report and suppress exceptions from our hooks; propagate other BaseExceptions. */
 #ifndef KEYLAG_FAULTS_H
 #define KEYLAG_FAULTS_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* What is done seldom is kept apart, so that what is done always lies together: a
- * request runs all of Python between two of our calls, and finds each line of this
- * code as far away as that has pushed it. */
-#define SELDOM __attribute__((cold, noinline))
+/* Mark rare paths cold to keep the hot path contiguous in the instruction cache: the
+ * interpreter evicts our code from the cache between two wrapped calls. */
+#define COLD __attribute__((cold, noinline))
 
 #pragma GCC visibility push(hidden)
 
-extern PyObject *on_fault; /* called with what we were at */
+extern PyObject *fault_handler; /* called with the wrapped call whose hook failed */
 
-/* Tell of an exception; -1, with it, if it is not ours to forget. */
-SELDOM int unheard(PyObject *what);
+/* Report the raised exception to `fault_handler` and clear it; -1, still raised, if it
+ * is not a subclass of Exception. */
+COLD int report_and_suppress(PyObject *call);
 
-/* Forget an exception; -1, with it, if it is not ours to forget. */
-SELDOM int forget(void);
+/* Clear the raised exception; -1, still raised, if it is not a subclass of Exception. */
+COLD int suppress_exception(void);
 
-/* Return the exception that is set, and set none; NULL if there is none. */
-PyObject *take_raised(void);
+/* Clear and return the raised exception; NULL if there is none. */
+PyObject *fetch_exception(void);
 
-/* Raise again what was taken, unless something else is raised by now. */
-void raise_again(PyObject *raised);
+/* Raise a fetched exception again, unless another one has been raised since. */
+void restore_exception(PyObject *raised);
 
 #pragma GCC visibility pop
 
-/* Return -1, with the exception, if there is no answer and it is not ours to forget. */
-static inline int heard(PyObject *answer, PyObject *what)
+/* Release the result of a hook; report and suppress its exception if it failed. */
+static inline int finish_hook(PyObject *result, PyObject *call)
 {
-    if (answer == NULL)
-        return unheard(what);
-    Py_DECREF(answer);
+    if (result == NULL)
+        return report_and_suppress(call);
+    Py_DECREF(result);
     return 0;
 }
 
-/* Call what may be replaced while it runs. */
-static inline PyObject *call_kept(PyObject *callable, PyObject *const *args,
-                                  Py_ssize_t count)
+/* Call with an own reference, since the call may replace the callable. */
+static inline PyObject *call_owned(PyObject *callable, PyObject *const *args,
+                                   Py_ssize_t count)
 {
-    PyObject *kept = Py_NewRef(callable);
-    PyObject *answer = PyObject_Vectorcall(kept, args, count, NULL);
-    Py_DECREF(kept);
-    return answer;
+    PyObject *owned = Py_NewRef(callable);
+    PyObject *result = PyObject_Vectorcall(owned, args, count, NULL);
+    Py_DECREF(owned);
+    return result;
 }
 
 #endif

@@ -1,56 +1,58 @@
-/* What runs in each request, in C: keylag_otel.pure says what it does.
+/* The hot path in C; documented in keylag_otel.pure, which is the same in Python.
  * Both have the same names and pass the same tests.
  *
- * There is one of all this in a process, for its main interpreter.
+ * State is global to the process and belongs to its main interpreter.
  */
 #include "module.h"
-#include "watched.h"
+#include "wrapper.h"
 
 #ifdef Py_GIL_DISABLED
-#error "This code counts on the GIL; setup.py leaves it out of Pythons without one."
+#error "This code requires the GIL; setup.py skips it on free-threaded builds."
 #endif
 
-PyObject *active, *reader;
+PyObject *timer_var, *time_source;
 
-static PyObject *read_with(PyObject *Py_UNUSED(module), PyObject *given)
+static PyObject *set_time_source(PyObject *Py_UNUSED(module), PyObject *given)
 {
-    Py_XSETREF(reader, given == Py_None ? NULL : Py_NewRef(given));
+    Py_XSETREF(time_source, given == Py_None ? NULL : Py_NewRef(given));
     Py_RETURN_NONE;
 }
 
-static PyObject *tell_faults(PyObject *Py_UNUSED(module), PyObject *given)
+static PyObject *set_fault_handler(PyObject *Py_UNUSED(module), PyObject *given)
 {
-    Py_XSETREF(on_fault, Py_NewRef(given));
+    Py_XSETREF(fault_handler, Py_NewRef(given));
     Py_RETURN_NONE;
 }
 
-static PyObject *report_fault(PyObject *Py_UNUSED(module), PyObject *what)
+static PyObject *report_fault(PyObject *Py_UNUSED(module), PyObject *call)
 {
-    PyObject *told = call_kept(on_fault, &what, 1);
-    if (told == NULL && forget() < 0)
+    PyObject *result = call_owned(fault_handler, &call, 1);
+    if (result == NULL && suppress_exception() < 0)
         return NULL;
-    Py_XDECREF(told);
+    Py_XDECREF(result);
     Py_RETURN_NONE;
 }
 
-/* To ask the system for the number each time would take longer than all else here. */
-static long forks;
+/* Counting forks is cheaper than a getpid() system call in each request. */
+static long fork_count;
 
-static void forked(void)
+static void count_fork(void)
 {
-    forks++;
+    fork_count++;
 }
 
-static PyObject *process_number(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+static PyObject *process_generation(PyObject *Py_UNUSED(module),
+                                    PyObject *Py_UNUSED(none))
 {
-    return PyLong_FromLong(forks);
+    return PyLong_FromLong(fork_count);
 }
 
 static PyMethodDef functions[] = {
-    {"read_with", read_with, METH_O, "Read the time, in nanoseconds, by this; or None."},
-    {"process_number", process_number, METH_NOARGS, "See keylag_otel.pure.clock."},
-    {"tell_faults", tell_faults, METH_O, "Call this with a call that a note failed on."},
-    {"report_fault", report_fault, METH_O, "See keylag_otel.pure."},
+    {"set_time_source", set_time_source, METH_O, "See keylag_otel.pure.request_timer."},
+    {"process_generation", process_generation, METH_NOARGS,
+     "See keylag_otel.pure.request_timer."},
+    {"set_fault_handler", set_fault_handler, METH_O, "See keylag_otel.pure.wrapper."},
+    {"report_fault", report_fault, METH_O, "See keylag_otel.pure.request_timer."},
     {NULL},
 };
 
@@ -70,56 +72,58 @@ int import_name(PyObject **object, const char *module, const char *name)
     return *object == NULL ? -1 : 0;
 }
 
-static int has_ended; /* Python, once, in this process; our objects went with it */
+static int interpreter_finalized; /* and our objects with it */
 
-static void ended(void)
+static void mark_finalized(void)
 {
-    has_ended = 1;
+    interpreter_finalized = 1;
 }
 
-static int refuse_others(void)
+static int require_main_interpreter(void)
 {
     if (PyInterpreterState_Get() != PyInterpreterState_Main())
         PyErr_SetString(PyExc_ImportError,
-                        "keylag_otel._watch runs in a process's main interpreter "
-                        "only, and this is another one");
-    else if (has_ended)
+                        "keylag_otel._native supports only the main interpreter of a "
+                        "process; this is a subinterpreter");
+    else if (interpreter_finalized)
         PyErr_SetString(PyExc_ImportError,
-                        "keylag_otel._watch runs in a process's first Python only, "
-                        "and this one was started when that had ended");
+                        "keylag_otel._native supports only the first interpreter of a "
+                        "process; this one started after that was finalized");
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Do what is done once in a process, however often the module is made. */
-static int set_up_once(void)
+/* Initialize the state of the process, however often the module is imported. */
+static int initialize_process(void)
 {
-    if (active != NULL)
+    if (timer_var != NULL)
         return 0;
-    if (pthread_atfork(NULL, NULL, forked) != 0 || Py_AtExit(ended) != 0) {
-        PyErr_SetString(PyExc_ImportError,
-                        "keylag_otel._watch cannot be told of forks and of the end");
+    if (pthread_atfork(NULL, NULL, count_fork) != 0 || Py_AtExit(mark_finalized) != 0) {
+        PyErr_SetString(
+            PyExc_ImportError,
+            "keylag_otel._native cannot register its fork and exit handlers");
         return -1;
     }
-    on_fault = Py_NewRef((PyObject *)&PyBool_Type);
-    active = PyContextVar_New("keylag_clock", Py_None);
-    return active == NULL ? -1 : 0;
+    fault_handler = Py_NewRef((PyObject *)&PyBool_Type);
+    timer_var = PyContextVar_New("keylag_request_timer", Py_None);
+    return timer_var == NULL ? -1 : 0;
 }
 
-static int fill(PyObject *module)
+static int populate(PyObject *module)
 {
     static int (*const parts[])(PyObject *) = {
-        add_bodies, add_clock, add_notes, add_sums, add_totals, add_watched,
+        add_context_managers, add_request_timer, add_hooks,
+        add_aggregator,       add_aggregate,     add_wrapper,
     };
-    if (refuse_others() < 0 || set_up_once() < 0)
+    if (require_main_interpreter() < 0 || initialize_process() < 0)
         return -1;
     for (size_t index = 0; index < sizeof(parts) / sizeof(parts[0]); index++)
         if (parts[index](module) < 0)
             return -1;
-    return PyModule_AddObjectRef(module, "active", active);
+    return PyModule_AddObjectRef(module, "timer_var", timer_var);
 }
 
 static PyModuleDef_Slot slots[] = {
-    {Py_mod_exec, (void *)fill},
+    {Py_mod_exec, (void *)populate},
 #ifdef Py_mod_multiple_interpreters
     {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
 #endif
@@ -128,13 +132,13 @@ static PyModuleDef_Slot slots[] = {
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
-    .m_name = "keylag_otel._watch",
+    .m_name = "keylag_otel._native",
     .m_doc = "keylag_otel.pure in C.",
     .m_methods = functions,
     .m_slots = slots,
 };
 
-PyMODINIT_FUNC PyInit__watch(void)
+PyMODINIT_FUNC PyInit__native(void)
 {
     return PyModuleDef_Init(&definition);
 }

@@ -1,4 +1,4 @@
-/* The parts of the module; -1 with an exception if one cannot be made. */
+/* Initialization of the module: functions return -1 with an exception on failure. */
 #ifndef KEYLAG_MODULE_H
 #define KEYLAG_MODULE_H
 
@@ -7,19 +7,19 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Have a string once, however often the module is made. */
+/* Intern a string once per process. */
 int intern(PyObject **string, const char *text);
 
-/* Have what another module has under a name. */
+/* Import an attribute of another module once per process. */
 int import_name(PyObject **object, const char *module, const char *name);
 
-/* What each file adds. */
-int add_bodies(PyObject *module);
-int add_clock(PyObject *module);
-int add_notes(PyObject *module);
-int add_sums(PyObject *module);
-int add_totals(PyObject *module);
-int add_watched(PyObject *module);
+/* Add the types and functions of each file to the module. */
+int add_context_managers(PyObject *module);
+int add_request_timer(PyObject *module);
+int add_hooks(PyObject *module);
+int add_aggregator(PyObject *module);
+int add_aggregate(PyObject *module);
+int add_wrapper(PyObject *module);
 
 #pragma GCC visibility pop
 

@@ -1,4 +1,4 @@
-"""Apache with mod_wsgi: Debian's own, serving the libraries of these tests."""
+"""Debian's Apache with mod_wsgi, serving with the libraries of these tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every cache backend that Keystone can be given, and what its server counts."""
+"""The cache backends of Keystone, and the statistics of their servers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ BACKENDS = {
         Backend("dogpile.cache.null"),
     )
 }
-SERVED = {key: backend for key, backend in BACKENDS.items() if backend.server}
+SERVICE_AGGREGATOR = {
+    key: backend for key, backend in BACKENDS.items() if backend.server
+}
 
 
 def _ask(port: int, question: bytes, end: bytes) -> str:

@@ -1,4 +1,4 @@
-"""A fake clock, real servers and Keystones, and a proof that no clock is left."""
+"""Fixtures: a fake time source, real servers and Keystones."""
 
 from __future__ import annotations
 
@@ -8,74 +8,83 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import planted
+import backend_servers
+import delay_injection
 import pytest
-import servers
 from fake_time import FakeTime
 from keystone_site import Processes, Site, prepare, write_configuration
 
 from keylag_otel import environment, pure, wrappers
-from keylag_otel.answer import Answer
-from keylag_otel.clock import Clock, active, read_with, start
+from keylag_otel.request_timer import (
+    RequestTimer,
+    set_time_source,
+    start_timer,
+    timer_var,
+)
+from keylag_otel.response import ResponseRecorder
 
 try:
-    from keylag_otel import _watch
+    from keylag_otel import _native
 except ImportError as error:
-    _watch = None
+    _native = None
     if not environment.pure_python():
         message = (
-            "Keylag's C is not compiled, so half of it would go untested. Run "
-            "`make setup-tests`, or set KEYLAG_PURE_PYTHON=true to leave it out."
+            "The native part is not compiled. Run `make setup-tests`, or set "
+            "KEYLAG_PURE_PYTHON=true to test the pure part only."
         )
         raise pytest.UsageError(message) from error
 
-NEEDS_C = pytest.mark.skipif(_watch is None, reason="the C part was not compiled")
+NEEDS_C = pytest.mark.skipif(_native is None, reason="the native part is not compiled")
 
 
-@pytest.fixture(params=[pure, pytest.param(_watch, marks=NEEDS_C)], ids=["python", "c"])
-def half(request, monkeypatch) -> Any:
-    """What runs in each request, in Python and in C, in turn."""
-    monkeypatch.setattr(Answer, "half", request.param)
-    monkeypatch.setattr(wrappers, "watch", request.param.watch)
-    monkeypatch.setattr(wrappers, "watch_body", request.param.watch_body)
-    request.param.tell_faults(wrappers.fault)
+@pytest.fixture(
+    params=[pure, pytest.param(_native, marks=NEEDS_C)], ids=["python", "c"]
+)
+def hot_path(request, monkeypatch) -> Any:
+    """The pure and the native part in turn."""
+    monkeypatch.setattr(ResponseRecorder, "hot_path", request.param)
+    monkeypatch.setattr(wrappers, "wrap", request.param.wrap)
+    monkeypatch.setattr(
+        wrappers, "wrap_context_manager", request.param.wrap_context_manager
+    )
+    request.param.set_fault_handler(wrappers.count_fault)
     return request.param
 
 
 @pytest.fixture
-def half_time(half) -> Iterator[FakeTime]:
-    """What a half reads the time by."""
+def time_source(hot_path) -> Iterator[FakeTime]:
+    """The fake time source of the hot path."""
     fake = FakeTime()
-    half.read_with(fake)
+    hot_path.set_time_source(fake)
     yield fake
-    half.read_with(None)
+    hot_path.set_time_source(None)
 
 
 @pytest.fixture
 def time() -> Iterator[FakeTime]:
     fake = FakeTime()
-    read_with(fake)
+    set_time_source(fake)
     yield fake
-    read_with(None)
+    set_time_source(None)
 
 
 @pytest.fixture
-def running(time: FakeTime) -> Clock:
-    """The clock of a request that is being worked on."""
+def active_timer(time: FakeTime) -> RequestTimer:
+    """The current timer of a request."""
     del time
-    started = start({"REQUEST_METHOD": "GET"})
-    started.at = 0
-    active.set(started)
+    started = start_timer({"REQUEST_METHOD": "GET"})
+    started.current_cell = 0
+    timer_var.set(started)
     yield started
-    active.set(None)
+    timer_var.set(None)
 
 
 @pytest.fixture(autouse=True)
-def no_clock_left() -> None:
+def no_active_timer() -> None:
     """No test starts or ends inside a request."""
-    assert active.get() is None
+    assert timer_var.get() is None
     yield
-    assert active.get() is None
+    assert timer_var.get() is None
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +94,7 @@ def processes() -> Processes:
 
 @pytest.fixture(scope="session")
 def prepared(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a Keystone that is set up and has not run yet."""
+    """The folder of a Keystone that is set up but has not run."""
     folder = tmp_path_factory.mktemp("prepared")
     prepare(processes, folder)
     return folder
@@ -99,48 +108,48 @@ def site(processes: Processes, prepared: Path, tmp_path: Path) -> Site:
 @pytest.fixture(scope="session")
 def memcached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a memcached."""
-    yield from servers.memcached(tmp_path_factory.mktemp("memcached"))
+    yield from backend_servers.memcached(tmp_path_factory.mktemp("memcached"))
 
 
 @pytest.fixture(scope="session")
 def slapd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of an LDAP directory."""
-    yield from servers.slapd(tmp_path_factory.mktemp("slapd"))
+    yield from backend_servers.slapd(tmp_path_factory.mktemp("slapd"))
 
 
 @pytest.fixture(scope="session")
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a Redis."""
-    yield from servers.redis(tmp_path_factory.mktemp("redis"))
+    yield from backend_servers.redis(tmp_path_factory.mktemp("redis"))
 
 
 @pytest.fixture(scope="session")
 def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a MariaDB."""
-    yield from servers.mariadb(tmp_path_factory.mktemp("mariadb"))
+    yield from backend_servers.mariadb(tmp_path_factory.mktemp("mariadb"))
 
 
-_ROWS: pytest.StashKey[list[planted.Row]] = pytest.StashKey()
+_EFFECTS: pytest.StashKey[list[delay_injection.DelayEffect]] = pytest.StashKey()
 
 
 @pytest.fixture(scope="session")
-def planted_rows(pytestconfig: pytest.Config) -> list[planted.Row]:
-    """What was seen of planted delays; shown when all tests have run."""
-    return pytestconfig.stash.setdefault(_ROWS, [])
+def delay_effects(pytestconfig: pytest.Config) -> list[delay_injection.DelayEffect]:
+    """Effects of injected delays, for the summary of the test run."""
+    return pytestconfig.stash.setdefault(_EFFECTS, [])
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    rows = config.stash.get(_ROWS, [])
+    rows = config.stash.get(_EFFECTS, [])
     if rows:
-        terminalreporter.section("planted delays")
-        terminalreporter.write_line("\n".join(planted.table(rows)))
+        terminalreporter.section("injected delays")
+        terminalreporter.write_line("\n".join(delay_injection.table(rows)))
 
 
 @pytest.fixture(scope="session")
 def configuration(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The configuration of a Keystone on SQLite, with all that it needs."""
+    """The configuration of a Keystone on SQLite."""
     folder = tmp_path_factory.mktemp("keystone")
     shutil.copytree(prepared, folder, dirs_exist_ok=True)
     return write_configuration(folder)

@@ -1,10 +1,10 @@
-"""A clock for tests."""
+"""A fake time source."""
 
 from __future__ import annotations
 
 
 class FakeTime:
-    """Time that passes only when a test says so; nanoseconds."""
+    """A time source in nanoseconds that tests advance."""
 
     def __init__(self) -> None:
         self.value = 1_000

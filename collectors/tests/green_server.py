@@ -49,7 +49,7 @@ def serve(name: str, count: int) -> list[dict[str, float]]:
 
     spawn = importlib.import_module(name).spawn
 
-    from keylag_otel.request import Measured
+    from keylag_otel.request import TimedApplication
     from keylag_otel.wrappers import timed
 
     sql = timed("sql", "validate")(time.sleep)
@@ -64,7 +64,7 @@ def serve(name: str, count: int) -> list[dict[str, float]]:
         start_response("200 OK", [("Content-Length", "0")])
         return [b""]
 
-    port = SERVERS[name](Measured(application))
+    port = SERVERS[name](TimedApplication(application))
     paths = ["/", "/child"] * (count // 2)
 
     def ask(path: str) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""A client inside Keystone's process: each reply carries what Keylag booked."""
+"""A client in the process of Keystone: each reply has its breakdown."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 from keystone_site import PASSWORD
 from werkzeug.test import EnvironBuilder
 
-from keylag_otel import tally
-from keylag_otel.clock import COUNTS, Clock
-from keylag_otel.ledger import LEDGER, Ledger
+from keylag_otel import counters
 from keylag_otel.model import CELLS
+from keylag_otel.request_aggregator import AGGREGATOR, RequestAggregator
+from keylag_otel.request_timer import COUNTS, RequestTimer
 
 _NS_PER_SECOND = 1e9
 DEFAULT_DOMAIN = {"id": "default"}
@@ -24,25 +24,27 @@ ADMIN_PROJECT = {"project": {"name": "admin", "domain": DEFAULT_DOMAIN}}
 
 
 @dataclass(frozen=True)
-class Booked:
-    """A finished request as its clock has it; seconds."""
+class Breakdown:
+    """The breakdown of a finished request; seconds."""
 
     status: int
     route: str | None
     auth_method: str | None
     cells: dict[tuple[str, str], float]
     counts: dict[str, int]
-    tallies: dict[tuple[Any, ...], int]
+    counters: dict[tuple[Any, ...], int]
 
     @property
-    def wall(self) -> float:
+    def wall_seconds(self) -> float:
         return sum(self.cells.values())
 
-    def tallied(self, name: str, *values: Any) -> int:
-        """Return the sum of an instrument's tallies that begin with `values`."""
+    def counter_sum(self, name: str, *values: Any) -> int:
+        """Return the sum of the counters whose values begin with `values`."""
         wanted = (name, *values)
         return sum(
-            count for key, count in self.tallies.items() if key[: len(wanted)] == wanted
+            count
+            for key, count in self.counters.items()
+            if key[: len(wanted)] == wanted
         )
 
     def phase(self, name: str) -> float:
@@ -54,16 +56,16 @@ class Booked:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer, the seconds that its caller waited, and what was booked.
+    """A response, the seconds that the caller waited, and the breakdown.
 
-    When the application raises, a server answers 500 by itself.
+    As with a server, the status is 500 if the application raises.
     """
 
     status: int
     headers: dict[str, str]
     content: bytes
     waited: float
-    booked: Booked
+    breakdown: Breakdown
 
     @property
     def json(self) -> Any:
@@ -75,46 +77,48 @@ class Reply:
         return self.headers["X-Subject-Token"]
 
 
-def undisturbed(call: Callable[[], Reply]) -> Reply:
-    """Make a call three times; return the one whose caller was least held up.
-
-    Other work on the machine may stop us just outside of what is booked.
-    """
+def least_disturbed(call: Callable[[], Reply]) -> Reply:
+    """Make a call three times; return the reply least affected by other processes."""
     replies = [call() for _ in range(3)]
-    return min(replies, key=lambda reply: abs(reply.waited - reply.booked.wall))
-
-
-def booked(clock: Clock, status: int) -> Booked:
-    """Return what a clock has booked, in words."""
-    return Booked(
-        status,
-        clock.route,
-        clock.auth_method,
-        {CELLS[cell]: spent / _NS_PER_SECOND for cell, spent in clock.spent().items()},
-        dict(zip(COUNTS, clock.counts)),
-        {tally._keys[number]: count for number, count in clock.tallies.items()},
+    return min(
+        replies, key=lambda reply: abs(reply.waited - reply.breakdown.wall_seconds)
     )
 
 
-def kept_beside(ledger: Ledger) -> list[Booked]:
-    """Return a list that gets what is added to a ledger from now on."""
-    finished: list[Booked] = []
-    add = ledger.add
+def breakdown_of(timer: RequestTimer, status: int) -> Breakdown:
+    """Return the breakdown of a timer with the names of cells and counters."""
+    return Breakdown(
+        status,
+        timer.route,
+        timer.auth_method,
+        {
+            CELLS[cell]: spent / _NS_PER_SECOND
+            for cell, spent in timer.self_times().items()
+        },
+        dict(zip(COUNTS, timer.counts)),
+        {counters._keys[number]: count for number, count in timer.counters.items()},
+    )
 
-    def add_and_keep(clock: Clock, status: int) -> None:
-        add(clock, status)
-        finished.append(booked(clock, status))
 
-    ledger.add = add_and_keep  # type: ignore[method-assign]
+def record_breakdowns(aggregator: RequestAggregator) -> list[Breakdown]:
+    """Return a list of the breakdowns that are added to an aggregator from now on."""
+    finished: list[Breakdown] = []
+    add = aggregator.add
+
+    def add_and_keep(timer: RequestTimer, status: int) -> None:
+        add(timer, status)
+        finished.append(breakdown_of(timer, status))
+
+    aggregator.add = add_and_keep  # type: ignore[method-assign]
     return finished
 
 
 class Keystone:
-    """Keystone's application in this process, and each request it has finished."""
+    """Keystone's application in this process, with the breakdown of each request."""
 
     def __init__(self, application: Any) -> None:
         self.application = application
-        self.finished = kept_beside(LEDGER)
+        self.breakdowns = record_breakdowns(AGGREGATOR)
 
     def call(
         self,
@@ -125,14 +129,14 @@ class Keystone:
         environ: dict[str, str] | None = None,
         **headers: str,
     ) -> Reply:
-        """Send a request as a WSGI server does, and read all of the answer."""
+        """Send a request as a WSGI server does, and read the whole response."""
         if token is not None:
             headers["X-Auth-Token"] = token
         environ = {**environ_of(method, path, body, headers), **(environ or {})}
         moment = perf_counter_ns()
         status, started, content = self._served(environ)
         waited = (perf_counter_ns() - moment) / _NS_PER_SECOND
-        return Reply(status, dict(started), content, waited, self.finished[-1])
+        return Reply(status, dict(started), content, waited, self.breakdowns[-1])
 
     def _served(self, environ: dict[str, Any]) -> tuple[int, Any, bytes]:
         """Return the status, the headers and all of the content."""
@@ -150,11 +154,11 @@ class Keystone:
         return int(started[0][:3]), started[1], content
 
     def issue(self, auth: dict[str, Any], **headers: str) -> Reply:
-        """Ask for a token."""
+        """Issue a token."""
         return self.call("POST", "/v3/auth/tokens", {"auth": auth}, **headers)
 
     def validate(self, token: str, subject: str | None = None) -> Reply:
-        """Ask about a token, or about itself."""
+        """Validate a token, by default with itself."""
         headers = {"X-Subject-Token": subject or token}
         return self.call("GET", "/v3/auth/tokens", None, token, **headers)
 

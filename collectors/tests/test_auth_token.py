@@ -1,4 +1,4 @@
-"""A service behind auth_token: what it asks, whom, how long, and how old it is."""
+"""A service behind auth_token: validations, calls to Keystone, token ages."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keystone_client import Booked, Keystone, password
+from auth_token_service import Service, listed
+from keystone_client import Breakdown, Keystone, password
 from keystone_site import Site
-from service import Service, listed
 from test_telemetry import read
 
 from keylag_otel import AuthTokenInstrumentor
@@ -93,7 +93,9 @@ def tell_the_story(keystone: Keystone, memcached: int, reader: Any) -> Seen:
     info = measured(reader, "keystone.auth_token.configuration.info")
     cache_time = measured(reader, "keystone.auth_token.cache.time")
     callers = [
-        one.tallied("validations") for one in keystone.finished if one.status == 200
+        one.counter_sum("validations")
+        for one in keystone.breakdowns
+        if one.status == 200
     ]
     return {
         **answers,
@@ -141,11 +143,11 @@ def failures(driven: Seen) -> Seen:
     return driven["failures"]
 
 
-def judged(booked: Booked) -> dict[tuple[str, ...], int]:
+def judged(breakdown: Breakdown) -> dict[tuple[str, ...], int]:
     """Return how often tokens were judged so."""
     return {
         tuple(key[1:]): count
-        for key, count in booked.tallies.items()
+        for key, count in breakdown.counters.items()
         if key[0] == "auth_token_validations"
     }
 
@@ -162,39 +164,39 @@ def judged(booked: Booked) -> dict[tuple[str, ...], int]:
         ("protected hit", 200, {("offline", "accepted"): 1}),
     ],
 )
-def test_a_token_is_judged_by_the_cache_or_by_keystone(
+def test_validations_are_counted_as_offline_or_online(
     story, call, status, judgement
 ) -> None:
-    answered, _, booked = story[call]
+    answered, _, breakdown = story[call]
 
-    assert (answered, booked.status) == (status, status)
-    assert judged(booked) == judgement
+    assert (answered, breakdown.status) == (status, status)
+    assert judged(breakdown) == judgement
 
 
 @pytest.mark.parametrize("call", ["miss", "hit", "wrong", "protected hit"])
-def test_what_went_to_authentication_is_a_part_of_the_request(story, call) -> None:
-    _, headers, booked = story[call]
+def test_operation_auth_token_is_part_of_the_request(story, call) -> None:
+    _, headers, breakdown = story[call]
 
-    assert 0 < booked.operation("auth_token") < booked.wall
-    assert booked.operation("auth_token") + booked.operation("other") == pytest.approx(
-        booked.wall
-    )
+    assert 0 < breakdown.operation("auth_token") < breakdown.wall_seconds
+    assert breakdown.operation("auth_token") + breakdown.operation(
+        "other"
+    ) == pytest.approx(breakdown.wall_seconds)
     assert "cache.auth_token;dur=" in headers["Server-Timing"]
 
 
-def test_keystone_is_waited_for_on_a_miss_alone(story) -> None:
+def test_only_a_miss_waits_for_keystone(story) -> None:
     assert story["miss"][2].phase("keystone") > 0
     assert story["hit"][2].phase("keystone") == 0
 
 
-def test_protecting_what_is_cached_has_a_time_of_its_own(story) -> None:
+def test_encryption_of_cached_tokens_is_token_crypto(story) -> None:
     assert story["protected hit"][2].phase("token_crypto") > 0
     assert story["hit"][2].phase("token_crypto") == 0
     assert {("memcached", "none"), ("memcached", "encrypt")} == story["info"]
     assert story["cache time"] == [300]
 
 
-def test_each_round_trip_to_the_cache_is_counted(story) -> None:
+def test_round_trips_to_the_token_cache_are_counted(story) -> None:
     trips = {name: story[name][2].counts["cache_calls"] for name in ("miss", "hit")}
 
     assert trips == {"miss": 2, "hit": 1}
@@ -204,7 +206,7 @@ def test_each_round_trip_to_the_cache_is_counted(story) -> None:
     }
 
 
-def test_each_request_to_keystone_is_seen_with_its_answer(story) -> None:
+def test_requests_to_keystone_are_recorded_with_their_status(story) -> None:
     calls = story["counts"]["keystone.auth_token.call.duration"]
 
     validated = {key: n for key, n in calls.items() if "validate" in key}
@@ -214,11 +216,11 @@ def test_each_request_to_keystone_is_seen_with_its_answer(story) -> None:
     assert calls[("201", "authenticate")] == 2
 
 
-def test_keystone_counts_the_validations_that_the_service_caused(story) -> None:
+def test_keystone_counts_validations_by_service(story) -> None:
     assert story["validations in Keystone"] == 2
 
 
-def test_the_age_of_a_hit_is_known_and_first_uses_have_none(story) -> None:
+def test_hits_have_an_age_and_first_uses_have_none(story) -> None:
     # The second service's first look-up is of a token that this process knows.
     assert story["counts"]["keystone.auth_token.cache.age"] == {
         ("hit",): 2,
@@ -226,11 +228,11 @@ def test_the_age_of_a_hit_is_known_and_first_uses_have_none(story) -> None:
     }
 
 
-def test_a_first_use_is_a_miss_in_each_replay(story) -> None:
+def test_first_use_is_a_miss_in_each_simulation(story) -> None:
     first, again = story["miss"][2], story["hit"][2]
 
-    assert first.tallied("replayed_misses") == 4
-    assert again.tallied("replayed_misses") == 0
+    assert first.counter_sum("replayed_misses") == 4
+    assert again.counter_sum("replayed_misses") == 0
 
 
 @pytest.mark.parametrize(
@@ -242,19 +244,19 @@ def test_a_first_use_is_a_miss_in_each_replay(story) -> None:
         ("deferred", 200, {"service_refused": 1}),
     ],
 )
-def test_a_keystone_that_does_not_help_is_unavailable(
+def test_unreachable_keystone_counts_as_unavailable(
     failures, keystone, status, retries
 ) -> None:
-    answered, _, booked = failures[keystone]
+    answered, _, breakdown = failures[keystone]
 
     assert answered == status
-    assert judged(booked) == {("online", "unavailable"): 1}
-    again = {k[1]: n for k, n in booked.tallies.items() if k[0] == "retries"}
+    assert judged(breakdown) == {("online", "unavailable"): 1}
+    again = {k[1]: n for k, n in breakdown.counters.items() if k[0] == "retries"}
     assert again == retries
-    assert booked.phase("keystone") > 0
+    assert breakdown.phase("keystone") > 0
 
 
-def test_requests_that_failed_say_how(failures) -> None:
+def test_failed_requests_have_an_error_type(failures) -> None:
     kinds = {kind for key in failures["calls"] for kind in key}
 
     assert {"timeout", "connection", "discover", "authenticate", "401"} <= kinds

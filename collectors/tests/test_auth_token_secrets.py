@@ -1,4 +1,4 @@
-"""What a service tells of tokens holds none, in metrics, spans, headers or logs."""
+"""Metrics, spans, headers and logs of a service contain no tokens."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import logging
 from typing import Any
 
 import pytest
-from canaries import Canaries, Output, break_all
+from auth_token_service import Service, listed
 from keystone_client import Keystone, password
 from keystone_site import PASSWORD, Site
-from service import Service, listed
+from secret_values import Output, Secrets, break_all
 from test_auth_token import cached_in
-from test_canaries import exported
+from test_secret_leaks import exported
 
 from keylag_otel import AuthTokenInstrumentor
 
-#: What it says is what today's keystonemiddleware does.
+#: The expectations are those of the current keystonemiddleware.
 pytestmark = pytest.mark.newest
 
 Seen = dict[str, Any]
@@ -54,14 +54,14 @@ class Arrived:
         return self.application(environ, start_response)
 
 
-def break_our_notes() -> None:
-    """Let what Keylag does beside the calls raise, with all that it was given."""
-    from keylag_otel.auth_token import calls, notes, spans
+def break_hooks() -> None:
+    """Make the functions of hooks raise, with their arguments in the message."""
+    from keylag_otel.auth_token import calls, hooks, spans
 
     break_all(
         (calls, "record"),
-        (notes, "record"),
-        (notes, "_judged"),
+        (hooks, "record"),
+        (hooks, "_count_validation"),
         (spans, "tracer"),
     )
 
@@ -69,12 +69,12 @@ def break_our_notes() -> None:
 def drive(keystone: Keystone, memcached: int) -> Seen:
     """Use good, bad and no tokens, whole and with our notes broken."""
     reader, spans = providers()
-    canaries, output = Canaries(), Output()
+    secrets, output = Secrets(), Output()
     keystone.application = arrived = Arrived(keystone.application)
-    canaries.plant("password", f"{PASSWORD}-canary")
-    canaries.plant("path", "canary-path")
-    canaries.plant("id", *keystone.ids.values())
-    canaries.plant("odd", "canary-token")
+    secrets.add("password", f"{PASSWORD}-canary")
+    secrets.add("path", "canary-path")
+    secrets.add("id", *keystone.ids.values())
+    secrets.add("odd", "canary-token")
     statuses, headers = [], []
     logging.getLogger("keylag_otel").setLevel(logging.DEBUG)
     with output.listening(), listed(keystone) as url:
@@ -83,7 +83,7 @@ def drive(keystone: Keystone, memcached: int) -> Seen:
             service = Service(url, **cached_in(memcached), memcache_pool_maxsize=1)
             stranger = Service(url, password=f"{PASSWORD}-canary")
             token = keystone.issue(password("admin")).token
-            canaries.plant("token", token)
+            secrets.add("token", token)
             for one, used in (
                 (service, token),
                 (service, token),
@@ -93,7 +93,7 @@ def drive(keystone: Keystone, memcached: int) -> Seen:
                 status, answered, _ = one.call(used, traceparent=CALLER)
                 statuses.append(status)
                 headers.append(answered.get("Server-Timing", ""))
-            break_our_notes()
+            break_hooks()
     shown = {
         **exported(reader),
         "spans": "\n".join(span.to_json() for span in spans.get_finished_spans()),
@@ -102,7 +102,7 @@ def drive(keystone: Keystone, memcached: int) -> Seen:
     }
     return {
         "shown": shown,
-        "found": {name: canaries.found_in(text) for name, text in shown.items()},
+        "found": {name: secrets.found_in(text) for name, text in shown.items()},
         "statuses": statuses,
         "traces": arrived.traces,
         "spans": [
@@ -128,7 +128,7 @@ def driven(processes, prepared, tmp_path_factory, memcached) -> Seen:
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
-def test_nothing_that_was_planted_is_shown(driven, channel) -> None:
+def test_no_secret_is_in_any_output(driven, channel) -> None:
     assert driven["found"][channel] == set()
 
 
@@ -139,20 +139,18 @@ def test_nothing_that_was_planted_is_shown(driven, channel) -> None:
         ("OTLP", "keystone.keylag.faults"),
         ("spans", "keystone.auth_token.validation"),
         ("Server-Timing", "keystone.auth_token;dur="),
-        ("logs", "keylag failed while watching"),
+        ("logs", "keylag failed in the wrapper of"),
     ],
 )
-def test_the_search_looked_where_there_is_something_to_find(
-    driven, channel, shows
-) -> None:
+def test_outputs_contain_what_they_should(driven, channel, shows) -> None:
     assert shows in driven["shown"][channel]
 
 
-def test_broken_notes_change_no_answer(driven) -> None:
+def test_failing_hooks_leave_responses_unchanged(driven) -> None:
     assert driven["statuses"] == [200, 200, 401, 503] * 2
 
 
-def test_authentication_is_a_span_of_the_callers_trace(driven) -> None:
+def test_auth_token_span_is_in_the_callers_trace(driven) -> None:
     spans = [span for span in driven["spans"] if span[0] == "auth_token"]
     _, trace_id, parent_id, _ = CALLER.split("-")
 
@@ -162,7 +160,7 @@ def test_authentication_is_a_span_of_the_callers_trace(driven) -> None:
     assert {span[5] for span in spans} == {parent_id}
 
 
-def test_each_call_to_keystone_is_a_span_that_keystone_is_told_of(driven) -> None:
+def test_calls_to_keystone_propagate_their_span(driven) -> None:
     calls = [span for span in driven["spans"] if span[1] == "CLIENT"]
     own = {span[4] for span in driven["spans"] if span[0] == "auth_token"}
 

@@ -1,13 +1,13 @@
-"""A memcached that hangs, a token that expires: what a service loses by it."""
+"""A hanging memcached and an expiring token: the effect on a service."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from auth_token_service import Memcached, Service, listed, memcached, until
 from keystone_client import Keystone, password
 from keystone_site import Site
-from service import Memcached, Service, listed, memcached, until
 from test_auth_token import cached_in, judged, measured, metrics_reader
 
 #: Long, and what it says is what today's keystonemiddleware does.
@@ -33,18 +33,18 @@ def hang(keystone: Keystone, server: Memcached) -> Seen:
     return {"hung": hung, "gone": gone, "slow": slow}
 
 
-def test_a_memcached_that_hangs_stalls_a_request_and_is_told_of(
+def test_hanging_memcached_stalls_one_request_and_is_counted(
     site: Site,
 ) -> None:
     with memcached() as server:
         seen = site.run(hang, server)
 
     for call in ("hung", "gone"):
-        status, _, booked = seen[call]
-        assert (status, judged(booked)) == (200, {("online", "accepted"): 1})
+        status, _, breakdown = seen[call]
+        assert (status, judged(breakdown)) == (200, {("online", "accepted"): 1})
     hung, gone = seen["hung"][2], seen["gone"][2]
-    assert hung.tallied("token_cache_errors", "server_dead") == 1
-    assert gone.tallied("token_cache_errors") == 0
+    assert hung.counter_sum("token_cache_errors", "server_dead") == 1
+    assert gone.counter_sum("token_cache_errors") == 0
     # A time-out of one second, once: the next request does not ask that server.
     assert hung.phase("cache") > 0.9
     assert seen["slow"] >= 1
@@ -66,12 +66,12 @@ def outlive(keystone: Keystone) -> Seen:
         return {"expired": service.call(token)}
 
 
-def test_an_expired_token_is_refused_whatever_the_cache_has(site: Site) -> None:
-    status, _, booked = site.run(outlive, options={"token": {"expiration": 4}})[
+def test_expired_token_is_refused_despite_the_cache(site: Site) -> None:
+    status, _, breakdown = site.run(outlive, options={"token": {"expiration": 4}})[
         "expired"
     ]
 
     assert status == 401
     # The cache still had it, and nobody was asked.
-    assert judged(booked) == {("offline", "accepted"): 1}
-    assert booked.phase("keystone") == 0
+    assert judged(breakdown) == {("offline", "accepted"): 1}
+    assert breakdown.phase("keystone") == 0

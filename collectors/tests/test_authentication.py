@@ -1,4 +1,4 @@
-"""Methods, refusals and hashes, as labels from closed sets."""
+"""Labels of methods, refusals and hashes are closed sets."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from keylag_otel import authentication, gauges, revocation
-from keylag_otel.tally import attributes_of
+from keylag_otel.counters import counter_attributes
 
 
-def counted(clock) -> dict[tuple, int]:
+def counted(timer) -> dict[tuple, int]:
     return {
-        tuple(attributes_of(number)[1].values()): count
-        for number, count in clock.tallies.items()
+        tuple(counter_attributes(number)[1].values()): count
+        for number, count in timer.counters.items()
     }
 
 
@@ -32,18 +32,23 @@ def counted(clock) -> dict[tuple, int]:
         ("", ("other", 0)),
     ],
 )
-def test_a_hash_tells_its_algorithm_and_cost(hashed, found) -> None:
-    assert authentication.algorithm_of(hashed) == found
+def test_hash_has_algorithm_and_cost(hashed, found) -> None:
+    assert authentication.hash_algorithm(hashed) == found
 
 
-def test_checks_and_new_hashes_are_counted_apart(running) -> None:
+def test_checks_and_new_hashes_are_counted_separately(active_timer) -> None:
     hashed = "$2b$12$" + "a" * 53
-    authentication.note_check(running, ("secret", hashed), {})
-    authentication.note_check(running, (), {"password": "secret", "hashed": hashed})
-    authentication.note_check(running, ("secret", None), {})
-    authentication.note_hash(running, ("secret",), hashed)
+    authentication.count_password_check(active_timer, ("secret", hashed), {})
+    authentication.count_password_check(
+        active_timer, (), {"password": "secret", "hashed": hashed}
+    )
+    authentication.count_password_check(active_timer, ("secret", None), {})
+    authentication.count_password_hash(active_timer, ("secret",), hashed)
 
-    assert counted(running) == {("bcrypt", 12, "check"): 2, ("bcrypt", 12, "set"): 1}
+    assert counted(active_timer) == {
+        ("bcrypt", 12, "check"): 2,
+        ("bcrypt", 12, "set"): 1,
+    }
 
 
 @pytest.mark.parametrize(
@@ -60,39 +65,43 @@ def test_checks_and_new_hashes_are_counted_apart(running) -> None:
         (None, "other"),
     ],
 )
-def test_methods_are_one_label_of_a_closed_set(running, methods, label) -> None:
-    authentication.note_method(running, ({"identity": {"methods": methods}},), {})
+def test_methods_map_to_a_closed_set_of_labels(active_timer, methods, label) -> None:
+    authentication.record_auth_method(
+        active_timer, ({"identity": {"methods": methods}},), {}
+    )
 
-    assert running.auth_method == label
+    assert active_timer.auth_method == label
 
 
-def test_any_subset_of_methods_makes_some_ten_labels() -> None:
+def test_all_subsets_of_methods_have_few_labels() -> None:
     names = [*sorted(authentication.METHODS), "made-up"]
     subsets = (
         [name for bit, name in enumerate(names) if number >> bit & 1]
         for number in range(1 << len(names))
     )
 
-    labels = {authentication.label_of(subset) for subset in subsets}
+    labels = {authentication.auth_method_label(subset) for subset in subsets}
 
     assert len(labels) == len(authentication.METHODS) + 5
 
 
 @pytest.mark.parametrize("auth", [None, {}, {"identity": None}, {"identity": {}}])
-def test_a_request_that_names_no_method_is_no_fault(running, auth) -> None:
-    authentication.note_method(running, (), {"auth": auth})
+def test_request_without_methods_causes_no_fault(active_timer, auth) -> None:
+    authentication.record_auth_method(active_timer, (), {"auth": auth})
 
-    assert running.auth_method == "other"
+    assert active_timer.auth_method == "other"
 
 
-def test_a_refusal_has_the_name_of_keystones_exception_and_no_other(running) -> None:
+def test_refusal_is_labelled_with_keystones_exception_only(
+    active_timer,
+) -> None:
     known = type("UserDisabled", (Exception,), {"__module__": "keystone.exception"})
-    running.auth_method = "password"
+    active_timer.auth_method = "password"
 
-    authentication.note_failure(running, (), known())
-    authentication.note_failure(running, (), ValueError())
+    authentication.count_auth_failure(active_timer, (), known())
+    authentication.count_auth_failure(active_timer, (), ValueError())
 
-    assert counted(running) == {
+    assert counted(active_timer) == {
         ("password", "UserDisabled"): 1,
         ("password", "other"): 1,
     }
@@ -117,21 +126,23 @@ class Event:
         (Event(), "other"),
     ],
 )
-def test_an_event_is_of_its_most_telling_kind(event, kind) -> None:
+def test_event_has_its_most_specific_kind(event, kind) -> None:
     assert revocation.kind_of(event) == kind
 
 
-def test_fetched_and_written_events_are_counted_by_kind(running) -> None:
-    revocation.note_fetched(running, (), [Event(user_id="u"), Event(user_id="v")])
-    revocation.note_written(running, ("manager", Event(audit_id="a")), {})
+def test_fetched_and_written_events_are_counted_by_kind(active_timer) -> None:
+    revocation.count_fetched_events(
+        active_timer, (), [Event(user_id="u"), Event(user_id="v")]
+    )
+    revocation.count_written_event(active_timer, ("manager", Event(audit_id="a")), {})
 
-    assert counted(running) == {("user",): 2, ("audit_id",): 1}
+    assert counted(active_timer) == {("user",): 2, ("audit_id",): 1}
 
 
-def test_before_keystone_runs_there_is_nothing_to_read(monkeypatch) -> None:
-    monkeypatch.setattr(gauges, "_configuration", lambda: None)
+def test_gauges_are_empty_without_keystone(monkeypatch) -> None:
+    monkeypatch.setattr(gauges, "_keystone_conf", lambda: None)
 
-    assert [list(read()) for read in gauges.READ.values()] == [[], [], [], []]
+    assert [list(read()) for read in gauges.CALLBACKS.values()] == [[], [], [], []]
 
 
 @pytest.mark.parametrize(
@@ -144,14 +155,14 @@ def test_before_keystone_runs_there_is_nothing_to_read(monkeypatch) -> None:
         ("made-up", None, 0),
     ],
 )
-def test_the_cost_of_new_passwords_is_what_keystone_makes_of_its_options(
+def test_password_hash_cost_follows_keystones_options(
     monkeypatch, algorithm, rounds, cost
 ) -> None:
     identity = SimpleNamespace(
         password_hash_algorithm=algorithm, password_hash_rounds=rounds
     )
     configuration = SimpleNamespace(identity=identity)
-    monkeypatch.setattr(gauges, "_configuration", lambda: configuration)
+    monkeypatch.setattr(gauges, "_keystone_conf", lambda: configuration)
 
     ((read, attributes),) = gauges.password_hash_cost()
 
@@ -162,7 +173,7 @@ def test_the_cost_of_new_passwords_is_what_keystone_makes_of_its_options(
 @pytest.mark.parametrize(
     ("enabled", "backend"), [(True, "dogpile.cache.null"), (False, "disabled")]
 )
-def test_what_is_configured_is_told_by_its_attributes(
+def test_configuration_info_has_options_as_attributes(
     monkeypatch, enabled, backend
 ) -> None:
     configuration = SimpleNamespace(
@@ -170,7 +181,7 @@ def test_what_is_configured_is_told_by_its_attributes(
         token=SimpleNamespace(provider="fernet"),
         identity=SimpleNamespace(password_hash_algorithm="bcrypt"),  # noqa: S106
     )
-    monkeypatch.setattr(gauges, "_configuration", lambda: configuration)
+    monkeypatch.setattr(gauges, "_keystone_conf", lambda: configuration)
 
     ((value, attributes),) = gauges.configuration_info()
 
@@ -178,13 +189,13 @@ def test_what_is_configured_is_told_by_its_attributes(
     assert set(attributes.values()) == {backend, "fernet", "bcrypt"}
 
 
-def test_key_repositories_are_read_as_they_are_now(monkeypatch, tmp_path) -> None:
+def test_key_repositories_are_read_at_each_export(monkeypatch, tmp_path) -> None:
     for name in ("0", "3", "7", "not-a-key"):
         (tmp_path / name).write_text("key")
     group = type("Group", (), {"key_repository": str(tmp_path)})
     absent = type("Group", (), {"key_repository": str(tmp_path / "absent")})
     groups = {"fernet_tokens": group, "fernet_receipts": absent}
-    monkeypatch.setattr(gauges, "_configuration", lambda: groups)
+    monkeypatch.setattr(gauges, "_keystone_conf", lambda: groups)
 
     repository = {"keystone.fernet.repository": "tokens"}
     ((age, attributes),) = gauges.fernet_primary_age()

@@ -1,4 +1,4 @@
-"""Cache layers with a real dogpile region and a backend of each shape."""
+"""Cache layers with a real dogpile region and each kind of backend."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dogpile.cache import make_region
 from dogpile.cache.api import NO_VALUE, CacheBackend
 
 from keylag_otel import cache_layers
-from keylag_otel.tally import attributes_of
+from keylag_otel.counters import counter_attributes
 
 
 class Shelf(CacheBackend):
@@ -46,11 +46,11 @@ class Broken(Shelf):
         raise ConnectionError(key)
 
 
-def counted(clock) -> dict[tuple, int]:
+def counted(timer) -> dict[tuple, int]:
     return {
         (name, *attributes.values()): count
-        for number, count in clock.tallies.items()
-        for name, attributes in [attributes_of(number)]
+        for number, count in timer.counters.items()
+        for name, attributes in [counter_attributes(number)]
     }
 
 
@@ -61,14 +61,14 @@ def watched():
     def make(kind):
         fresh = type(kind.__name__, (kind,), {})
         backend = fresh()
-        cache_layers.give_layer(backend, "tokens", cache_layers.BACKEND)
-        cache_layers.watch_class(fresh)
+        cache_layers.assign_layer(backend, "tokens", cache_layers.BACKEND)
+        cache_layers.wrap_backend_class(fresh)
         return backend
 
     return make
 
 
-def test_hits_misses_and_changes_are_counted_per_region(running, watched) -> None:
+def test_hits_misses_and_changes_are_counted_by_region(active_timer, watched) -> None:
     backend = watched(Shelf)
 
     backend.get("a")
@@ -77,78 +77,80 @@ def test_hits_misses_and_changes_are_counted_per_region(running, watched) -> Non
     backend.delete("a")
 
     where = ("cache_calls", "tokens", "backend")
-    assert counted(running) == {
+    assert counted(active_timer) == {
         (*where, "get", "miss"): 1,
         (*where, "get", "hit"): 1,
         (*where, "set", "done"): 1,
         (*where, "delete", "done"): 1,
     }
-    assert running.counts[1] == 4
+    assert active_timer.counts[1] == 4
 
 
-def test_bytes_are_counted_where_values_are_serialised(running, watched) -> None:
+def test_bytes_are_counted_where_values_are_serialised(active_timer, watched) -> None:
     backend = watched(Wire)
 
     backend.set_serialized("a", b"12345")
     backend.get_serialized("a")
     backend.get_serialized("b")
 
-    seen = counted(running)
+    seen = counted(active_timer)
     assert seen[("cache_bytes", "tokens", "transmit")] == 5
     assert seen[("cache_bytes", "tokens", "receive")] == 5
     assert seen[("cache_calls", "tokens", "backend", "get", "miss")] == 1
 
 
-def test_several_keys_are_several_look_ups_in_one_round_trip(running, watched) -> None:
+def test_get_multi_counts_look_ups_and_one_round_trip(active_timer, watched) -> None:
     backend = watched(Shelf)
     backend.kept["a"] = object()
 
     backend.get_multi(["a", "b", "c"])
 
-    seen = counted(running)
+    seen = counted(active_timer)
     assert seen[("cache_calls", "tokens", "backend", "get", "hit")] == 1
     assert seen[("cache_calls", "tokens", "backend", "get", "miss")] == 2
-    assert running.counts[1] == 1
+    assert active_timer.counts[1] == 1
 
 
-def test_an_error_is_counted_by_type_and_raised(running, watched) -> None:
+def test_an_error_is_counted_by_type_and_raised(active_timer, watched) -> None:
     with pytest.raises(ConnectionError):
         watched(Broken).get("a-key-with-a-token")
 
-    assert counted(running) == {("cache_errors", "tokens", "ConnectionError"): 1}
+    assert counted(active_timer) == {("cache_errors", "tokens", "ConnectionError"): 1}
 
 
-def test_a_class_is_watched_once(watched) -> None:
+def test_backend_class_is_wrapped_once(watched) -> None:
     backend = watched(Shelf)
     before = type(backend).get
 
-    cache_layers.watch_class(type(backend))
+    cache_layers.wrap_backend_class(type(backend))
 
     assert type(backend).get is before
 
 
-def test_a_backend_of_an_unknown_region_is_counted_as_such(running, watched) -> None:
+def test_a_backend_of_an_unknown_region_is_counted_as_such(
+    active_timer, watched
+) -> None:
     backend = watched(Shelf)
     del backend._keylag_layer
 
     backend.get("a")
 
-    assert ("cache_calls", "unknown", "backend", "get", "miss") in counted(running)
+    assert ("cache_calls", "unknown", "backend", "get", "miss") in counted(active_timer)
 
 
-def test_the_null_backend_asks_nobody() -> None:
+def test_null_backend_is_recognized() -> None:
     region = make_region().configure("dogpile.cache.null")
 
-    assert cache_layers.is_null(region.backend)
+    assert cache_layers.is_null_backend(region.backend)
 
 
-def test_the_request_local_layer_counts_by_its_answer(running) -> None:
+def test_request_local_look_ups_count_hits_and_misses(active_timer) -> None:
     proxy = type("Proxy", (), {})()
-    cache_layers.give_layer(proxy, "tokens", cache_layers.REQUEST_LOCAL)
-    look_up = cache_layers.watch_local(lambda _, key: key)
+    cache_layers.assign_layer(proxy, "tokens", cache_layers.REQUEST_LOCAL)
+    look_up = cache_layers.wrap_local_lookup(lambda _, key: key)
 
     assert look_up(proxy, NO_VALUE) is NO_VALUE
     assert look_up(proxy, "found") == "found"
 
     where = ("cache_calls", "tokens", "request_local", "get")
-    assert counted(running) == {(*where, "miss"): 1, (*where, "hit"): 1}
+    assert counted(active_timer) == {(*where, "miss"): 1, (*where, "hit"): 1}

@@ -1,4 +1,4 @@
-"""Whose validations they are, told from the name of the asking user."""
+"""The service that asks for a validation, from its user name."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from keylag_otel.callers import caller_of, note_caller
-from keylag_otel.clock import start
-from keylag_otel.tally import tally
+from keylag_otel.callers import count_validation, service_of_user
+from keylag_otel.counters import counter_id
+from keylag_otel.request_timer import start_timer
 
 
 @pytest.mark.parametrize(
     ("user", "caller"),
     [("nova", "nova"), ("Nova", "other"), ("alice", "other"), ("", "other")],
 )
-def test_only_names_of_services_are_told(user, caller) -> None:
-    assert caller_of(user) == caller
+def test_only_known_services_are_labels(user, caller) -> None:
+    assert service_of_user(user) == caller
 
 
 @pytest.mark.parametrize(
@@ -29,10 +29,12 @@ def test_only_names_of_services_are_told(user, caller) -> None:
     ],
     ids=["a token", "a wrong token", "no middleware"],
 )
-def test_a_name_counts_only_where_a_token_proves_it(environ, counted) -> None:
-    clock: Any = start({"HTTP_X_USER_NAME": "nova", **environ})
+def test_user_name_counts_only_with_a_user_token(environ, counted) -> None:
+    timer: Any = start_timer({"HTTP_X_USER_NAME": "nova", **environ})
 
-    note_caller(clock, (), {})
+    count_validation(timer, (), {})
 
-    numbers = {tally("validations", name): count for name, count in counted.items()}
-    assert clock.tallies == numbers
+    numbers = {
+        counter_id("validations", name): count for name, count in counted.items()
+    }
+    assert timer.counters == numbers

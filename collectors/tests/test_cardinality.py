@@ -1,4 +1,4 @@
-"""However many requests a client makes up, the telemetry has the series it had."""
+"""The number of series is independent of the number of made-up requests."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import keystone_site
 import pytest
-from hostile import AUTH_METHODS, LENGTHS, METHODS, Hostile
+from hostile_requests import AUTH_METHODS, LENGTHS, METHODS, HostileRequests
 from keystone_client import Keystone, environ_of, password
 from keystone_site import Site
 
-from keylag_otel import ledger, tally
+from keylag_otel import counters, request_aggregator
 
 SEED = 16
 FEW = 1_000
@@ -61,7 +61,7 @@ def reader_without_limit() -> Any:
         views = [View(instrument_name="*", aggregation_cardinality_limit=10**6)]
     except TypeError:  # before 1.45 the SDK had no limit
         views = []
-    telemetry.use(MeterProvider([reader], views=views))
+    telemetry.use_provider(MeterProvider([reader], views=views))
     return reader
 
 
@@ -77,10 +77,11 @@ def series(reader: Any) -> dict[str, int]:
 
 def kept(reader: Any) -> dict[str, int]:
     """Return how much there is of all that a client may want to multiply."""
-    rows, tallies = ledger.LEDGER.rows(), Counter(key[0] for key in tally._keys)
+    rows = request_aggregator.AGGREGATOR.aggregates()
+    sizes = Counter(key[0] for key in counters._keys)
     return {
         **series(reader),
-        **{f"tallies of {name}": number for name, number in tallies.items()},
+        **{f"tallies of {name}": number for name, number in sizes.items()},
         "rows": len(rows),
         "overflow": sum("otel.metric.overflow" in attributes for attributes, _ in rows),
     }
@@ -124,12 +125,12 @@ def throw(keystone: Keystone, number: int) -> dict[str, Any]:
     reader = reader_without_limit()
     meet_each_kind(keystone)
     # What was booked is not looked at from here on, and would pile up.
-    del ledger.LEDGER.add
-    for environ in Hostile(WARM_UP_SEED, rules).requests(WARM_UP):
+    del request_aggregator.AGGREGATOR.add
+    for environ in HostileRequests(WARM_UP_SEED, rules).requests(WARM_UP):
         send(keystone.application, environ)
     before = kept(reader)
     answers: Counter[int] = Counter()
-    for environ in Hostile(SEED, rules).requests(number):
+    for environ in HostileRequests(SEED, rules).requests(number):
         answers[send(keystone.application, environ)] += 1
     return {"before": before, "after": kept(reader), "answers": answers}
 
@@ -157,7 +158,7 @@ def test_hostile_requests_were_refused_in_many_ways(thrown) -> None:
     assert sum(answers.values()) - answers[200] > FEW / 2
 
 
-def test_no_client_makes_new_series(thrown) -> None:
+def test_hostile_requests_create_no_series(thrown) -> None:
     growth = grown(thrown)
 
     # A status that Keystone had not answered to a method before makes a row, and its
@@ -166,7 +167,7 @@ def test_no_client_makes_new_series(thrown) -> None:
     assert {name: size for name, size in growth.items() if size > ROOM} == {}
 
 
-def test_a_client_can_make_less_than_200_rows(thrown) -> None:
+def test_hostile_requests_create_less_than_200_aggregates(thrown) -> None:
     assert thrown["after"]["rows"] < 200
     assert thrown["after"]["tallies of auth_failures"] <= 60
     assert thrown["after"]["overflow"] == 0

@@ -132,14 +132,14 @@ def outcome(owner: Any, name: str, given: tuple[Any, ...] | None) -> Any:
 
 
 @pytest.mark.parametrize("name", SEAMS)
-def test_a_host_that_has_changed_imports_and_works(tmp_path, monkeypatch, name) -> None:
+def test_changed_host_imports_and_works(tmp_path, monkeypatch, name) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     for kind, strange in STRANGE.items():
         monkeypatch.setitem(CHOSEN, "value", strange)
-        plain, watched = (host(tmp_path, SEAMS[name].path) for _ in range(2))
+        plain, wrapper = (host(tmp_path, SEAMS[name].path) for _ in range(2))
         expected = used(import_module(plain), SEAMS[name].path)
-        (binding,) = bind_all([replace(SEAMS[name], module=watched)])
-        seen = used(import_module(watched), SEAMS[name].path)
+        (binding,) = bind_all([replace(SEAMS[name], module=wrapper)])
+        seen = used(import_module(wrapper), SEAMS[name].path)
         state = binding.state
         binding.unbind()
         patches.undo()
@@ -157,14 +157,16 @@ def test_a_seam_that_cannot_be_bound_says_why_in_the_check(monkeypatch) -> None:
     module.call = answer
     monkeypatch.setitem(sys.modules, "keylag_host", module)
 
-    (finding,) = check.look_at([Seam("keylag_host", "call", (maker,), optional=True)])
+    (finding,) = check.find_seams(
+        [Seam("keylag_host", "call", (maker,), optional=True)]
+    )
 
-    assert (finding.state, finding.in_order) == ("failed", False)
-    assert finding.reason == "binding it raised ValueError: answer"
+    assert (finding.state, finding.ok) == ("failed", False)
+    assert finding.reason == "binding raised ValueError: answer"
     assert module.call is answer
 
 
-def test_a_hook_that_raises_is_logged_and_the_import_goes_on(
+def test_raising_import_hook_is_logged_and_import_succeeds(
     tmp_path, monkeypatch, caplog
 ) -> None:
     (tmp_path / "keylag_hooked.py").write_text("value = 1\n")
@@ -173,26 +175,24 @@ def test_a_hook_that_raises_is_logged_and_the_import_goes_on(
     when_imported("keylag_hooked", refuse)
 
     assert import_module("keylag_hooked").value == 1
-    assert "watch the import of keylag_hooked" in caplog.text
+    assert "handle the import of keylag_hooked" in caplog.text
 
 
 @pytest.mark.parametrize(
     "place",
     [
-        "keylag_otel.telemetry.use",
-        "keylag_otel.traces.tracing.use",
-        "keylag_otel.process.watch",
+        "keylag_otel.telemetry.use_provider",
+        "keylag_otel.traces.tracing.use_provider",
+        "keylag_otel.process.start",
         "keylag_otel.patches.redo",
-        "keylag_otel._say_if_untried",
+        "keylag_otel._warn_if_untested",
         "wrapt.register_post_import_hook",
     ],
 )
-def test_whatever_fails_while_instrumenting_the_service_goes_on(
-    monkeypatch, caplog, place
-) -> None:
+def test_service_works_if_instrumenting_fails(monkeypatch, caplog, place) -> None:
     monkeypatch.setattr(logging.getLogger("keylag_otel"), "disabled", False)
     monkeypatch.setattr(KeystoneInstrumentor, "_instance", None)
-    monkeypatch.setattr(KeystoneInstrumentor, "_watching", [])
+    monkeypatch.setattr(KeystoneInstrumentor, "_active", [])
     monkeypatch.setattr(KeystoneInstrumentor, "seams", (Seam("no_module", "x", ()),))
     monkeypatch.setattr(place, refuse)
 
@@ -202,7 +202,7 @@ def test_whatever_fails_while_instrumenting_the_service_goes_on(
     assert "keylag could not" in caplog.text
 
 
-def test_a_service_starts_whose_entry_point_has_changed() -> None:
+def test_service_with_changed_entry_point_starts() -> None:
     code = (
         "import wrapt\n"
         "def change(module):\n"

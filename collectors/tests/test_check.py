@@ -1,4 +1,4 @@
-"""`keylag-otel check`: what is there, what is not, and what to do."""
+"""`keylag-otel check`: seams, versions, variables and advice."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def library(monkeypatch) -> types.ModuleType:
     ],
 )
 def test_a_seam_is_bound_changed_or_missing(path, expects, state) -> None:
-    (finding,) = check.look_at([Seam("keylag_host", path, SQL, expects=expects)])
+    (finding,) = check.find_seams([Seam("keylag_host", path, SQL, expects=expects)])
 
     assert (finding.seam, finding.state) == (f"keylag_host:{path}", state)
 
@@ -57,22 +57,22 @@ def test_a_seam_is_bound_changed_or_missing(path, expects, state) -> None:
 def test_a_changed_seam_says_what_it_no_longer_takes() -> None:
     seam = Seam("keylag_host", "Thing.method", SQL, expects=("self", "token"))
 
-    (finding,) = check.look_at([seam])
+    (finding,) = check.find_seams([seam])
 
     assert finding.reason == "it no longer takes token"
 
 
 def test_a_module_that_cannot_be_imported_is_missing_with_its_reason() -> None:
-    (finding,) = check.look_at([Seam("keylag_no_such_module", "f", SQL)])
+    (finding,) = check.find_seams([Seam("keylag_no_such_module", "f", SQL)])
 
     assert finding.state == "missing"
     assert "keylag_no_such_module" in finding.reason
 
 
-def test_looking_leaves_everything_as_it_was(library) -> None:
+def test_check_restores_the_originals(library) -> None:
     method, argv = library.Thing.method, sys.argv
 
-    check.look_at([Seam("keylag_host", "Thing.method", SQL)])
+    check.find_seams([Seam("keylag_host", "Thing.method", SQL)])
 
     assert library.Thing.method is method
     assert sys.argv is argv
@@ -89,18 +89,18 @@ def test_looking_leaves_everything_as_it_was(library) -> None:
     ],
     ids=["bound", "missing", "missing, optional", "changed, optional"],
 )
-def test_it_ends_with_0_when_all_is_bound_but_what_an_optional_seam_lacks(
+def test_exit_code_ignores_missing_optional_seams(
     monkeypatch, capsys, seam, code
 ) -> None:
     monkeypatch.setattr(command, "HOSTS", {"keystone": (seam,)})
 
     assert command.main(["check"]) == code
     assert command.main(["check", "--output", "json"]) == code
-    assert ("NOT in order" in capsys.readouterr().out) == bool(code)
+    assert ("NOT OK" in capsys.readouterr().out) == bool(code)
 
 
-def test_variables_are_shown_without_what_is_secret_in_them() -> None:
-    shown = check.settings(
+def test_variables_are_shown_without_credentials() -> None:
+    shown = check.relevant_variables(
         {
             "OTEL_EXPORTER_OTLP_HEADERS": "authorization=canary",
             "OTEL_EXPORTER_OTLP_ENDPOINT": "http://canary:canary@collector:4318",
@@ -121,13 +121,13 @@ def test_variables_are_shown_without_what_is_secret_in_them() -> None:
 @pytest.mark.parametrize(
     ("environ", "said"),
     [
-        ({"OTEL_METRICS_EXPORTER": "none"}, "switches the export off"),
-        ({"OTEL_SDK_DISABLED": "TRUE"}, "switches all metrics off"),
+        ({"OTEL_METRICS_EXPORTER": "none"}, "disables the export"),
+        ({"OTEL_SDK_DISABLED": "TRUE"}, "disables all metrics"),
         ({"OTEL_EXPORTER_OTLP_PROTOCOL": "smoke"}, "no metrics exporter 'smoke'"),
         ({}, "enable-threads"),
     ],
 )
-def test_it_says_what_to_know_about_the_export(environ, said) -> None:
+def test_advice_about_the_export(environ, said) -> None:
     assert said in "\n".join(check.check([], environ).advice)
 
 
@@ -138,8 +138,10 @@ def test_it_says_what_to_know_about_the_export(environ, said) -> None:
         ({"opentelemetry-sdk": None}, "install keylag-otel[otlp]"),
     ],
 )
-def test_it_says_what_to_install(monkeypatch, versions, said) -> None:
-    monkeypatch.setattr(check, "installed", lambda name: versions.get(name, "1.0"))
+def test_advice_names_packages_to_install(monkeypatch, versions, said) -> None:
+    monkeypatch.setattr(
+        check, "installed_version", lambda name: versions.get(name, "1.0")
+    )
 
     assert said in "\n".join(check.check([], {}).advice)
 
@@ -147,14 +149,14 @@ def test_it_says_what_to_install(monkeypatch, versions, said) -> None:
 @pytest.mark.parametrize(
     ("compiled", "said"), [(True, "in C."), (False, "install gcc")]
 )
-def test_it_says_which_half_watches(monkeypatch, compiled, said) -> None:
-    monkeypatch.setattr(check, "COMPILED", compiled)
+def test_advice_names_the_native_or_pure_part(monkeypatch, compiled, said) -> None:
+    monkeypatch.setattr(check, "IS_NATIVE", compiled)
 
     (line,) = check._cost_advice()
     assert said in line
 
 
-def test_it_says_which_python_runs_and_whether_it_is_tested(capsys) -> None:
+def test_report_has_python_version_and_support(capsys) -> None:
     command.main(["check"])
     text = capsys.readouterr().out
     command.main(["check", "--output", "json"])
@@ -172,7 +174,7 @@ def test_it_says_which_python_runs_and_whether_it_is_tested(capsys) -> None:
         (Runtime("3.14.1", tested=True, free_threaded=False, gil=True), ""),
         (
             Runtime("3.8.1", tested=False, free_threaded=False, gil=True),
-            "none of those",
+            "not tested on this Python",
         ),
         (
             Runtime("3.14.1", tested=True, free_threaded=True, gil=True),
@@ -182,17 +184,15 @@ def test_it_says_which_python_runs_and_whether_it_is_tested(capsys) -> None:
     ],
     ids=["tested", "not tested", "free-threaded with GIL", "free-threaded"],
 )
-def test_it_says_what_to_know_about_a_python_that_is_not_supported(
-    python, said
-) -> None:
+def test_advice_about_unsupported_pythons(python, said) -> None:
     lines = list(runtime.advice(python))
 
     assert len(lines) == bool(said)
     assert said in "\n".join(lines)
 
 
-def test_the_python_half_is_chosen_by_a_variable() -> None:
-    code = "from keylag_otel.clock import COMPILED; print(COMPILED)"
+def test_variable_selects_the_pure_part() -> None:
+    code = "from keylag_otel.request_timer import IS_NATIVE; print(IS_NATIVE)"
     run = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "KEYLAG_PURE_PYTHON": "true"},
@@ -204,7 +204,7 @@ def test_the_python_half_is_chosen_by_a_variable() -> None:
     assert run.stdout.strip() == "False"
 
 
-def test_a_real_keystone_is_in_order() -> None:
+def test_real_keystone_passes_the_check() -> None:
     result = subprocess.run(
         [KEYLAG_OTEL, "check", "--output", "json"], capture_output=True, check=False
     )
@@ -221,7 +221,7 @@ def test_a_service_without_a_keystone_has_the_seams_of_auth_token(
     monkeypatch, capsys
 ) -> None:
     monkeypatch.setattr(
-        command, "installed", lambda name: None if name == "keystone" else "1.0"
+        command, "installed_version", lambda name: None if name == "keystone" else "1.0"
     )
 
     assert command.main(["check", "--output", "json"]) == 0
@@ -233,7 +233,7 @@ def test_a_service_without_a_keystone_has_the_seams_of_auth_token(
     }
 
 
-def test_it_can_be_run_as_a_module_too() -> None:
+def test_check_runs_as_module() -> None:
     command = [sys.executable, "-m", "keylag_otel", "--help"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
 
@@ -258,7 +258,7 @@ def told(*words: str, output: str = os.devnull) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_a_full_disk_is_told_without_a_traceback(monkeypatch) -> None:
+def test_full_disk_is_reported_without_traceback(monkeypatch) -> None:
     short = told("check", output="/dev/full")
     monkeypatch.setenv("KEYLAG_DEBUG", "1")
     code, long = told("check", output="/dev/full")
@@ -269,12 +269,12 @@ def test_a_full_disk_is_told_without_a_traceback(monkeypatch) -> None:
     assert long.endswith(short[1])
 
 
-def test_wrong_usage_is_2() -> None:
+def test_wrong_usage_exits_with_2() -> None:
     assert told()[0] == 2
     assert told("chek")[0] == 2
 
 
-def test_a_reader_who_has_enough_is_no_error() -> None:
+def test_closed_pipe_prints_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
@@ -289,7 +289,7 @@ def test_a_reader_who_has_enough_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (1, b"")
 
 
-def test_version_is_the_packages() -> None:
+def test_version_is_that_of_the_package() -> None:
     done = subprocess.run([KEYLAG_OTEL, "--version"], capture_output=True, check=True)
 
     assert done.stdout.decode() == f"keylag-otel {version('keylag-otel')}\n"

@@ -1,4 +1,4 @@
-"""A fault in our own code is ours alone: Keystone answers as ever."""
+"""A fault in Keylag's own code leaves Keystone's responses unchanged."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from keystone_client import password
 
 from keylag_otel import request
-from keylag_otel.ledger import LEDGER
-from keylag_otel.wrappers import noted
+from keylag_otel.request_aggregator import AGGREGATOR
+from keylag_otel.wrappers import before_call
 
 LOG_IN = {"auth": password("admin")}
 
@@ -32,8 +32,8 @@ class Unreadable:
 PLANTS = {
     "the auth methods": ("keylag_otel.authentication.METHODS", Unreadable()),
     "Server-Timing": ("keylag_otel.request.server_timing", plant),
-    "the ledger": ("keylag_otel.ledger.Ledger.add", plant),
-    "the start of a process": ("keylag_otel.provider.build", plant),
+    "the ledger": ("keylag_otel.request_aggregator.RequestAggregator.add", plant),
+    "the start of a process": ("keylag_otel.meter_provider.build", plant),
 }
 
 
@@ -51,7 +51,7 @@ def answers(keystone: Any) -> list[tuple[int, Any]]:
 
 
 def planted_in_requests(name: str) -> bool:
-    return not name.startswith("keylag_otel.provider")
+    return not name.startswith("keylag_otel.meter_provider")
 
 
 def timeless(answer: Any) -> Any:
@@ -60,26 +60,26 @@ def timeless(answer: Any) -> Any:
 
 
 @pytest.mark.parametrize("where", PLANTS)
-def test_a_fault_changes_no_answer(keystone, monkeypatch, where) -> None:
+def test_faults_leave_responses_unchanged(keystone, monkeypatch, where) -> None:
     expected = answers(keystone)
     name, planted = PLANTS[where]
-    monkeypatch.setattr("keylag_otel.telemetry._Process.number", None)
+    monkeypatch.setattr("keylag_otel.telemetry._State.number", None)
     monkeypatch.setattr(name, planted)
 
     assert answers(keystone) == expected
     # A process that cannot export says so in its log instead.
-    assert bool(list(LEDGER.tallied("faults"))) == planted_in_requests(name)
+    assert bool(list(AGGREGATOR.counter_values("faults"))) == planted_in_requests(name)
 
 
-def test_a_note_that_fails_changes_nothing_but_a_counter(running) -> None:
+def test_failing_hook_only_counts_a_fault(active_timer) -> None:
     def call(value: str) -> str:
         return value
 
     place = call.__qualname__
-    before = {a["keylag.seam"]: n for n, a in LEDGER.tallied("faults")}
+    before = {a["keylag.seam"]: n for n, a in AGGREGATOR.counter_values("faults")}
 
-    assert noted(plant)(call)("answer") == "answer"
+    assert before_call(plant)(call)("answer") == "answer"
 
-    after = {a["keylag.seam"]: n for n, a in LEDGER.tallied("faults")}
+    after = {a["keylag.seam"]: n for n, a in AGGREGATOR.counter_values("faults")}
     assert after[place] == before.get(place, 0) + 1
-    assert request.current() is running
+    assert request.current_timer() is active_timer

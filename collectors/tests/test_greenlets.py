@@ -1,4 +1,4 @@
-"""Servers that switch between requests in one thread mix no breakdowns."""
+"""Servers that switch greenlets in one thread keep breakdowns separate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MS = 1000
 
 @pytest.mark.parametrize("pure", ["false", "true"], ids=["c", "python"])
 @pytest.mark.parametrize("name", green_server.SERVERS)
-def test_each_breakdown_adds_up_and_is_of_its_own_request(name, pure) -> None:
+def test_greenlets_have_separate_breakdowns(name, pure) -> None:
     pytest.importorskip(name)
     done = subprocess.run(
         [sys.executable, green_server.__file__, name, str(COUNT)],

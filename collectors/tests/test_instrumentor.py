@@ -1,4 +1,4 @@
-"""Instrumenting: once, twice, undone, again, and on releases nobody knows."""
+"""Instrumenting once, twice, undone, again, and on untested releases."""
 
 from __future__ import annotations
 
@@ -22,39 +22,40 @@ def host(monkeypatch) -> types.ModuleType:
     seams = tuple(Seam("keylag_host", name, (timed("sql"),)) for name in ("call", "no"))
     # There is one instrumentor in a process, and another test may be using it.
     monkeypatch.setattr(KeystoneInstrumentor, "_instance", None)
-    monkeypatch.setattr(KeystoneInstrumentor, "_watching", [])
+    monkeypatch.setattr(KeystoneInstrumentor, "_active", [])
     monkeypatch.setattr(patches, "_targets", [])
     monkeypatch.setattr(patches, "_decorated", {})
     monkeypatch.setattr(KeystoneInstrumentor, "seams", seams)
     monkeypatch.setitem(sys.modules, "keylag_host", module)
-    state = {name: getattr(telemetry._Process, name) for name in ("early", "number")}
+    state = {
+        name: getattr(telemetry._State, name)
+        for name in ("provider_at_start", "number")
+    }
     yield module
-    process.unwatch()
+    process.stop()
     for name, value in state.items():
-        setattr(telemetry._Process, name, value)
+        setattr(telemetry._State, name, value)
 
 
-def test_instrumenting_twice_watches_once(host, caplog) -> None:
+def test_instrumenting_twice_wraps_once(host, caplog) -> None:
     original = host.call
 
     KeystoneInstrumentor().instrument()
-    watched = host.call
+    wrapper = host.call
     KeystoneInstrumentor().instrument()
 
-    assert host.call is watched
-    assert watched.__wrapped__ is original
+    assert host.call is wrapper
+    assert wrapper.__wrapped__ is original
     assert "already instrumented" in caplog.text
 
 
-def test_what_is_uninstrumented_is_as_it_was_and_can_be_instrumented_again(
-    host, caplog
-) -> None:
+def test_uninstrument_restores_and_allows_instrumenting_again(host, caplog) -> None:
     original = host.call
 
     KeystoneInstrumentor().instrument()
     KeystoneInstrumentor().uninstrument()
     undone = host.call
-    still_watched = process._around in gc.callbacks
+    still_watched = process._on_collection in gc.callbacks
     KeystoneInstrumentor().uninstrument()
     KeystoneInstrumentor().instrument()
 
@@ -67,7 +68,7 @@ def test_what_is_uninstrumented_is_as_it_was_and_can_be_instrumented_again(
 @pytest.mark.parametrize(
     "version", ["99.0", "31.0.0.0rc1", "30.1.0.dev7", "22.0.2", "21.0.0"]
 )
-def test_every_release_is_bound_seam_by_seam(
+def test_untested_releases_are_bound_seam_by_seam(
     host, monkeypatch, caplog, version
 ) -> None:
     from importlib import metadata
@@ -92,13 +93,13 @@ def test_every_release_is_bound_seam_by_seam(
     )
 
 
-def test_without_a_keystone_nothing_is_said_of_its_version(monkeypatch) -> None:
+def test_without_keystone_no_version_is_logged(monkeypatch) -> None:
     def missing(name: str) -> str:
         raise package.PackageNotFoundError(name)
 
     monkeypatch.setattr(package, "version", missing)
 
-    assert package.untried_keystone() is None
+    assert package.untested_keystone() is None
 
 
 class Live:
@@ -116,7 +117,7 @@ def test_a_global_provider_of_this_process_is_used(host, monkeypatch) -> None:
     assert telemetry._global_provider() is live
 
 
-def test_a_global_provider_of_before_the_fork_is_left_alone(
+def test_global_provider_from_before_the_fork_is_ignored(
     host, monkeypatch, caplog
 ) -> None:
     live = Live()

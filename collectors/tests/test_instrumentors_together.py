@@ -1,4 +1,4 @@
-"""Two instrumentors in one process: their providers, and the last one's end."""
+"""Two instrumentors in one process: providers and shutdown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keylag_otel import provider, telemetry
+from keylag_otel import meter_provider, telemetry
 from keylag_otel.instrumentor import SeamInstrumentor
 from keylag_otel.seam import Seam
 from keylag_otel.traces import tracing
@@ -39,12 +39,12 @@ class Both:
 
 @pytest.fixture
 def both(monkeypatch) -> Both:
-    monkeypatch.setattr(SeamInstrumentor, "_watching", [])
+    monkeypatch.setattr(SeamInstrumentor, "_active", [])
     made = Both()
-    monkeypatch.setattr(telemetry, "use", made.note("meters"))
-    monkeypatch.setattr(tracing, "use", made.note("tracers"))
+    monkeypatch.setattr(telemetry, "use_provider", made.note("meters"))
+    monkeypatch.setattr(tracing, "use_provider", made.note("tracers"))
     monkeypatch.setattr(telemetry, "stop", made.note("stop"))
-    monkeypatch.setattr(provider, "prepare", made.note("prepare"))
+    monkeypatch.setattr(meter_provider, "import_exporters", made.note("prepare"))
     return made
 
 
@@ -57,13 +57,13 @@ def hosts(tmp_path, monkeypatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
 
 
-def test_each_uses_the_providers_that_it_is_given(both) -> None:
+def test_instrumentors_use_their_given_providers(both) -> None:
     both.first.instrument(meter_provider=METERS, tracer_provider=TRACERS)
 
     assert both.asked == [("meters", METERS), ("tracers", TRACERS)]
 
 
-def test_a_second_without_a_provider_leaves_the_firsts(both) -> None:
+def test_second_instrumentor_keeps_the_providers_of_the_first(both) -> None:
     both.first.instrument(meter_provider=METERS)
     both.second.instrument(tracer_provider=TRACERS)
 
@@ -71,19 +71,20 @@ def test_a_second_without_a_provider_leaves_the_firsts(both) -> None:
 
 
 @pytest.mark.parametrize("signal", [telemetry, tracing], ids=["meter", "tracer"])
-def test_a_provider_that_cannot_be_used_is_told(
-    both, monkeypatch, caplog, signal
-) -> None:
-    monkeypatch.setattr(signal, "use", lambda _: 1 / 0)
+def test_unusable_provider_is_logged(both, monkeypatch, caplog, signal) -> None:
+    monkeypatch.setattr(signal, "use_provider", lambda _: 1 / 0)
 
     both.first.instrument()
 
     name = "meter_provider" if signal is telemetry else "tracer_provider"
-    assert f"keylag could not use the {name}; the service goes on" in caplog.text
+    assert (
+        f"keylag could not use the {name}; the service continues without it"
+        in caplog.text
+    )
     assert both.first.bindings
 
 
-def test_exporters_are_prepared_when_a_host_is_imported(both, hosts) -> None:
+def test_exporters_are_imported_with_a_host(both, hosts) -> None:
     both.first.instrument()
     both.second.instrument()
     both.asked.clear()
@@ -98,7 +99,7 @@ def test_exporters_are_prepared_when_a_host_is_imported(both, hosts) -> None:
     assert both.asked == [("prepare",)]
 
 
-def test_exports_stop_with_the_last_one(both) -> None:
+def test_last_instrumentor_stops_the_exports(both) -> None:
     both.first.instrument()
     both.second.instrument()
     both.asked.clear()
@@ -111,10 +112,13 @@ def test_exports_stop_with_the_last_one(both) -> None:
     assert (both.first.bindings, both.second.bindings) == ([], [])
 
 
-def test_exports_that_cannot_be_stopped_are_told(both, monkeypatch, caplog) -> None:
+def test_failure_to_stop_exports_is_logged(both, monkeypatch, caplog) -> None:
     both.first.instrument()
     monkeypatch.setattr(telemetry, "stop", lambda: 1 / 0)
 
     both.first.uninstrument()
 
-    assert "keylag could not stop its exports; the service goes on" in caplog.text
+    assert (
+        "keylag could not stop its exporters; the service continues without it"
+        in caplog.text
+    )

@@ -1,4 +1,4 @@
-"""A real Keystone, unmodified, in this process, on SQLite."""
+"""A real, unmodified Keystone in this process, on SQLite."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def remembers_revocation_checks() -> bool:
     return hasattr(Manager.check_revocation_v3, "invalidate")
 
 
-def test_every_seam_that_this_keystone_has_is_bound(keystone) -> None:
+def test_all_seams_of_this_keystone_are_bound(keystone) -> None:
     from keylag_otel import KeystoneInstrumentor
 
     issue(keystone)
@@ -49,7 +49,7 @@ def test_every_seam_that_this_keystone_has_is_bound(keystone) -> None:
     assert {name: s for name, s in states.items() if s != "bound"} == {}
 
 
-def test_a_password_call_shows_its_hash_its_sql_and_its_crypto(keystone) -> None:
+def test_password_login_has_hash_sql_and_crypto_time(keystone) -> None:
     entries = timing(issue(keystone))
 
     assert entries["password_hash.authenticate"] > 0
@@ -60,7 +60,7 @@ def test_a_password_call_shows_its_hash_its_sql_and_its_crypto(keystone) -> None
     assert entries["sql_statements"] > 0
 
 
-def test_a_validation_shows_its_revocation_check_and_its_policy(keystone) -> None:
+def test_validation_has_revocation_and_policy_time(keystone) -> None:
     token = issue(keystone).headers["X-Subject-Token"]
 
     first = timing(validate(keystone, token))
@@ -75,7 +75,7 @@ def test_a_validation_shows_its_revocation_check_and_its_policy(keystone) -> Non
         assert second["sql_statements"] == 0
 
 
-def test_blocks_and_cells_each_add_up_to_the_total(keystone) -> None:
+def test_categories_and_cells_add_up_to_the_total(keystone) -> None:
     token = issue(keystone).headers["X-Subject-Token"]
 
     for response in (issue(keystone), validate(keystone, token)):
@@ -87,7 +87,7 @@ def test_blocks_and_cells_each_add_up_to_the_total(keystone) -> None:
         assert cells == pytest.approx(entries["total"], abs=0.01)
 
 
-def test_statements_are_those_that_sqlalchemy_itself_executes(keystone) -> None:
+def test_statement_count_matches_sqlalchemy(keystone) -> None:
     from sqlalchemy import event
     from sqlalchemy.engine import Engine
 
@@ -105,15 +105,15 @@ def test_statements_are_those_that_sqlalchemy_itself_executes(keystone) -> None:
     assert len(executed) == entries["sql_statements"]
 
 
-def test_labels_are_templates_methods_and_codes_never_ids(keystone) -> None:
-    from keylag_otel.ledger import LEDGER
+def test_labels_contain_no_ids(keystone) -> None:
+    from keylag_otel.request_aggregator import AGGREGATOR
 
     token = issue(keystone).headers["X-Subject-Token"]
     project = validate(keystone, token).json["token"]["project"]["id"]
     validate(keystone, token, f"/v3/projects/{project}")
     validate(keystone, "not-a-token")
 
-    rows = [attributes for _, attributes in LEDGER.count("sql_statements")]
+    rows = [attributes for _, attributes in AGGREGATOR.request_counts("sql_statements")]
     seen = {
         (
             row["http.request.method"],
@@ -131,13 +131,16 @@ def test_labels_are_templates_methods_and_codes_never_ids(keystone) -> None:
     assert token not in str(rows)
 
 
-def test_unknown_auth_methods_make_no_new_series(keystone) -> None:
-    from keylag_otel.ledger import LEDGER
+def test_unknown_auth_methods_create_no_series(keystone) -> None:
+    from keylag_otel.request_aggregator import AGGREGATOR
 
     for name in ("made-up-1", "made-up-2"):
         auth = {"auth": {"identity": {"methods": [name], name: {}}}}
         keystone.post("/v3/auth/tokens", json=auth, buffered=True)
 
-    methods = {a.get("keystone.auth.method") for _, a in LEDGER.count("cache_calls")}
+    methods = {
+        a.get("keystone.auth.method")
+        for _, a in AGGREGATOR.request_counts("cache_calls")
+    }
     assert "other" in methods
     assert not any("made-up" in str(method) for method in methods)

@@ -1,4 +1,4 @@
-"""A domain whose users are in a real directory: its time is phase `ldap`."""
+"""Time in a real LDAP directory is phase `ldap`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from keystone_client import Keystone, Reply, undisturbed
-from planted import Place, Row, measure, table
-from servers import DEBIAN_LIBRARIES
+from backend_servers import DEBIAN_LIBRARIES
+from delay_injection import DelayEffect, DelayPoint, measure, table
+from keystone_client import Keystone, Reply, least_disturbed
 
-#: What it says is what Keystone 30 does.
+#: The expectations are those of Keystone 30.
 pytestmark = pytest.mark.newest
 
 OPTIONS = {
@@ -23,13 +23,13 @@ OPTIONS = {
 }
 
 PLACES = (
-    Place(
+    DelayPoint(
         "LDAP search",
         "ldap.ldapobject:SimpleLDAPObject.search_ext",
         "log in",
         ("ldap", "authenticate"),
     ),
-    Place(
+    DelayPoint(
         "LDAP bind",
         "ldap.ldapobject:SimpleLDAPObject.simple_bind_s",
         "fail to log in",  # who succeeded is found bound in the pool
@@ -86,8 +86,8 @@ def drive(keystone: Keystone, port: int) -> dict[str, Any]:
     configure(keystone, port)
     log_in(keystone)
     found: dict[str, Any] = {
-        "accepted": undisturbed(lambda: log_in(keystone)),
-        "refused": undisturbed(lambda: log_in(keystone, "wrong")),
+        "accepted": least_disturbed(lambda: log_in(keystone)),
+        "refused": least_disturbed(lambda: log_in(keystone, "wrong")),
     }
     found["rows"] = [measure(place, armed(keystone, place.call)) for place in PLACES]
     return found
@@ -104,38 +104,42 @@ def armed(keystone: Keystone, name: str) -> Callable[..., Reply]:
 
 
 @pytest.fixture(scope="module")
-def found(processes, prepared, tmp_path_factory, slapd, planted_rows) -> dict[str, Any]:
+def found(
+    processes, prepared, tmp_path_factory, slapd, delay_effects
+) -> dict[str, Any]:
     from keystone_site import Site
 
     site = Site(processes, prepared, tmp_path_factory.mktemp("ldap"))
     seen: dict[str, Any] = site.run(drive, slapd, options=OPTIONS)
     if "missing" in seen:
         pytest.skip(seen["missing"])
-    planted_rows.extend(seen["rows"])
+    delay_effects.extend(seen["rows"])
     return seen
 
 
 @pytest.mark.parametrize(
     ("way", "status", "hashes"), [("accepted", 201, 0), ("refused", 401, 0)]
 )
-def test_asking_the_directory_is_ldap_time_and_no_hashing(
+def test_directory_login_is_ldap_time_without_hashing(
     found, way, status, hashes
 ) -> None:
     reply = found[way]
 
     assert reply.status == status, reply.content
-    assert reply.booked.cells["ldap", "authenticate"] > 0
-    assert reply.booked.tallied("password_hashes") == hashes
-    assert reply.booked.wall == pytest.approx(reply.waited, rel=0.05, abs=0.005)
+    assert reply.breakdown.cells["ldap", "authenticate"] > 0
+    assert reply.breakdown.counter_sum("password_hashes") == hashes
+    assert reply.breakdown.wall_seconds == pytest.approx(
+        reply.waited, rel=0.05, abs=0.005
+    )
 
 
 @pytest.mark.parametrize(
     "number", range(len(PLACES)), ids=[place.name for place in PLACES]
 )
-def test_a_slow_directory_is_seen_as_ldap_and_nowhere_else(found, number) -> None:
-    row: Row = found["rows"][number]
+def test_slow_directory_is_ldap_time_only(found, number) -> None:
+    row: DelayEffect = found["rows"][number]
 
-    bound = 0.05 * row.planted
-    assert row.planted > 0, "the place was not reached"
-    assert row.seen == pytest.approx(row.planted, abs=bound), table([row])
-    assert abs(row.elsewhere) <= bound, table([row])
+    bound = 0.05 * row.injected
+    assert row.injected > 0, "the place was not reached"
+    assert row.seen == pytest.approx(row.injected, abs=bound), table([row])
+    assert abs(row.other_cells) <= bound, table([row])

@@ -1,4 +1,4 @@
-"""Deadlocks, retries and waits for the pool, on a real MariaDB by each driver."""
+"""Deadlocks, retries and pool waits on a real MariaDB with each driver."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from keystone_client import Booked, Keystone
-from servers import DEBIAN_LIBRARIES
+from backend_servers import DEBIAN_LIBRARIES
+from keystone_client import Breakdown, Keystone
 
 DRIVERS = ("pymysql", "mysqldb")
 ROWS = range(1, 21)
@@ -103,9 +103,9 @@ DEEDS: dict[str, Callable[[Database], None]] = {
 }
 
 
-def drive(url: str) -> dict[str, Booked] | str:
+def drive(url: str) -> dict[str, Breakdown] | str:
     """Do each in a request of its own; return what was booked, or what is missing."""
-    from keylag_otel.request import Measured
+    from keylag_otel.request import TimedApplication
 
     sys.path.append(DEBIAN_LIBRARIES)
     try:
@@ -119,12 +119,12 @@ def drive(url: str) -> dict[str, Booked] | str:
         start_response("200 OK", [])
         return [b""]
 
-    client = Keystone(Measured(application))
-    return {path: client.call("GET", path).booked for path in DEEDS}
+    client = Keystone(TimedApplication(application))
+    return {path: client.call("GET", path).breakdown for path in DEEDS}
 
 
 @pytest.fixture(scope="module", params=DRIVERS)
-def booked(request, processes, mariadb) -> dict[str, Booked]:
+def breakdowns(request, processes, mariadb) -> dict[str, Breakdown]:
     url = f"mysql+{request.param}://keystone@127.0.0.1:{mariadb}/keystone"
     found = processes.run(drive, url)
     if isinstance(found, str):
@@ -132,28 +132,30 @@ def booked(request, processes, mariadb) -> dict[str, Booked]:
     return found
 
 
-def test_a_deadlock_is_counted_as_one_and_its_retry(booked) -> None:
-    met = booked["/deadlock"]
+def test_deadlock_and_retry_are_counted(breakdowns) -> None:
+    met = breakdowns["/deadlock"]
 
     assert met.status == 200
-    assert met.tallied("sql_errors", "revocation_event", "deadlock") == 1
-    assert met.tallied("sql_errors") == 1
-    assert met.tallied("sql_retries") == 1
+    assert met.counter_sum("sql_errors", "revocation_event", "deadlock") == 1
+    assert met.counter_sum("sql_errors") == 1
+    assert met.counter_sum("sql_retries") == 1
     # Three that succeeded: one before the deadlock, two at the retry.
-    assert met.tallied("sql_statements", "revocation_event") == 3
-    assert met.tallied("sql_rows", "revocation_event") == 3
+    assert met.counter_sum("sql_statements", "revocation_event") == 3
+    assert met.counter_sum("sql_rows", "revocation_event") == 3
     assert met.phase("sql") > 0
 
 
-def test_a_wait_for_the_pool_is_counted_and_is_not_the_databases_time(booked) -> None:
-    waited = booked["/wait"]
+def test_pool_wait_is_counted_and_is_sql_pool_time(
+    breakdowns,
+) -> None:
+    waited = breakdowns["/wait"]
 
-    assert waited.tallied("sql_pool_waits") == 1
-    assert waited.tallied("sql_pool_checkouts") == 1
-    assert waited.tallied("sql_errors") == 0
+    assert waited.counter_sum("sql_pool_waits") == 1
+    assert waited.counter_sum("sql_pool_checkouts") == 1
+    assert waited.counter_sum("sql_errors") == 0
     assert waited.phase("sql_pool") > 0
 
 
-def test_without_a_rival_nothing_waits(booked) -> None:
-    assert booked["/deadlock"].tallied("sql_pool_waits") == 0
-    assert booked["/wait"].tallied("sql_retries") == 0
+def test_without_contention_nothing_waits(breakdowns) -> None:
+    assert breakdowns["/deadlock"].counter_sum("sql_pool_waits") == 0
+    assert breakdowns["/wait"].counter_sum("sql_retries") == 0

@@ -1,4 +1,4 @@
-"""What a worker keeps in memory after a million watched calls: nothing."""
+"""A million wrapped calls leak no memory."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ def resident() -> int:
 
 def watched_call(leak: list[Any] | None) -> Callable[[dict[str, str]], str]:
     """Return a function that is watched in every way, and may leak."""
-    from keylag_otel.tally import tally
-    from keylag_otel.wrappers import noted, noted_failure, noted_result, timed
+    from keylag_otel.counters import counter_id
+    from keylag_otel.wrappers import after_call, before_call, on_exception, timed
 
-    def note(clock: Any, args: Any, kwargs: Any) -> None:
-        clock.tally(tally("sql_errors", "project", "deadlock"))
+    def hook(timer: Any, args: Any, kwargs: Any) -> None:
+        timer.increment(counter_id("sql_errors", "project", "deadlock"))
         if leak is not None:
             leak.append(bytearray(64))
 
-    def after(clock: Any, args: Any, result: Any) -> None:
-        clock.count(0)
+    def after(timer: Any, args: Any, result: Any) -> None:
+        timer.count(0)
 
     call: Any = dict.__len__
-    for maker in (timed("sql", "validate"), noted(note), noted_result(after)):
+    for maker in (timed("sql", "validate"), before_call(hook), after_call(after)):
         call = maker(call)
-    return noted_failure(after)(call)
+    return on_exception(after)(call)
 
 
 def work(application: Any, calls: int) -> None:
@@ -63,7 +63,7 @@ def work(application: Any, calls: int) -> None:
 def measure(planted: str) -> None:
     """Print the growth in bytes from a warm-up to the end of all calls."""
     os.environ["OTEL_METRICS_EXPORTER"] = "none"
-    from keylag_otel.request import Measured
+    from keylag_otel.request import TimedApplication
 
     call = watched_call([] if planted else None)
 
@@ -73,14 +73,14 @@ def measure(planted: str) -> None:
         start_response("200 OK", [])
         return [b"ok"]
 
-    measured = Measured(application)
+    measured = TimedApplication(application)
     work(measured, CALLS // 10)
     before = resident()
     work(measured, CALLS)
     print(json.dumps(resident() - before))  # noqa: T201 - read by the test
 
 
-def growth_of(half: str, planted: str = "") -> int:
+def growth_of(hot_path: str, planted: str = "") -> int:
     """Return what `measure` prints in a process of its own."""
     code = f"import test_memory; test_memory.measure({planted!r})"
     here = os.environ.get("PYTHONPATH", "")
@@ -88,7 +88,7 @@ def growth_of(half: str, planted: str = "") -> int:
         [sys.executable, "-c", code],
         env={
             **os.environ,
-            "KEYLAG_PURE_PYTHON": str(half == "python"),
+            "KEYLAG_PURE_PYTHON": str(hot_path == "python"),
             "PYTHONPATH": f"{Path(__file__).parent}:{here}",
         },
         capture_output=True,
@@ -99,20 +99,20 @@ def growth_of(half: str, planted: str = "") -> int:
     return grown
 
 
-@pytest.mark.parametrize("half", ["c", "python"])
-def test_a_million_watched_calls_leave_nothing_in_memory(half) -> None:
-    assert growth_of(half) < ROOM
+@pytest.mark.parametrize("hot_path", ["c", "python"])
+def test_a_million_wrapped_calls_leak_no_memory(hot_path) -> None:
+    assert growth_of(hot_path) < ROOM
 
 
-def test_a_leak_of_some_bytes_a_call_would_be_seen() -> None:
+def test_a_small_leak_per_call_is_detected() -> None:
     assert growth_of("c", "a leak") > 10 * ROOM
 
 
 def serve(keystone: Keystone) -> list[int]:
     """Serve hundreds of refused requests, then thousands; return the memory."""
-    from keylag_otel.ledger import LEDGER
+    from keylag_otel.request_aggregator import AGGREGATOR
 
-    del LEDGER.add
+    del AGGREGATOR.add
     sizes = []
     for number in (REQUESTS // 4, REQUESTS):
         for i in range(number):
@@ -123,9 +123,7 @@ def serve(keystone: Keystone) -> list[int]:
     return sizes
 
 
-def test_thousands_of_refused_requests_leave_little_in_a_keystone(
-    processes, prepared, tmp_path
-) -> None:
+def test_refused_requests_leak_no_memory(processes, prepared, tmp_path) -> None:
     site = Site(processes, prepared, tmp_path)
 
     before, after = site.run(serve, options=UNCACHED)

@@ -1,6 +1,5 @@
-"""The model: cells, names and categories."""
+"""The breakdown model: cells, names and categories."""
 
-from keylag_otel.clock import start
 from keylag_otel.model import (
     CATEGORIES,
     CATEGORY_OF_CELL,
@@ -10,6 +9,7 @@ from keylag_otel.model import (
     PHASES,
     cell_of,
 )
+from keylag_otel.request_timer import start_timer
 
 
 def test_every_phase_fits_into_the_bits_of_a_cell() -> None:
@@ -20,16 +20,19 @@ def test_every_pair_is_a_cell_of_its_own() -> None:
     assert len(PHASES) * len(OPERATIONS) == len(CELLS)
 
 
-def test_a_new_clock_runs_the_web_framework() -> None:
-    assert CELLS[start({"REQUEST_METHOD": "GET"}).at] == ("wsgi", "other")
+def test_new_timer_starts_in_the_web_framework() -> None:
+    assert CELLS[start_timer({"REQUEST_METHOD": "GET"}).current_cell] == (
+        "wsgi",
+        "other",
+    )
 
 
-def test_every_cell_belongs_to_one_headline_category() -> None:
+def test_every_cell_belongs_to_one_category() -> None:
     assert set(CELLS) == set(CATEGORY_OF_CELL)
     assert set(CATEGORY_OF_CELL.values()) == set(CATEGORIES)
 
 
-def test_whatever_is_done_to_check_a_revocation_is_revocation_time() -> None:
+def test_operation_check_revocation_is_category_revocation() -> None:
     categories = {CATEGORY_OF_CELL[cell_of(p, "check_revocation")] for p in PHASES}
 
     assert categories == {"revocation"}

@@ -12,113 +12,119 @@ import gc
 import sys
 from typing import Any
 
-import native_twins as twins
+import differential
 import pytest
-from native_twins import EXITS, HOSTILE, NO_VALUE, RAISES, RETURNS, Backend, Layer, Side
+from differential import EXITS, HOSTILE, NO_VALUE, RAISES, RETURNS, Backend, Layer, Side
 
-_watch = pytest.importorskip("keylag_otel._watch")
+_native = pytest.importorskip("keylag_otel._native")
 
 RUNS = 100
 ROUNDS = 4
 
-FAILING = {"call": RAISES, "before": RAISES, "after": RAISES, "failed": RAISES}
+FAILING = {"call": RAISES, "before": RAISES, "after": RAISES, "on_error": RAISES}
 QUIET = dict.fromkeys(FAILING, RETURNS)
-CONTEXT = dict.fromkeys(("enter", "body", "exit", "left"), RETURNS)
+CONTEXT = dict.fromkeys(("enter", "body", "exit", "on_exit"), RETURNS)
 BACKEND = Backend()
 STATUS = "200 OK"
 
 #: Name of what is done to the operations that do it.
 SCENARIOS: dict[str, tuple[tuple[Any, ...], ...]] = {
-    "clock": (
-        (twins.call_clock, 0, "turn", (3, "call")),
-        (twins.call_clock, 0, "note", ("name", [])),
-        (twins.call_clock, 0, "tally", (7, 10**12)),
-        (twins.call_clock, 0, "tally", (10**9, 1)),
+    "timer": (
+        (differential.call_timer, 0, "switch", (3, "call")),
+        (differential.call_timer, 0, "annotate", ("name", [])),
+        (differential.call_timer, 0, "increment", (7, 10**12)),
+        (differential.call_timer, 0, "increment", (10**9, 1)),
     ),
-    "clock, written down": (
-        (twins.set_clock, 0, "writes", True),
-        (twins.call_clock, 0, "turn", (3, "call")),
-        (twins.call_clock, 0, "note", ("name", [])),
-        (twins.call_clock, 0, "tally", (7, 2)),
+    "timer, written down": (
+        (differential.set_timer, 0, "records_events", True),
+        (differential.call_timer, 0, "switch", (3, "call")),
+        (differential.call_timer, 0, "annotate", ("name", [])),
+        (differential.call_timer, 0, "increment", (7, 2)),
     ),
-    "clock, attributes": tuple(
-        (twins.set_clock, 0, name, value)
-        for name in twins.ATTRIBUTES
+    "timer, attributes": tuple(
+        (differential.set_timer, 0, name, value)
+        for name in differential.ATTRIBUTES
         for value in HOSTILE
     ),
-    "clock, wrong arguments": tuple(
-        (twins.call_clock, 0, name, (value, value))
-        for name in ("turn", "count", "tally", "note")
+    "timer, wrong arguments": tuple(
+        (differential.call_timer, 0, name, (value, value))
+        for name in ("switch", "count", "increment", "annotate")
         for value in HOSTILE
     ),
-    "clock, made": (
-        (twins.new_clock, "GET", 3, 2),
-        (twins.new_clock, "GET", 3, 10**4),
-        (twins.initialize_again, "clock", 0, ("POST", 1, 1)),
-        (twins.initialize_again, "clock", 0, ("POST", None, 1)),
-        (twins.begin, {"REQUEST_METHOD": "GET"}),
+    "timer, made": (
+        (differential.new_timer, "GET", 3, 2),
+        (differential.new_timer, "GET", 3, 10**4),
+        (differential.initialize_again, "timer", 0, ("POST", 1, 1)),
+        (differential.initialize_again, "timer", 0, ("POST", None, 1)),
+        (differential.begin, {"REQUEST_METHOD": "GET"}),
     ),
-    "totals": (
-        (twins.new_totals, (1, 2), 2),
-        (twins.add_clock, "totals", 0, 0, 200),
-        (twins.copy_totals, 0),
-        (twins.new_totals, (1, "x"), 2),
-        (twins.new_totals, None, 2),
+    "aggregate": (
+        (differential.new_aggregate, (1, 2), 2),
+        (differential.add_timer, "aggregate", 0, 0, 200),
+        (differential.copy_aggregate, 0),
+        (differential.new_aggregate, (1, "x"), 2),
+        (differential.new_aggregate, None, 2),
     ),
-    "sums": (
-        (twins.new_sums, (1, 2), 2),
-        (twins.add_clock, "sums", 0, 0, 200),
-        (twins.add_clock, "sums", 0, 0, []),
-        (twins.add_nonsense, "sums", 0, "clock"),
-        (twins.count_in_sums, 0, 5),
-        (twins.count_in_sums, 0, 10**9),
-        (twins.clear_sums, 0),
+    "aggregator": (
+        (differential.new_aggregator, (1, 2), 2),
+        (differential.add_timer, "aggregator", 0, 0, 200),
+        (differential.add_timer, "aggregator", 0, 0, []),
+        (differential.add_invalid, "aggregator", 0, "timer"),
+        (differential.increment_aggregator, 0, 5),
+        (differential.increment_aggregator, 0, 10**9),
+        (differential.clear_aggregator, 0),
     ),
-    "wrapper without a request": ((twins.call_watched, (0, 1), FAILING),),
+    "wrapper without a request": ((differential.call_wrapper, (0, 1), FAILING),),
     "wrapper": (
-        (twins.activate, 0),
-        (twins.call_watched, (0, 1), QUIET),
-        (twins.call_watched, (255, 0), FAILING),
-        (twins.call_watched, (0, 1), {**QUIET, "call": EXITS}),
-        (twins.call_watched, (0, 1), {**QUIET, "before": EXITS}),
-        (twins.call_watched, (0, 1), {**QUIET, "after": EXITS}),
+        (differential.activate, 0),
+        (differential.call_wrapper, (0, 1), QUIET),
+        (differential.call_wrapper, (255, 0), FAILING),
+        (differential.call_wrapper, (0, 1), {**QUIET, "call": EXITS}),
+        (differential.call_wrapper, (0, 1), {**QUIET, "before": EXITS}),
+        (differential.call_wrapper, (0, 1), {**QUIET, "after": EXITS}),
     ),
     "cache layer": (
-        (twins.activate, 0),
-        (twins.call_asked, 0, QUIET, Layer),
-        (twins.call_asked, 0, FAILING, Layer),
-        (twins.call_asked, 0, QUIET, None),
-        (twins.call_asked, 99, QUIET, Layer),
+        (differential.activate, 0),
+        (differential.call_cache_call, 0, QUIET, Layer),
+        (differential.call_cache_call, 0, FAILING, Layer),
+        (differential.call_cache_call, 0, QUIET, None),
+        (differential.call_cache_call, 99, QUIET, Layer),
     ),
     "hooks": (
-        (twins.activate, 0),
-        (twins.set_clock, 0, "layer", Layer),
+        (differential.activate, 0),
+        (differential.set_timer, 0, "cache_layer", Layer),
         *(
-            (twins.call_hook, name, args, result)
-            for name in ("looked_up", "got", "received", "memoized", "computed")
+            (differential.call_hook, name, args, result)
+            for name in (
+                "count_lookup",
+                "count_cache_get",
+                "count_bytes_received",
+                "count_memoized_call",
+                "mark_miss",
+            )
             for args in ((), (BACKEND, b"12345"), ("no layer", None))
             for result in (None, NO_VALUE, b"four", [b"one", NO_VALUE])
         ),
     ),
     "statements": (
-        (twins.activate, 0),
-        (twins.set_clock, 0, "writes", True),
+        (differential.activate, 0),
+        (differential.set_timer, 0, "records_events", True),
         *(
-            (twins.call_hook, name, args, None)
-            for name in ("stated", "executed")
+            (differential.call_hook, name, args, None)
+            for name in ("record_statement", "count_statement")
             for args in ((), (BACKEND, 5, "SELECT 1"))
         ),
     ),
     "context manager": (
-        (twins.activate, 0),
+        (differential.activate, 0),
         *(
-            (twins.use_context, {**CONTEXT, step: what})
+            (differential.use_context, {**CONTEXT, step: what})
             for step in CONTEXT
             for what in (RETURNS, RAISES, EXITS)
         ),
     ),
     "response": tuple(
-        (twins.serve, 0, status, parts, does)
+        (differential.serve, 0, status, parts, does)
         for status in (STATUS, "x", None)
         for parts in ([b"one"], (b"one", b"two"), 5)
         for does in (RETURNS, RAISES, EXITS)
@@ -128,8 +134,8 @@ SCENARIOS: dict[str, tuple[tuple[Any, ...], ...]] = {
 
 def played(operations: tuple[tuple[Any, ...], ...]) -> None:
     """Run operations once, on objects that are gone afterwards."""
-    side = Side(_watch)
-    side.outcome(twins.new_clock, "GET", 0, 2)
+    side = Side(_native)
+    side.outcome(differential.new_timer, "GET", 0, 2)
     for operation, *args in operations:
         side.outcome(operation, *args)
         side.log.clear()

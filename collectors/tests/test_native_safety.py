@@ -1,4 +1,4 @@
-"""Whatever Python does with them, both halves answer, and neither ends the process."""
+"""Neither part crashes, whatever Python code does with its objects."""
 
 from __future__ import annotations
 
@@ -22,171 +22,174 @@ from typing import Any
 import pytest
 from conftest import NEEDS_C
 
-from keylag_otel.answer import Answer
+from keylag_otel.response import ResponseRecorder
 
 HUGE = 10**30
 LAYER = types.SimpleNamespace(hit=1, miss=2, received=3)
 
 
 @pytest.fixture
-def clock(half) -> Any:
-    return half.Clock("GET", 3, 2)
+def timer(hot_path) -> Any:
+    return hot_path.RequestTimer("GET", 3, 2)
 
 
 @pytest.fixture
-def running(half, clock) -> Iterator[Any]:
-    half.active.set(clock)
-    yield clock
-    half.active.set(None)
+def active_timer(hot_path, timer) -> Iterator[Any]:
+    hot_path.timer_var.set(timer)
+    yield timer
+    hot_path.timer_var.set(None)
 
 
 @pytest.fixture
-def faults(half) -> list[Any]:
-    told: list[Any] = []
-    half.tell_faults(told.append)
-    return told
+def faults(hot_path) -> list[Any]:
+    reported: list[Any] = []
+    hot_path.set_fault_handler(reported.append)
+    return reported
 
 
-# What a clock is given.
+# Arguments of a timer.
 
 
 @pytest.mark.parametrize("cell", [10**8, 256 + 7, -1, HUGE, -HUGE])
-def test_of_a_cell_the_lowest_bits_count(half, half_time, clock, cell) -> None:
-    clock.at = cell
-    half_time.passes(5)
-    clock.book()
+def test_cells_are_masked_to_eight_bits(hot_path, time_source, timer, cell) -> None:
+    timer.current_cell = cell
+    time_source.passes(5)
+    timer.accumulate()
 
-    assert clock.at == cell & 255
-    assert clock.spent() == {cell & 255: 5}
-    assert (clock.turn(cell), clock.at) == (cell & 255, cell & 255)
-    assert half.Clock("GET", cell, 2).at == cell & 255
-    assert half.begun({}, "_OTHER", cell, 2, {}).at == cell & 255
+    assert timer.current_cell == cell & 255
+    assert timer.self_times() == {cell & 255: 5}
+    assert (timer.switch(cell), timer.current_cell) == (cell & 255, cell & 255)
+    assert hot_path.RequestTimer("GET", cell, 2).current_cell == cell & 255
+    assert hot_path.start_timer({}, "_OTHER", cell, 2, {}).current_cell == cell & 255
 
 
 @pytest.mark.parametrize("cell", [None, 1.5, "1"])
-def test_what_is_no_cell_is_refused(half, clock, cell) -> None:
+def test_invalid_cells_raise(hot_path, timer, cell) -> None:
     with pytest.raises(TypeError):
-        clock.at = cell
+        timer.current_cell = cell
     with pytest.raises(TypeError):
-        clock.turn(cell)
+        timer.switch(cell)
     with pytest.raises(TypeError):
-        half.Clock("GET", cell, 2)
+        hot_path.RequestTimer("GET", cell, 2)
 
-    assert clock.at == 3
+    assert timer.current_cell == 3
 
 
-def test_a_watched_call_uses_the_lowest_bits_too(half, running) -> None:
+def test_wrapper_masks_cells_to_eight_bits(hot_path, active_timer) -> None:
     cells = []
-    half.watch(lambda: cells.append(running.at), 0xF00, 0x712)()
-    with half.watch_body(partial(open, os.devnull), -HUGE, HUGE + 9)():
-        cells.append(running.at)
+    hot_path.wrap(lambda: cells.append(active_timer.current_cell), 0xF00, 0x712)()
+    with hot_path.wrap_context_manager(partial(open, os.devnull), -HUGE, HUGE + 9)():
+        cells.append(active_timer.current_cell)
 
     assert cells == [0x12, (3 & -HUGE | HUGE + 9) & 255]
 
 
 @pytest.mark.parametrize("counts", [-1, 17, 10**4, HUGE, -HUGE])
-def test_there_are_at_most_sixteen_counts(half, counts) -> None:
+def test_there_are_at_most_sixteen_counts(hot_path, counts) -> None:
     for make in (
-        lambda: half.Clock("GET", 3, counts),
-        lambda: half.begun({}, "_OTHER", 3, counts, {}),
-        lambda: half.Totals([1], counts),
-        lambda: half.Sums([1], counts),
+        lambda: hot_path.RequestTimer("GET", 3, counts),
+        lambda: hot_path.start_timer({}, "_OTHER", 3, counts, {}),
+        lambda: hot_path.Aggregate([1], counts),
+        lambda: hot_path.Aggregator([1], counts),
     ):
-        with pytest.raises(ValueError, match="is not from 0 to 16"):
+        with pytest.raises(ValueError, match="is not between 0 and 16"):
             make()
 
 
 @pytest.mark.parametrize("index", [-1, 2, HUGE, -HUGE])
-def test_a_count_that_is_not_there_is_refused(clock, index) -> None:
+def test_invalid_count_index_raises(timer, index) -> None:
     with pytest.raises(IndexError):
-        clock.count(index)
+        timer.count(index)
 
-    assert clock.counts == [0, 0]
+    assert timer.counts == [0, 0]
 
 
 @pytest.mark.parametrize("number", [-1, 1 << 30, HUGE, -HUGE])
-def test_a_number_that_is_no_tallys_is_refused(half, clock, number) -> None:
-    for tally in (clock.tally, half.Sums([], 0).tally):
+def test_invalid_counter_id_raises(hot_path, timer, number) -> None:
+    for increment in (timer.increment, hot_path.Aggregator([], 0).increment):
         with pytest.raises(ValueError, match=r".+"):
-            tally(number)
+            increment(number)
         with pytest.raises(TypeError):
-            tally("7")
+            increment("7")
 
-    assert clock.tallies == {}
+    assert timer.counters == {}
 
 
-def test_a_sum_that_is_too_large_is_refused(half, clock) -> None:
+def test_sum_beyond_64_bits_raises(hot_path, timer) -> None:
     most = (1 << 63) - 1
-    clock.tally(7, most)
+    timer.increment(7, most)
     with pytest.raises(OverflowError):
-        clock.tally(7)
+        timer.increment(7)
     with pytest.raises(OverflowError):
-        clock.tally(7, HUGE)
-    sums = half.Sums([], 0)
-    sums.add(clock, 200)
+        timer.increment(7, HUGE)
+    aggregator = hot_path.Aggregator([], 0)
+    aggregator.add(timer, 200)
     with pytest.raises(OverflowError):
-        sums.tally(7)
+        aggregator.increment(7)
 
-    assert clock.tallies == sums.tallies == {7: most}
+    assert timer.counters == aggregator.counters == {7: most}
 
 
-def test_what_a_clock_gives_out_changes_nothing(half, clock) -> None:
-    clock.writes = True
-    clock.tally(7)
-    for given in (clock.counts, clock.events, clock.tallies):
+def test_timer_properties_are_copies(hot_path, timer) -> None:
+    timer.records_events = True
+    timer.increment(7)
+    for given in (timer.counts, timer.events, timer.counters):
         given.clear()
-    for name in ("counts", "events", "tallies", "mark", "began", "wall_ns"):
+    for name in ("counts", "events", "counters", "last_tick", "started_at", "wall_ns"):
         with pytest.raises(AttributeError):
-            setattr(clock, name, 5)
+            setattr(timer, name, 5)
 
-    assert (clock.counts, clock.tallies, clock.events) == ([0, 0], {7: 1}, [(None, 7)])
+    assert (timer.counts, timer.counters, timer.events) == ([0, 0], {7: 1}, [(None, 7)])
     with pytest.raises(TypeError):
-        clock.writes = 1
+        timer.records_events = 1
 
 
-def test_attributes_cannot_be_deleted(half, clock) -> None:
-    names = "method route auth_method environ missed layer at writes kept mark"
+def test_attributes_cannot_be_deleted(hot_path, timer) -> None:
+    names = (
+        "method route auth_method environ missed_region cache_layer current_cell "
+        "records_events is_traced last_tick"
+    )
     for name in names.split():
         with pytest.raises(AttributeError):
-            delattr(clock, name)
+            delattr(timer, name)
 
-    sums = half.Sums([], 2)
-    sums.recorded = print
-    del sums.recorded
-    sums.add(clock, 200)
-    assert sums.recorded is None
+    aggregator = hot_path.Aggregator([], 2)
+    aggregator.on_request = print
+    del aggregator.on_request
+    aggregator.add(timer, 200)
+    assert aggregator.on_request is None
 
 
 @pytest.mark.parametrize("read", ["soon", None, 1.5, HUGE, 1 / 1j])
-def test_a_time_that_cannot_be_read_is_0(half, half_time, read) -> None:
-    del half_time
-    half.read_with(lambda: read)
-    clock = half.Clock("GET", 3, 2)
-    half.read_with(lambda: 1 // 0)
-    clock.book()
-    half.read_with(5)
-    clock.book()
+def test_failing_time_source_reads_0(hot_path, time_source, read) -> None:
+    del time_source
+    hot_path.set_time_source(lambda: read)
+    timer = hot_path.RequestTimer("GET", 3, 2)
+    hot_path.set_time_source(lambda: 1 // 0)
+    timer.accumulate()
+    hot_path.set_time_source(5)
+    timer.accumulate()
 
-    assert (clock.mark, clock.wall_ns) == (0, 0)
+    assert (timer.last_tick, timer.wall_ns) == (0, 0)
 
 
-def test_a_reader_may_replace_itself(half, half_time) -> None:
+def test_time_source_may_replace_itself(hot_path, time_source) -> None:
     class Reader:
         def __call__(self) -> int:
-            half.read_with(half_time)
+            hot_path.set_time_source(time_source)
             gc.collect()
             return 7
 
-    half.read_with(Reader())
-    assert half.Clock("GET", 3, 2).mark == 7
+    hot_path.set_time_source(Reader())
+    assert hot_path.RequestTimer("GET", 3, 2).last_tick == 7
 
 
-# What is half-made, made again, or lies.
+# Uninitialized, reinitialized and misbehaving objects.
 
 
-@pytest.mark.parametrize("name", ["Clock", "Totals", "Sums"])
-def test_nothing_half_made_can_be_used(half, name) -> None:
-    kind = getattr(half, name)
+@pytest.mark.parametrize("name", ["RequestTimer", "Aggregate", "Aggregator"])
+def test_uninitialized_objects_do_not_crash(hot_path, name) -> None:
+    kind = getattr(hot_path, name)
     try:
         made = kind.__new__(kind)
     except TypeError:
@@ -195,7 +198,7 @@ def test_nothing_half_made_can_be_used(half, name) -> None:
 
 
 def use_everything(thing: Any) -> None:
-    """Read, call and delete all that it has, whatever it says to that."""
+    """Read, call and delete all attributes, ignoring exceptions."""
     anything = suppress(Exception)
     for name in dir(thing):
         with anything:
@@ -209,16 +212,16 @@ def use_everything(thing: Any) -> None:
             use(thing)
 
 
-def test_a_failed_init_leaves_totals_as_they_are(half, clock) -> None:
-    totals = half.Totals([10], 2)
-    totals.add(clock)
+def test_failed_init_leaves_aggregate_unchanged(hot_path, timer) -> None:
+    aggregate = hot_path.Aggregate([10], 2)
+    aggregate.add(timer)
     for wrong in (([1], 10**4), ([2, 1], 2), (range(100), 1), ([1], -1), ("a", 1)):
         with suppress(ValueError, TypeError):
-            totals.__init__(*wrong)
+            aggregate.__init__(*wrong)
 
-        assert totals.counts == [0, 0]
-        assert sum(totals.buckets) == 1
-        assert totals.spent() == clock.spent()
+        assert aggregate.counts == [0, 0]
+        assert sum(aggregate.buckets) == 1
+        assert aggregate.self_times() == timer.self_times()
 
 
 @pytest.mark.parametrize(
@@ -232,13 +235,13 @@ def test_a_failed_init_leaves_totals_as_they_are(half, clock) -> None:
         ([HUGE], OverflowError),
     ],
 )
-def test_bounds_ascend(half, bounds, error) -> None:
-    for kind in (half.Totals, half.Sums):
+def test_invalid_bounds_raise(hot_path, bounds, error) -> None:
+    for kind in (hot_path.Aggregate, hot_path.Aggregator):
         with pytest.raises(error):
             kind(bounds, 2)
 
 
-def test_bounds_may_change_while_they_are_read(half, clock) -> None:
+def test_bounds_may_change_while_they_are_read(hot_path, timer) -> None:
     class Bounds(list[int]):
         def __len__(self) -> int:
             return 10**6
@@ -253,14 +256,14 @@ def test_bounds_may_change_while_they_are_read(half, clock) -> None:
             yield 2
 
     bounds = Bounds([1, 2, 3])
-    totals = half.Totals(bounds, 2)
-    totals.add(clock)
+    aggregate = hot_path.Aggregate(bounds, 2)
+    aggregate.add(timer)
 
-    assert len(totals.buckets) == 3
+    assert len(aggregate.buckets) == 3
 
 
-def test_sums_of_a_subclass_without_init_count_nothing(half, clock) -> None:
-    class Silent(half.Sums):
+def test_aggregator_subclass_without_init_does_not_crash(hot_path, timer) -> None:
+    class Silent(hot_path.Aggregator):
         def __init__(self) -> None:
             pass
 
@@ -270,19 +273,19 @@ def test_sums_of_a_subclass_without_init_count_nothing(half, clock) -> None:
                     use()
 
     with suppress(AttributeError):
-        Silent().add(clock, 200)
+        Silent().add(timer, 200)
     Silent()
     itself = Silent()
-    itself.recorded, itself.itself = itself, itself
+    itself.on_request, itself.itself = itself, itself
     del itself
     gc.collect()
 
 
-# What changes under its hands.
+# Objects that change during a call.
 
 
-def test_events_may_grow_while_they_are_read(half, clock) -> None:
-    """A finaliser that the list of events makes room for writes more of them."""
+def test_events_may_grow_while_they_are_read(hot_path, timer) -> None:
+    """A finalizer that runs while the list is built records more events."""
 
     class Cycle:
         def __init__(self) -> None:
@@ -290,27 +293,27 @@ def test_events_may_grow_while_they_are_read(half, clock) -> None:
 
         def __del__(self) -> None:
             for _ in range(3000):
-                clock.note("late", object())
+                timer.annotate("late", object())
 
-    clock.writes = True
+    timer.records_events = True
     for _ in range(6000):  # more than Python keeps tuples for without an allocation
-        clock.tally(7)
+        timer.increment(7)
     kept = gc.get_threshold()
     Cycle()
     gc.set_threshold(1)
-    events = clock.events
+    events = timer.events
     gc.set_threshold(*kept)
 
     assert events[:6000] == [(None, 7)] * 6000
     assert {type(event) for event in events} == {tuple}
-    assert len(clock.events) == 9000
+    assert len(timer.events) == 9000
 
 
-class Meddles:
-    """A key that does something each time when it is hashed or compared."""
+class SideEffectKey:
+    """A key with a side effect when it is hashed or compared."""
 
-    def __init__(self, meddle: Any) -> None:
-        self._meddle = meddle
+    def __init__(self, side_effect: Any) -> None:
+        self._meddle = side_effect
 
     def __hash__(self) -> int:
         self._meddle()
@@ -318,58 +321,58 @@ class Meddles:
 
     def __eq__(self, other: object) -> bool:
         self._meddle()
-        return isinstance(other, Meddles)
+        return isinstance(other, SideEffectKey)
 
 
-def test_sums_may_be_cleared_while_a_key_is_compared(half) -> None:
-    sums = half.Sums([1], 2)
+def test_aggregator_may_be_cleared_while_a_key_is_compared(hot_path) -> None:
+    aggregator = hot_path.Aggregator([1], 2)
 
     def clear() -> None:
-        sums.clear()
+        aggregator.clear()
         gc.collect()
 
     for status in range(100, 110):
-        clock = half.Clock("GET", 3, 2)
-        clock.route = Meddles(clear)
-        sums.add(clock, status)
-        sums.by_key()
+        timer = hot_path.RequestTimer("GET", 3, 2)
+        timer.route = SideEffectKey(clear)
+        aggregator.add(timer, status)
+        aggregator.by_key()
 
 
 @pytest.mark.skipif(
     sys.version_info >= (3, 14), reason="a tuple remembers its hash: no key is asked"
 )
-def test_sums_may_be_added_to_while_they_are_read(half, clock) -> None:
-    sums = half.Sums([1], 2)
+def test_aggregator_may_grow_while_it_is_read(hot_path, timer) -> None:
+    aggregator = hot_path.Aggregator([1], 2)
     status = iter(range(10**6))
-    other = half.Clock("GET", 3, 2)
+    other = hot_path.RequestTimer("GET", 3, 2)
 
     def add() -> None:
-        sums.tally(7)
-        sums.add(other, next(status))
+        aggregator.increment(7)
+        aggregator.add(other, next(status))
 
-    clock.route = Meddles(add)
-    sums.add(clock, 200)
-    before = len(sums.by_key())
+    timer.route = SideEffectKey(add)
+    aggregator.add(timer, 200)
+    before = len(aggregator.by_key())
 
-    assert len(sums.by_key()) > before
-    assert sums.tallies[7] > 0
+    assert len(aggregator.by_key()) > before
+    assert aggregator.counters[7] > 0
 
 
-def test_who_is_told_may_be_replaced_meanwhile(half, clock) -> None:
-    sums = half.Sums([1], 2)
+def test_on_request_may_replace_itself(hot_path, timer) -> None:
+    aggregator = hot_path.Aggregator([1], 2)
 
-    class Told:
+    class Handler:
         def __call__(self, *_: Any) -> None:
-            sums.recorded = None
+            aggregator.on_request = None
             gc.collect()
 
-    sums.recorded = Told()
-    sums.add(clock, 200)
+    aggregator.on_request = Handler()
+    aggregator.add(timer, 200)
 
-    assert sums.recorded is None
+    assert aggregator.on_request is None
 
 
-def test_a_dictionary_may_change_while_the_method_is_looked_up(half) -> None:
+def test_methods_may_change_while_one_is_looked_up(hot_path) -> None:
     environ: dict[str, Any] = {}
     methods: dict[Any, str] = {}
 
@@ -378,41 +381,47 @@ def test_a_dictionary_may_change_while_the_method_is_looked_up(half) -> None:
         methods.clear()
         gc.collect()
 
-    environ["REQUEST_METHOD"] = Meddles(clear)
+    environ["REQUEST_METHOD"] = SideEffectKey(clear)
     methods[str(HUGE)] = "GET"
-    assert half.begun(methods, "_OTHER", 3, 2, environ).method == "_OTHER"
+    assert hot_path.start_timer(methods, "_OTHER", 3, 2, environ).method == "_OTHER"
 
 
 @pytest.mark.parametrize("environ", [None, [], "environ", {}])
-def test_an_environment_may_be_anything(half, environ) -> None:
-    assert half.begun({"GET": "GET"}, "_OTHER", 3, 2, environ).method == "_OTHER"
+def test_an_environment_may_be_anything(hot_path, environ) -> None:
+    assert (
+        hot_path.start_timer({"GET": "GET"}, "_OTHER", 3, 2, environ).method == "_OTHER"
+    )
     with pytest.raises(TypeError):
-        half.begun([], "_OTHER", 3, 2, environ)
+        hot_path.start_timer([], "_OTHER", 3, 2, environ)
 
 
-def test_a_layer_may_go_while_it_is_asked(half, running, faults) -> None:
+def test_cache_layer_may_be_removed_during_a_call(
+    hot_path, active_timer, faults
+) -> None:
     class Layer:
         @property
         def hit(self) -> int:
-            running.layer = None
+            active_timer.cache_layer = None
             gc.collect()
             return 5
 
         received = 6
 
     owner = types.SimpleNamespace(_keylag_layer=None)
-    ask = half.asked(lambda _: b"1234", 1, half.got(None), print)
+    ask = hot_path.wrap_cache_call(
+        lambda _: b"1234", 1, hot_path.count_cache_get(None), print
+    )
     for layer in (Layer(), Layer()):
         owner._keylag_layer = layer
         del layer
         assert ask(owner) == b"1234"
         owner._keylag_layer = None
 
-    assert running.tallies == {5: 2}
+    assert active_timer.counters == {5: 2}
     assert len(faults) == 2
 
 
-def test_a_list_may_shrink_while_it_is_counted(half, running) -> None:
+def test_result_list_may_shrink_while_it_is_counted(hot_path, active_timer) -> None:
     found = [object() for _ in range(100)]
 
     class Layer:
@@ -422,77 +431,81 @@ def test_a_list_may_shrink_while_it_is_counted(half, running) -> None:
             gc.collect()
             return 5
 
-    running.layer = Layer()
-    half.watch(lambda: found, after=half.got(None))()
+    active_timer.cache_layer = Layer()
+    hot_path.wrap(lambda: found, after=hot_path.count_cache_get(None))()
 
-    assert running.tallies == {5: 1}
+    assert active_timer.counters == {5: 1}
 
 
-def test_a_list_in_a_list_is_one_value(half, running, faults) -> None:
+def test_nested_list_counts_as_one_value(hot_path, active_timer, faults) -> None:
     itself: list[Any] = [b"1"]
     itself.append(itself)
-    running.layer = LAYER
-    half.watch(lambda: itself, after=half.got(None))()
+    active_timer.cache_layer = LAYER
+    hot_path.wrap(lambda: itself, after=hot_path.count_cache_get(None))()
 
-    assert (running.tallies, faults) == ({1: 2, 3: 1}, [])
+    assert (active_timer.counters, faults) == ({1: 2, 3: 1}, [])
 
 
-def test_a_breakdown_may_be_replaced_while_it_is_made(half, clock) -> None:
-    answer = Answer(clock, lambda *given: given, half.Sums([], 2), None, None)
+def test_add_timing_may_replace_itself(hot_path, timer) -> None:
+    recorder = ResponseRecorder(
+        timer, lambda *given: given, hot_path.Aggregator([], 2), None, None
+    )
 
     class Timing:
         def __call__(self, *_: Any) -> list[Any]:
-            answer.timing = None
+            recorder.add_timing = None
             gc.collect()
             return ["timed"]
 
-    answer.timing = Timing()
-    assert answer("200 OK", []) == ("200 OK", ["timed"])
+    recorder.add_timing = Timing()
+    assert recorder("200 OK", []) == ("200 OK", ["timed"])
 
 
-def test_a_body_may_read_its_own_answer(half, clock) -> None:
+def test_body_may_iterate_its_own_response(hot_path, timer) -> None:
     class Body:
         def __iter__(self) -> Any:
-            assert next(answer, "read") in {"one", "read"}
+            assert next(recorder, "read") in {"one", "read"}
             return iter(["one", "two"])
 
     calls = iter([True])
     body = Body()
-    answer = Answer(clock, None, half.Sums([], 2), lambda _: None, None)
+    recorder = ResponseRecorder(
+        timer, None, hot_path.Aggregator([], 2), lambda _: None, None
+    )
     body.__class__.__iter__ = lambda _: (  # type: ignore[method-assign]
-        next(calls, False) and next(answer, None),
+        next(calls, False) and next(recorder, None),
         iter(["one", "two"]),
     )[1]
-    answer.serve(lambda *_: body)
+    recorder.serve(lambda *_: body)
 
-    assert list(answer)[-1] == "two"
-    answer.close()
+    assert list(recorder)[-1] == "two"
+    recorder.close()
 
 
-def test_an_answer_that_was_not_served_has_no_parts(half, clock) -> None:
-    sums = half.Sums([], 2)
-    answer = Answer(clock, None, sums, lambda _: None, None)
+def test_unserved_response_has_no_chunks(hot_path, timer) -> None:
+    aggregator = hot_path.Aggregator([], 2)
+    recorder = ResponseRecorder(timer, None, aggregator, lambda _: None, None)
 
-    assert list(answer) == []
-    assert answer.close() is None
-    assert len(sums.by_key()) == 1
+    assert list(recorder) == []
+    assert recorder.close() is None
+    assert len(aggregator.by_key()) == 1
 
 
 @pytest.mark.parametrize("status", ["99999999999", "-12 x", "1", "", None, 200, [2]])
-def test_what_is_no_status_is_a_fault(half, clock, faults, status) -> None:
+def test_invalid_status_is_a_fault(hot_path, timer, faults, status) -> None:
     ended = []
-    ledger = types.SimpleNamespace(add=lambda _, status: ended.append(status))
-    answer = Answer(clock, lambda *_: None, ledger, lambda _: "/", None)
-    answer(status, [])
-    answer.close()
+    aggregator = types.SimpleNamespace(add=lambda _, status: ended.append(status))
+    recorder = ResponseRecorder(timer, lambda *_: None, aggregator, lambda _: "/", None)
+    recorder(status, [])
+    recorder.close()
 
     assert ended == ([999] if status == "99999999999" else [500])
     assert len(faults) == (status != "99999999999")
 
 
-# What is too deep.
+# Deep recursion.
 
-#: Calls in calls.  Python 3.14 limits them by the size of the stack, not by a number.
+#: Nesting depth.  Python 3.14 limits recursion by the size of the stack.
 DEEP = 20_000 if sys.version_info < (3, 14) else 1_000_000
 
 
@@ -502,129 +515,149 @@ def chain(depth: int, link: Any, end: Any) -> Any:
     return end
 
 
-@pytest.mark.parametrize("kind", ["watch", "watch_body", "asked"])
-def test_watched_calls_in_watched_calls_have_an_end(half, clock, kind) -> None:
+@pytest.mark.parametrize("kind", ["wrap", "wrap_context_manager", "wrap_cache_call"])
+def test_nested_wrappers_raise_recursion_error(hot_path, timer, kind) -> None:
     link = {
-        "watch": half.watch,
-        "watch_body": lambda call: half.watch_body(call, 255, 0),
-        "asked": lambda call: half.asked(call, 0, None, None),
+        "wrap": hot_path.wrap,
+        "wrap_context_manager": lambda call: hot_path.wrap_context_manager(
+            call, 255, 0
+        ),
+        "wrap_cache_call": lambda call: hot_path.wrap_cache_call(call, 0, None, None),
     }[kind]
     deep = chain(DEEP, link, lambda: None)
     with pytest.raises(RecursionError):
         deep()
     with pytest.raises(AttributeError):
         deep.no_such_name  # noqa: B018
-    if half.__name__.endswith("_watch"):
+    if hot_path.__name__.endswith("_native"):
         with pytest.raises(RecursionError):
             repr(deep)
         del deep  # without a recursion of its own
 
 
-def test_what_holds_each_other_is_given_back_without_a_recursion(half) -> None:
+def test_deep_reference_chains_are_freed_without_recursion(hot_path) -> None:
     def clocks(inner: Any) -> Any:
-        outer = half.Clock("GET", 3, 2)
-        outer.layer = inner
+        outer = hot_path.RequestTimer("GET", 3, 2)
+        outer.cache_layer = inner
         return outer
 
     for link in (
-        *(clocks, half.got, half.looked_up),
-        lambda inner: Answer(half.Clock("GET", 3, 2), inner, None, None, None),
+        *(clocks, hot_path.count_cache_get, hot_path.count_lookup),
+        lambda inner: ResponseRecorder(
+            hot_path.RequestTimer("GET", 3, 2), inner, None, None, None
+        ),
     ):
         deep = chain(20_000, link, None)
         del deep
 
 
-def test_a_body_that_is_its_own_answer_has_an_end(half, clock) -> None:
-    answer = Answer(clock, None, half.Sums([], 2), lambda _: None, None)
-    answer.serve(lambda _, start: start)
+def test_body_that_is_its_own_response_raises_recursion_error(hot_path, timer) -> None:
+    recorder = ResponseRecorder(
+        timer, None, hot_path.Aggregator([], 2), lambda _: None, None
+    )
+    recorder.serve(lambda _, start: start)
 
     with pytest.raises(RecursionError):
-        next(answer)
+        next(recorder)
     with pytest.raises(RecursionError):
-        answer.close()
+        recorder.close()
 
 
-def test_answers_that_start_each_other_have_an_end(half, clock) -> None:
-    link = partial(_answer, half, clock)
+def test_nested_responses_raise_recursion_error(hot_path, timer) -> None:
+    link = partial(_recorder, hot_path, timer)
     with pytest.raises(RecursionError):
         chain(20_000, link, print)("200 OK", [])
 
 
-def _answer(half: Any, clock: Any, start: Any) -> Any:
-    return Answer(clock, start, None, None, None)
+def _recorder(hot_path: Any, timer: Any, start: Any) -> Any:
+    return ResponseRecorder(timer, start, None, None, None)
 
 
-# What notes are given.
+# Arguments of hooks.
 
 
-def test_notes_can_be_called_and_told_of_anything(half, running, faults) -> None:
-    running.layer = LAYER
+def test_hooks_accept_any_arguments(hot_path, active_timer, faults) -> None:
+    active_timer.cache_layer = LAYER
     owner = types.SimpleNamespace(_keylag_layer=LAYER, name="n", rowcount=2)
-    notes = (
-        *(half.got(None), half.looked_up(None), half.received(2), half.computed()),
-        half.memoized(owner, lambda: (4, 5)),
-        half.stated(1, "system", "text"),
-        half.executed({}, lambda _: (6, 7)),
+    hooks = (
+        *(
+            hot_path.count_cache_get(None),
+            hot_path.count_lookup(None),
+            hot_path.count_bytes_received(2),
+            hot_path.mark_miss(),
+        ),
+        hot_path.count_memoized_call(owner, lambda: (4, 5)),
+        hot_path.record_statement(1, "system", "text"),
+        hot_path.count_statement({}, lambda _: (6, 7)),
     )
-    for note in notes:
-        for told in ("before", "after", "failed"):
-            half.watch(len, **{told: note})([1])
-        note(running, (owner, owner, "text"), None)
-        for wrong in ((), (None, (), None), (running,), (running, None, None, 5)):
+    for hook in hooks:
+        for event in ("before", "after", "on_error"):
+            hot_path.wrap(len, **{event: hook})([1])
+        hook(active_timer, (owner, owner, "text"), None)
+        for wrong in (
+            (),
+            (None, (), None),
+            (active_timer,),
+            (active_timer, None, None, 5),
+        ):
             with suppress(TypeError, AttributeError, LookupError):
-                note(*wrong)
-    assert set(running.tallies) <= {1, 2, 3, 4, 5, 6, 7}
+                hook(*wrong)
+    assert set(active_timer.counters) <= {1, 2, 3, 4, 5, 6, 7}
     assert set(faults) == {len}
 
 
 @pytest.mark.parametrize(
     "numbers", [None, 5, (), (1,), (1, 2, 3), ("a", "b"), (-1, -1)]
 )
-def test_numbers_that_are_none_are_a_fault(half, running, faults, numbers) -> None:
-    for note in (
-        half.memoized(None, lambda: numbers),
-        half.executed({"text": numbers}, lambda _: numbers),
+def test_invalid_counter_ids_are_a_fault(
+    hot_path, active_timer, faults, numbers
+) -> None:
+    for hook in (
+        hot_path.count_memoized_call(None, lambda: numbers),
+        hot_path.count_statement({"text": numbers}, lambda _: numbers),
     ):
         cursor = types.SimpleNamespace(rowcount=0)
-        half.watch(lambda *_: None, after=note)(None, cursor, "text")
+        hot_path.wrap(lambda *_: None, after=hook)(None, cursor, "text")
 
     assert len(faults) == 2
 
 
-def test_what_is_told_of_faults_may_fail(half, running) -> None:
-    half.tell_faults(lambda _: 1 / 0)
-    assert half.watch(len, before=lambda *_: 1 / 0)([1]) == 1
-    half.tell_faults(5)
-    assert half.watch(len, after=lambda *_: 1 / 0)([1]) == 1
+def test_fault_handler_may_fail(hot_path, active_timer) -> None:
+    hot_path.set_fault_handler(lambda _: 1 / 0)
+    assert hot_path.wrap(len, before=lambda *_: 1 / 0)([1]) == 1
+    hot_path.set_fault_handler(5)
+    assert hot_path.wrap(len, after=lambda *_: 1 / 0)([1]) == 1
 
-    class Told:
+    class Handler:
         def __call__(self, _: Any) -> None:
-            half.tell_faults(bool)
+            hot_path.set_fault_handler(bool)
             gc.collect()
 
-    half.tell_faults(Told())
-    assert half.watch(len, before=lambda *_: 1 / 0)([1]) == 1
+    hot_path.set_fault_handler(Handler())
+    assert hot_path.wrap(len, before=lambda *_: 1 / 0)([1]) == 1
 
 
-def test_a_count_that_the_clock_does_not_have_is_left_out(
-    half, running, faults
+def test_counts_beyond_those_of_the_timer_are_ignored(
+    hot_path, active_timer, faults
 ) -> None:
     owner = types.SimpleNamespace(_keylag_layer=LAYER)
-    half.asked(lambda _: "found", 7, half.got(None), print)(owner)
-    half.watch(len, before=half.stated(15, "system", "text"))([])
+    hot_path.wrap_cache_call(
+        lambda _: "found", 7, hot_path.count_cache_get(None), print
+    )(owner)
+    hot_path.wrap(len, before=hot_path.record_statement(15, "system", "text"))([])
     for wrong in (-1, 16, HUGE):
-        with pytest.raises(ValueError, match="is not from 0 to 15"):
-            half.asked(len, wrong, print, print)
-        with pytest.raises(ValueError, match="is not from 0 to 15"):
-            half.stated(wrong, "system", "text")
-    with pytest.raises(ValueError, match="no argument"):
-        half.received(-1)
+        with pytest.raises(ValueError, match="is not between 0 and 15"):
+            hot_path.wrap_cache_call(len, wrong, print, print)
+        with pytest.raises(ValueError, match="is not between 0 and 15"):
+            hot_path.record_statement(wrong, "system", "text")
+    with pytest.raises(ValueError, match="argument index"):
+        hot_path.count_bytes_received(-1)
 
-    assert (running.counts, running.tallies, faults) == ([0, 0], {1: 1}, [])
+    assert (active_timer.counts, active_timer.counters, faults) == ([0, 0], {1: 1}, [])
 
 
 @pytest.mark.parametrize("layer", [None, 1 / 1j])
-def test_what_has_no_layer_or_cannot_say_is_asked(half, running, layer) -> None:
+def test_backend_without_layer_is_called(hot_path, active_timer, layer) -> None:
     class Owner:
         @property
         def _keylag_layer(self) -> Any:
@@ -632,31 +665,36 @@ def test_what_has_no_layer_or_cannot_say_is_asked(half, running, layer) -> None:
                 return None
             raise ZeroDivisionError
 
-    ask = half.asked(lambda *found: found, 0, half.got(None), print)
+    ask = hot_path.wrap_cache_call(
+        lambda *found: found, 0, hot_path.count_cache_get(None), print
+    )
     owner = Owner()
 
     assert (ask(owner), ask()) == ((owner,), ())
-    assert running.counts == [0, 0]
+    assert active_timer.counts == [0, 0]
 
 
-def test_a_body_is_left_with_three_arguments(half, running) -> None:
-    opened = half.watch_body(open, 0, 7)(os.devnull)
+def test_exit_requires_three_arguments(hot_path, active_timer) -> None:
+    opened = hot_path.wrap_context_manager(open, 0, 7)(os.devnull)
     opened.__enter__()
     for wrong in ((), (None,), (None,) * 2, (None,) * 4):
         with pytest.raises(TypeError):
             opened.__exit__(*wrong)
     with pytest.raises(TypeError):
         opened.__exit__(kind=None, error=None, traceback=None)
-    assert running.at == 7
+    assert active_timer.current_cell == 7
     opened.__exit__(None, None, None)
-    assert running.at == 3
+    assert active_timer.current_cell == 3
 
 
 @NEEDS_C
-def test_what_only_c_makes_cannot_be_made_from_python(half, running) -> None:
-    if half.__name__.endswith("pure"):
+def test_internal_types_cannot_be_instantiated(hot_path, active_timer) -> None:
+    if hot_path.__name__.endswith("pure"):
         return
-    for made in (half.got(None), half.watch_body(open, 0, 7)(os.devnull)):
+    for made in (
+        hot_path.count_cache_get(None),
+        hot_path.wrap_context_manager(open, 0, 7)(os.devnull),
+    ):
         with pytest.raises(TypeError, match="cannot create"):
             type(made)()
         with pytest.raises(TypeError):
@@ -665,7 +703,7 @@ def test_what_only_c_makes_cannot_be_made_from_python(half, running) -> None:
             type(made).new = 1
 
 
-# A watched function is like a function.
+# The wrapper of a function behaves like it.
 
 
 def original(one: int, *, two: int = 2) -> int:
@@ -676,123 +714,127 @@ def original(one: int, *, two: int = 2) -> int:
 watched_here: Any = None
 
 
-def test_a_watched_function_is_like_a_function(half) -> None:
+def test_wrapper_of_a_function_behaves_like_it(hot_path) -> None:
     original.own = ["own"]  # type: ignore[attr-defined]
-    watched = half.watch(original)
-    watched.more = 1
+    wrapper = hot_path.wrap(original)
+    wrapper.more = 1
 
-    assert isinstance(watched, types.FunctionType)
-    assert inspect.isfunction(watched)
-    assert inspect.isroutine(watched)
-    assert not inspect.isclass(watched)
-    assert not inspect.iscoroutinefunction(watched)
-    assert inspect.signature(watched) == inspect.signature(original)
-    assert inspect.unwrap(watched) is watched.__wrapped__ is original
+    assert isinstance(wrapper, types.FunctionType)
+    assert inspect.isfunction(wrapper)
+    assert inspect.isroutine(wrapper)
+    assert not inspect.isclass(wrapper)
+    assert not inspect.iscoroutinefunction(wrapper)
+    assert inspect.signature(wrapper) == inspect.signature(original)
+    assert inspect.unwrap(wrapper) is wrapper.__wrapped__ is original
     names = ("__name__", "__qualname__", "__module__", "__doc__", "__annotations__")
-    assert [getattr(watched, name) for name in (*names, "own")] == [
+    assert [getattr(wrapper, name) for name in (*names, "own")] == [
         getattr(original, name) for name in (*names, "own")
     ]
     assert not hasattr(original, "more")
-    assert {"own", "more", "__wrapped__"} <= vars(watched).keys()
-    assert wraps(watched)(lambda: 0).__qualname__ == "original"
-    assert weakref.ref(watched)() is watched
-    assert copy.copy(watched) is copy.deepcopy(watched) is watched
-    assert {watched: 1}[watched]
-    assert watched != original
+    assert {"own", "more", "__wrapped__"} <= vars(wrapper).keys()
+    assert wraps(wrapper)(lambda: 0).__qualname__ == "original"
+    assert weakref.ref(wrapper)() is wrapper
+    assert copy.copy(wrapper) is copy.deepcopy(wrapper) is wrapper
+    assert {wrapper: 1}[wrapper]
+    assert wrapper != original
 
 
-def test_a_watched_function_is_pickled_by_its_name(half, monkeypatch) -> None:
-    watched = half.watch(original)
+def test_wrapper_is_pickled_by_name(hot_path, monkeypatch) -> None:
+    wrapper = hot_path.wrap(original)
     with pytest.raises(pickle.PicklingError):
-        pickle.dumps(watched)
-    monkeypatch.setattr(sys.modules[__name__], "original", watched)
+        pickle.dumps(wrapper)
+    monkeypatch.setattr(sys.modules[__name__], "original", wrapper)
 
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-        assert pickle.loads(pickle.dumps(watched, protocol)) is watched  # noqa: S301
+        assert pickle.loads(pickle.dumps(wrapper, protocol)) is wrapper  # noqa: S301
 
 
-def test_a_weak_reference_ends_with_the_watched_function(half) -> None:
+def test_weak_reference_to_wrapper_dies_with_it(hot_path) -> None:
     ended = []
-    watched = half.watch(lambda: None)
-    kept = weakref.ref(watched, ended.append)
-    watched.itself = watched
-    del watched
+    wrapper = hot_path.wrap(lambda: None)
+    kept = weakref.ref(wrapper, ended.append)
+    wrapper.itself = wrapper
+    del wrapper
     gc.collect()
 
     assert (kept(), ended) == (None, [kept])
 
 
 @pytest.mark.parametrize("call", [len, int, partial(int, "7"), "".join])
-def test_what_is_no_function_can_be_watched(half, running, call) -> None:
-    watched = half.watch(call)
+def test_callables_other_than_functions_can_be_wrapped(
+    hot_path, active_timer, call
+) -> None:
+    wrapper = hot_path.wrap(call)
 
-    assert not inspect.isclass(watched)
-    assert not inspect.iscoroutinefunction(watched)
-    assert copy.deepcopy(watched) is watched
+    assert not inspect.isclass(wrapper)
+    assert not inspect.iscoroutinefunction(wrapper)
+    assert copy.deepcopy(wrapper) is wrapper
     with pytest.raises(TypeError):
-        watched(1, 2, 3, 4)
+        wrapper(1, 2, 3, 4)
 
 
 # Threads, interpreters and builds.
 
 
-def test_a_thread_that_inherits_a_request_books_nothing_of_its_own(
-    half, running
-) -> None:
+def test_thread_that_inherits_the_context_is_not_timed(hot_path, active_timer) -> None:
     """A thread of Python 3.14 starts with a copy of its maker's context."""
     inside = []
-    call = half.watch(lambda: inside.append(half.running()), 0, 7)
-    with_body = half.watch_body(partial(open, os.devnull), 0, 7)
-    running.writes = True
+    call = hot_path.wrap(lambda: inside.append(hot_path.current_timer()), 0, 7)
+    with_context = hot_path.wrap_context_manager(partial(open, os.devnull), 0, 7)
+    active_timer.records_events = True
 
     def work() -> None:
         call()
-        with with_body():
+        with with_context():
             call()
-        half.asked(lambda _: None, 0, half.got(None), print)(
-            types.SimpleNamespace(_keylag_layer=LAYER)
-        )
+        hot_path.wrap_cache_call(
+            lambda _: None, 0, hot_path.count_cache_get(None), print
+        )(types.SimpleNamespace(_keylag_layer=LAYER))
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
     thread.start()
     thread.join()
 
     assert inside == [None, None]
-    assert (running.events, running.counts) == ([], [0, 0])
-    assert half.running() is running
+    assert (active_timer.events, active_timer.counts) == ([], [0, 0])
+    assert hot_path.current_timer() is active_timer
 
 
-def test_another_thread_may_send_what_a_request_began(half, clock) -> None:
+def test_another_thread_may_iterate_the_response(hot_path, timer) -> None:
     seen = []
 
     def parts() -> Iterator[Any]:
-        seen.append(half.running())
+        seen.append(hot_path.current_timer())
         yield b"part"
 
-    answer = Answer(clock, None, half.Sums([], 2), lambda _: None, None)
-    answer.serve(lambda *_: parts())
-    for step in (lambda: next(answer), answer.close):
+    recorder = ResponseRecorder(
+        timer, None, hot_path.Aggregator([], 2), lambda _: None, None
+    )
+    recorder.serve(lambda *_: parts())
+    for step in (lambda: next(recorder), recorder.close):
         thread = threading.Thread(target=step)
         thread.start()
         thread.join()
 
-    assert seen == [clock]
-    assert half.running() is None
+    assert seen == [timer]
+    assert hot_path.current_timer() is None
 
 
-def test_what_was_inherited_of_a_request_is_over_when_it_is(half, clock) -> None:
-    """The thread of a pool keeps the context of the request that it was started in."""
-    answer = Answer(clock, None, half.Sums([], 2), lambda _: None, None)
+def test_inherited_timer_ends_with_its_request(hot_path, timer) -> None:
+    """A pool thread keeps the context of the request in which it was started."""
+    recorder = ResponseRecorder(
+        timer, None, hot_path.Aggregator([], 2), lambda _: None, None
+    )
     contexts = []
 
     def application(*_: Any) -> list[Any]:
         contexts.append(contextvars.copy_context())
         return []
 
-    answer.serve(application)
+    recorder.serve(application)
 
-    assert contexts[0].run(half.active.get) is clock
-    assert contexts[0].run(half.running) is None
+    assert contexts[0].run(hot_path.timer_var.get) is timer
+    assert contexts[0].run(hot_path.current_timer) is None
 
 
 def run(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -805,13 +847,12 @@ def run(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-#: What refuses a second interpreter: our own words, and those of Python 3.12 and later
-#: where the interpreter is isolated.
+#: Messages that refuse a subinterpreter: our own, and that of Python 3.12 and later.
 REFUSALS = ("main interpreter", "does not support loading in subinterpreters")
 
 
 @NEEDS_C
-def test_another_interpreter_gets_the_python_half_and_is_told_why() -> None:
+def test_subinterpreter_uses_the_pure_part_and_logs_why() -> None:
     interpreters = pytest.importorskip(
         "_xxsubinterpreters" if sys.version_info < (3, 13) else "_interpreters"
     )
@@ -823,41 +864,42 @@ def test_another_interpreter_gets_the_python_half_and_is_told_why() -> None:
             import _xxsubinterpreters as interpreters
         except ImportError:
             import _interpreters as interpreters
-        from keylag_otel import clock
-        assert clock.COMPILED and clock.REFUSED is None
+        from keylag_otel import request_timer
+        assert request_timer.IS_NATIVE and request_timer.NATIVE_IMPORT_ERROR is None
         inner = '''
-        from keylag_otel import clock
-        assert not clock.COMPILED
-        assert any(words in clock.REFUSED for words in {REFUSALS}), clock.REFUSED
-        clock.watch(len)([])
+        from keylag_otel import request_timer
+        assert not request_timer.IS_NATIVE
+        error = request_timer.NATIVE_IMPORT_ERROR
+        assert any(words in error for words in {REFUSALS}), error
+        request_timer.wrap(len)([])
         '''
         for _ in range(2):
             failed = interpreters.run_string(interpreters.create(), inner)
             assert failed is None, failed
-        assert clock.watch(len)([1]) == 1
+        assert request_timer.wrap(len)([1]) == 1
         """
     )
 
-    assert (done.returncode, done.stderr.count("keylag watches calls in Python")) == (
+    assert (done.returncode, done.stderr.count("keylag times calls in Python")) == (
         0,
         2,
     ), done.stderr
 
 
 @NEEDS_C
-def test_it_can_be_imported_again() -> None:
+def test_native_part_can_be_imported_again() -> None:
     done = run(
         """
         import sys
-        from keylag_otel import _watch as first
-        watched = first.watch(len)
-        clock = first.Clock("GET", 3, 2)
-        del sys.modules["keylag_otel._watch"]
+        from keylag_otel import _native as first
+        watched = first.wrap(len)
+        timer = first.RequestTimer("GET", 3, 2)
+        del sys.modules["keylag_otel._native"]
         from importlib import import_module
-        second = import_module("keylag_otel._watch")
-        assert second is not first and second.active is first.active
-        second.active.set(clock)
-        assert watched([1]) == 1 and second.running() is clock
+        second = import_module("keylag_otel._native")
+        assert second is not first and second.timer_var is first.timer_var
+        second.timer_var.set(timer)
+        assert watched([1]) == 1 and second.current_timer() is timer
         """
     )
 
@@ -869,13 +911,13 @@ def test_it_can_be_imported_again() -> None:
     hasattr(sys, "gettotalrefcount"),
     reason="a debug build of Python aborts where its own frames find no memory",
 )
-def test_memory_may_run_out_anywhere() -> None:
-    """Let each allocation fail in turn: there is an exception, and nothing worse."""
+def test_failing_allocations_raise_and_do_not_crash() -> None:
+    """Let each allocation fail in turn: the only effect is an exception."""
     pytest.importorskip("_testcapi")
     done = run(
         """
         import _testcapi, types
-        from keylag_otel import _watch as half
+        from keylag_otel import _native as hot_path
         layer = types.SimpleNamespace(hit=1, miss=2, received=3)
         owner = types.SimpleNamespace(_keylag_layer=layer, name="n", rowcount=2)
         def application(environ, start):
@@ -885,17 +927,19 @@ def test_memory_may_run_out_anywhere() -> None:
             def __enter__(self): return self
             def __exit__(self, *_): pass
         calls = (
-            half.watch(lambda *_: b"1", 0, 7, lambda *_: 0, half.got(None)),
-            half.watch(lambda *_: b"1", 0, 7, half.stated(0, "s", "t"),
-                       half.executed({}, lambda _: (1, 2))),
-            half.asked(lambda *_: 1 / 0, 0, half.got(None), lambda *_: None),
+            hot_path.wrap(lambda *_: b"1", 0, 7, lambda *_: 0,
+                          hot_path.count_cache_get(None)),
+            hot_path.wrap(lambda *_: b"1", 0, 7, hot_path.record_statement(0, "s", "t"),
+                          hot_path.count_statement({}, lambda _: (1, 2))),
+            hot_path.wrap_cache_call(lambda *_: 1 / 0, 0,
+                                     hot_path.count_cache_get(None), lambda *_: None),
         )
-        body = half.watch_body(Body, 0, 7, half.computed())
+        body = hot_path.wrap_context_manager(Body, 0, 7, hot_path.mark_miss())
         def work():
-            clock = half.begun({}, "_", 3, 2, {"REQUEST_METHOD": "GET"})
-            clock.writes = True
-            sums = half.Sums([1, 2], 2)
-            half.active.set(clock)
+            timer = hot_path.start_timer({}, "_", 3, 2, {"REQUEST_METHOD": "GET"})
+            timer.records_events = True
+            aggregator = hot_path.Aggregator([1, 2], 2)
+            hot_path.timer_var.set(timer)
             try:
                 for call in calls:
                     try:
@@ -904,15 +948,15 @@ def test_memory_may_run_out_anywhere() -> None:
                         pass
                 with body():
                     for number in range(300):
-                        clock.tally(number)
-                sums.add(clock, 200)
-                clock.events, clock.tallies, clock.counts, sums.tallies
-                sums.by_key()
-                half.activate(clock)
-                half.deactivate(clock)
-                half.watch(half.watch(len))
+                        timer.increment(number)
+                aggregator.add(timer, 200)
+                timer.events, timer.counters, timer.counts, aggregator.counters
+                aggregator.by_key()
+                hot_path.activate(timer)
+                hot_path.deactivate(timer)
+                hot_path.wrap(hot_path.wrap(len))
             finally:
-                half.active.set(None)
+                hot_path.timer_var.set(None)
         work()
         failures = 0
         for start in range(1200):

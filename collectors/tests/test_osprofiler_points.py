@@ -1,4 +1,4 @@
-"""A call that OSProfiler traces, read back from Redis as OSProfiler reads it."""
+"""A request that OSProfiler traces, read back from Redis by OSProfiler."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keystone_client import Booked, Keystone, password
+from keystone_client import Breakdown, Keystone, password
 from keystone_site import Site
-from spans_of import Span, Traces
+from span_collector import Span, Traces
 
-#: What it says is what Keystone 30 does.
+#: The expectations are those of Keystone 30.
 pytestmark = pytest.mark.newest
 
 KEY = "key-of-this-test"
@@ -35,22 +35,26 @@ def signed() -> dict[str, str]:
     return {"X-Trace-Info": info.decode(), "X-Trace-HMAC": mac}
 
 
-def drive(keystone: Keystone) -> tuple[Booked, list[Span]]:
+def drive(keystone: Keystone) -> tuple[Breakdown, list[Span]]:
     """Validate a token, signed and unsigned; return what the signed one was."""
     from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
     traces = Traces(ALWAYS_OFF)
     token = keystone.issue(password("admin")).token
     headers = {"X-Subject-Token": token, **signed()}
-    booked = keystone.call("GET", "/v3/auth/tokens", None, token, **headers).booked
+    breakdown = keystone.call(
+        "GET", "/v3/auth/tokens", None, token, **headers
+    ).breakdown
     spans = traces.taken()
     keystone.validate(token)
     assert traces.taken() == []
-    return booked, spans
+    return breakdown, spans
 
 
 @pytest.fixture(scope="module")
-def driven(processes, prepared, tmp_path_factory, redis) -> tuple[Booked, list[Span]]:
+def driven(
+    processes, prepared, tmp_path_factory, redis
+) -> tuple[Breakdown, list[Span]]:
     site = Site(processes, prepared, tmp_path_factory.mktemp("points"))
     options = {
         "cache": {"backend": "dogpile.cache.null"},
@@ -61,7 +65,7 @@ def driven(processes, prepared, tmp_path_factory, redis) -> tuple[Booked, list[S
             "connection_string": f"redis://127.0.0.1:{redis}",
         },
     }
-    seen: tuple[Booked, list[Span]] = site.run(drive, options=options)
+    seen: tuple[Breakdown, list[Span]] = site.run(drive, options=options)
     return seen
 
 
@@ -107,7 +111,7 @@ def seconds(point: dict[str, Any]) -> float:
     return (stop - start).total_seconds()
 
 
-def test_one_tree_has_keystones_points_and_ours(request_point) -> None:
+def test_one_tree_has_points_of_keystone_and_keylag(request_point) -> None:
     names = {name_of(point) for point in walk(request_point)}
     (keystones,) = request_point["children"]
 
@@ -117,7 +121,7 @@ def test_one_tree_has_keystones_points_and_ours(request_point) -> None:
     assert names >= {"db", *OURS}
 
 
-def test_every_statement_is_one_point_and_holds_no_value(driven, request_point) -> None:
+def test_statement_points_contain_no_values(driven, request_point) -> None:
     points = [point for point in walk(request_point) if name_of(point) == "db"]
 
     assert len(points) == driven[0].counts["sql_statements"]
@@ -129,8 +133,8 @@ def test_the_points_add_up_to_the_metrics(driven, request_point) -> None:
     for point in walk(request_point):
         info = notified(point, "start")["info"]
         cell = info["keystone.phase"], info["keystone.operation"]
-        below = sum(seconds(child) for child in point["children"])
-        found[cell] += seconds(point) - below
+        int_below = sum(seconds(child) for child in point["children"])
+        found[cell] += seconds(point) - int_below
 
     # Each point's ends are rounded to a microsecond.
     rounded = len(list(walk(request_point))) * 2e-6

@@ -1,4 +1,4 @@
-"""What the package brings into Keystone's process."""
+"""What the package imports into Keystone's process."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ def test_the_base_dependency_is_the_instrumentation_api_alone() -> None:
     assert base == ["opentelemetry-instrumentation"]
 
 
-def test_importing_brings_in_neither_the_sdk_nor_keystone() -> None:
+def test_import_loads_neither_sdk_nor_keystone() -> None:
     code = (
         "import sys, keylag_otel;"
         "keylag_otel.KeystoneInstrumentor().instrument();"

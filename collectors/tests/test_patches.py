@@ -1,4 +1,4 @@
-"""What is patched while the host runs is put back, and patched again."""
+"""Patches made while the host runs are undone and redone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Host:
 class Ours:
     """What stands for something of the host, and can be switched off."""
 
-    is_on = True
+    is_enabled = True
 
     def __call__(self) -> str:
         return "ours"
@@ -37,7 +37,7 @@ class Ours:
 def nothing_patched(monkeypatch) -> None:
     """No patches but those of the test."""
     monkeypatch.setattr(patches, "_targets", [])
-    monkeypatch.setattr(patches, "_swapped", [])
+    monkeypatch.setattr(patches, "_restored", [])
     monkeypatch.setattr(patches, "_decorated", {})
     monkeypatch.setattr(patches, "_decorators", WeakKeyDictionary())
 
@@ -63,7 +63,7 @@ THEIRS = ("theirs", "theirs", False)
 PATCHED = ("ours", "ours", True)
 
 
-def test_a_target_is_put_back_and_patched_again() -> None:
+def test_target_is_restored_and_patched_again() -> None:
     host = Host()
     before = dict(vars(host))
 
@@ -82,7 +82,7 @@ def test_a_target_is_put_back_and_patched_again() -> None:
     assert vars(host) == before
 
 
-def test_a_target_that_is_patched_stays_so() -> None:
+def test_redo_keeps_patched_targets() -> None:
     calls: list[Any] = []
     host = Host()
 
@@ -92,7 +92,7 @@ def test_a_target_that_is_patched_stays_so() -> None:
     assert calls == [host]
 
 
-def test_what_was_replaced_twice_gets_its_first_value_back() -> None:
+def test_undo_restores_the_first_original() -> None:
     host = Host()
 
     for value in ("first of ours", "last of ours"):
@@ -109,7 +109,7 @@ def test_what_was_replaced_twice_gets_its_first_value_back() -> None:
     assert host.own == "last of ours"
 
 
-def test_what_somebody_set_since_stays_and_is_switched_off() -> None:
+def test_undo_keeps_later_replacements_and_disables_the_wrapper() -> None:
     host, other = Host(), Host()
     for each in (host, other):
         patches.patch(each, apply)
@@ -119,10 +119,10 @@ def test_what_somebody_set_since_stays_and_is_switched_off() -> None:
 
     assert seen(host) == ("theirs", "somebody's", True)
     assert seen(other) == ("somebody's", "theirs", False)
-    assert ours.is_on is False
+    assert ours.is_enabled is False
 
 
-def test_a_target_is_not_kept_alive() -> None:
+def test_patched_target_can_be_garbage_collected() -> None:
     host, other = Host(), Host()
     patches.patch(host, apply)
     patches.patch(other, apply)
@@ -135,7 +135,7 @@ def test_a_target_is_not_kept_alive() -> None:
     assert seen(other) == THEIRS
 
 
-def test_targets_are_put_back_last_first_and_patched_first_first() -> None:
+def test_undo_runs_in_reverse_order_and_redo_in_order() -> None:
     order: list[str] = []
 
     class Told(Host):
@@ -161,7 +161,7 @@ def test_targets_are_put_back_last_first_and_patched_first_first() -> None:
     assert order == ["patch a", "patch b", "undo b", "undo a", "patch a", "patch b"]
 
 
-def test_a_target_that_fails_does_not_stop_the_others(caplog) -> None:
+def test_failing_target_does_not_stop_the_others(caplog) -> None:
     class Stubborn(Host):
         def __delattr__(self, name: str) -> None:
             raise RuntimeError
@@ -173,25 +173,23 @@ def test_a_target_that_fails_does_not_stop_the_others(caplog) -> None:
     patches.undo()
 
     assert [seen(host) == THEIRS for host in hosts] == [True, False, True]
-    assert "keylag could not put back what was patched" in caplog.text
+    assert "keylag could not undo a patch" in caplog.text
 
     patches._targets[0] = patches._targets[0]._replace(apply=lambda _: 1 / 0)
     caplog.clear()
     patches.redo()
 
     assert [seen(host) == PATCHED for host in hosts] == [False, True, True]
-    assert "keylag could not patch again what was put back" in caplog.text
+    assert "keylag could not apply a patch again" in caplog.text
 
 
-def test_a_decorator_is_the_hosts_again_wherever_it_was_imported(
-    module, monkeypatch
-) -> None:
+def test_undo_restores_imported_decorators(module, monkeypatch) -> None:
     # Python has None here for what must not be imported.
     monkeypatch.setitem(sys.modules, "keylag_barred", None)
     ours, theirs = Ours(), object()
     module.decorate = module.alias = ours
     module.other = Ours()
-    patches.remember_decorator(ours, theirs)
+    patches.register_decorator(ours, theirs)
 
     patches.undo()
     undone = (module.decorate, module.alias)
@@ -200,10 +198,10 @@ def test_a_decorator_is_the_hosts_again_wherever_it_was_imported(
     assert undone == (theirs, theirs)
     assert (module.decorate, module.alias) == (ours, ours)
     assert isinstance(module.other, Ours)
-    assert patches._swapped == []
+    assert patches._restored == []
 
 
-def test_a_decorated_function_is_the_hosts_again_where_it_was_defined(module) -> None:
+def test_undo_restores_decorated_functions(module) -> None:
     class Thing:
         class Inner:
             def call(self) -> None: ...
@@ -212,7 +210,7 @@ def test_a_decorated_function_is_the_hosts_again_where_it_was_defined(module) ->
     function.__module__, function.__qualname__ = module.__name__, "Thing.Inner.call"
     ours, theirs = Ours(), object()
     module.Thing, Thing.Inner.call = Thing, ours
-    patches.remember_decorated(function, ours, theirs)
+    patches.register_decorated(function, ours, theirs)
 
     patches.undo()
     undone = Thing.Inner.call
@@ -222,7 +220,7 @@ def test_a_decorated_function_is_the_hosts_again_where_it_was_defined(module) ->
     assert Thing.Inner.call is ours
 
 
-def test_what_is_not_there_any_more_is_left(module) -> None:
+def test_undo_ignores_removed_functions(module) -> None:
     def call() -> None: ...
 
     def gone() -> None: ...
@@ -233,20 +231,20 @@ def test_what_is_not_there_any_more_is_left(module) -> None:
         function.__module__, function.__qualname__ = module.__name__, path
     elsewhere.__module__ = "keylag_never_imported"
     for function in (call, gone, elsewhere):
-        patches.remember_decorated(function, Ours(), object())
+        patches.register_decorated(function, Ours(), object())
     module.call = call
 
     patches.undo()
     patches.redo()
 
     assert module.call is call
-    assert patches._swapped == []
+    assert patches._restored == []
 
 
-def test_what_somebody_set_after_undo_is_not_replaced_by_redo(module) -> None:
+def test_redo_keeps_replacements_made_after_undo(module) -> None:
     ours, theirs, somebodys = Ours(), object(), object()
     module.decorate = ours
-    patches.remember_decorator(ours, theirs)
+    patches.register_decorator(ours, theirs)
 
     patches.undo()
     module.decorate = somebodys

@@ -1,4 +1,4 @@
-"""What a worker's process spends: read from the system, and around collections."""
+"""CPU time and garbage collections of a worker process."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Collections that take a second by the clock, however fast they are."""
     seconds = iter(range(0, 10**15, 10**9))
     monkeypatch.setattr(process, "perf_counter_ns", lambda: next(seconds))
-    monkeypatch.setattr(process._Collections, "spent", [0, 0, 0])
+    monkeypatch.setattr(process._GcTimes, "elapsed_ns", [0, 0, 0])
     was_enabled = gc.isenabled()
     gc.disable()
-    process.watch()
+    process.start()
     yield
-    process.unwatch()
+    process.stop()
     if was_enabled:
         gc.enable()
 
@@ -29,7 +29,7 @@ def times() -> list[float]:
     return [value for value, _ in process.gc_time()]
 
 
-def test_the_time_of_a_collection_is_its_generations(watched) -> None:
+def test_collection_time_is_counted_by_generation(watched) -> None:
     gc.collect(2)
     gc.collect(0)
     gc.collect(0)
@@ -38,7 +38,7 @@ def test_the_time_of_a_collection_is_its_generations(watched) -> None:
     assert [by[instruments.GENERATION] for _, by in process.gc_time()] == [0, 1, 2]
 
 
-def test_collections_are_counted_by_python_itself(watched) -> None:
+def test_collection_count_matches_the_gc_module(watched) -> None:
     before = [count for count, _ in process.gc_collections()]
 
     gc.collect(1)
@@ -47,11 +47,11 @@ def test_collections_are_counted_by_python_itself(watched) -> None:
     assert [b - a for a, b in zip(before, after)] == [0, 1, 0]
 
 
-def test_watching_twice_counts_once_and_is_ended_once(watched) -> None:
-    process.watch()
+def test_starting_twice_counts_once_and_stops_once(watched) -> None:
+    process.start()
     gc.collect(0)
-    process.unwatch()
-    process.unwatch()
+    process.stop()
+    process.stop()
     gc.collect(0)
 
     assert times() == [1, 0, 0]
@@ -67,5 +67,5 @@ def test_processor_time_grows_with_work() -> None:
     assert modes == ["user", "system"]
 
 
-def test_every_instrument_is_read() -> None:
-    assert set(process.READ) == set(instruments.PROCESS)
+def test_every_instrument_has_a_callback() -> None:
+    assert set(process.CALLBACKS) == set(instruments.PROCESS)

@@ -1,4 +1,4 @@
-"""The outermost layer: answers are untouched, and every nanosecond is booked."""
+"""The outermost layer: responses are unchanged and every nanosecond is counted."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from osprofiler._utils import signed_pack
 
 from keylag_otel import telemetry
-from keylag_otel.clock import active
-from keylag_otel.ledger import LEDGER
-from keylag_otel.request import Measured
+from keylag_otel.request import TimedApplication
+from keylag_otel.request_aggregator import AGGREGATOR
+from keylag_otel.request_timer import timer_var
 from keylag_otel.server_timing import is_signed
 from keylag_otel.wrappers import timed
 
@@ -18,21 +18,24 @@ HEADERS = [("Content-Type", "text/plain")]
 
 
 @pytest.fixture(autouse=True)
-def ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+def aggregator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(telemetry, "start_once_per_process", lambda: None)
-    LEDGER.reset()
+    AGGREGATOR.reset()
 
 
 def totals() -> dict[str, float]:
     """Nanoseconds in the ledger, by phase."""
     return {
         attributes["keystone.phase"]: round(seconds * 1e9)
-        for seconds, attributes in LEDGER.phase_seconds()
+        for seconds, attributes in AGGREGATOR.phase_seconds()
     }
 
 
 def statuses() -> list[int]:
-    return [a["http.response.status_code"] for _, a in LEDGER.count("cache_calls")]
+    return [
+        a["http.response.status_code"]
+        for _, a in AGGREGATOR.request_counts("cache_calls")
+    ]
 
 
 def call(application: Any, **environ: str) -> tuple[Any, list[Any]]:
@@ -42,11 +45,13 @@ def call(application: Any, **environ: str) -> tuple[Any, list[Any]]:
         started.append(args)
         return "write"
 
-    body = Measured(application)({"REQUEST_METHOD": "GET", **environ}, start_response)
+    body = TimedApplication(application)(
+        {"REQUEST_METHOD": "GET", **environ}, start_response
+    )
     return body, started
 
 
-def test_a_list_is_answered_as_it_is(time) -> None:
+def test_list_body_is_returned_unchanged(time) -> None:
     answer = [b"a", b"b"]
 
     def application(environ: Any, start_response: Any) -> list[bytes]:
@@ -63,7 +68,7 @@ def test_a_list_is_answered_as_it_is(time) -> None:
     assert statuses() == [201]
 
 
-def test_making_parts_is_booked_and_sending_them_is_not(time) -> None:
+def test_generating_chunks_is_timed_and_sending_is_not(time) -> None:
     def application(environ: Any, start_response: Any) -> Any:
         start_response("200 OK", HEADERS)
         for part in (b"a", b"b"):
@@ -79,7 +84,7 @@ def test_making_parts_is_booked_and_sending_them_is_not(time) -> None:
     assert totals().get("wsgi", 0) == 0
 
 
-def test_a_body_that_is_closed_half_read_is_booked_once(time) -> None:
+def test_partly_read_body_is_aggregated_once(time) -> None:
     closed = []
 
     class Body:
@@ -89,7 +94,7 @@ def test_a_body_that_is_closed_half_read_is_booked_once(time) -> None:
 
         def close(self) -> None:
             time.passes(7)
-            closed.append(active.get())
+            closed.append(timer_var.get())
 
     def application(environ: Any, start_response: Any) -> Any:
         start_response("200 OK", HEADERS)
@@ -105,7 +110,7 @@ def test_a_body_that_is_closed_half_read_is_booked_once(time) -> None:
     assert statuses() == [200]
 
 
-def test_an_exception_is_the_callers_and_counts_as_a_500(time) -> None:
+def test_exception_propagates_and_counts_as_500(time) -> None:
     def application(environ: Any, start_response: Any) -> Any:
         time.passes(3)
         raise KeyError
@@ -117,7 +122,7 @@ def test_an_exception_is_the_callers_and_counts_as_a_500(time) -> None:
     assert totals() == {"wsgi": 3}
 
 
-def test_an_unreadable_status_does_not_reach_the_caller(time) -> None:
+def test_invalid_status_is_passed_on(time) -> None:
     def application(environ: Any, start_response: Any) -> list[bytes]:
         start_response("no number", HEADERS)
         return []
@@ -127,19 +132,19 @@ def test_an_unreadable_status_does_not_reach_the_caller(time) -> None:
     assert started == [("no number", HEADERS)]
 
 
-def test_an_application_inside_an_application_is_measured_once(time) -> None:
+def test_nested_applications_are_measured_once(time) -> None:
     def inner(environ: Any, start_response: Any) -> list[bytes]:
         time.passes(4)
         start_response("200 OK", HEADERS)
         return []
 
-    call(Measured(inner))
+    call(TimedApplication(inner))
 
     assert totals() == {"wsgi": 4}
     assert statuses() == [200]
 
 
-def test_a_method_that_nobody_knows_makes_no_new_series() -> None:
+def test_unknown_method_creates_no_series() -> None:
     def application(environ: Any, start_response: Any) -> list[bytes]:
         start_response("200 OK", HEADERS)
         return []
@@ -147,7 +152,9 @@ def test_a_method_that_nobody_knows_makes_no_new_series() -> None:
     for letter in "XYZ":
         call(application, REQUEST_METHOD="MAKE-UP-" + letter * 100)
 
-    methods = [a["http.request.method"] for _, a in LEDGER.count("cache_calls")]
+    methods = [
+        a["http.request.method"] for _, a in AGGREGATOR.request_counts("cache_calls")
+    ]
     assert methods == ["_OTHER"]
 
 
@@ -189,7 +196,7 @@ def test_server_timing_adds_up_when_switched_on(time, monkeypatch, value) -> Non
         ("", "", False),
     ],
 )
-def test_server_timing_for_those_who_sign(monkeypatch, keys, key, answered) -> None:
+def test_server_timing_for_signed_requests(monkeypatch, keys, key, answered) -> None:
     monkeypatch.setenv("KEYLAG_SERVER_TIMING", "signed")
     monkeypatch.setenv("KEYLAG_SERVER_TIMING_KEYS", keys)
     headers = {}
@@ -215,9 +222,7 @@ def fail(*_: Any) -> Any:
 
 
 @pytest.mark.parametrize("broken", ["server_timing.is_signed", "request.server_timing"])
-def test_where_the_header_cannot_be_made_the_answer_goes_on(
-    monkeypatch, broken
-) -> None:
+def test_failing_header_leaves_the_response_unchanged(monkeypatch, broken) -> None:
     monkeypatch.setenv("KEYLAG_SERVER_TIMING", "signed")
     monkeypatch.setenv("KEYLAG_SERVER_TIMING_KEYS", "key")
     monkeypatch.setattr(f"keylag_otel.{broken}", fail)
@@ -235,17 +240,17 @@ def test_where_the_header_cannot_be_made_the_answer_goes_on(
     assert body is answer
     assert started == [("200 OK", HEADERS)]
     assert statuses() == [200]
-    assert sum(count for count, _ in LEDGER.tallied("faults")) == 1
+    assert sum(count for count, _ in AGGREGATOR.counter_values("faults")) == 1
 
 
 @pytest.mark.parametrize("said", ["é", "\u20ac", "", " "])
-def test_what_is_no_signature_is_none(said) -> None:
+def test_invalid_signatures_are_rejected(said) -> None:
     environ = {"HTTP_X_TRACE_HMAC": said, "HTTP_X_TRACE_INFO": said}
 
     assert not is_signed((b"key",), environ)
 
 
-def test_server_timing_is_off_unless_asked_for(time) -> None:
+def test_server_timing_is_off_by_default(time) -> None:
     def application(environ: Any, start_response: Any) -> list[bytes]:
         start_response("200 OK", HEADERS)
         return []

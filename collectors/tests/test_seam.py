@@ -1,4 +1,4 @@
-"""Binding and unbinding."""
+"""Binding and unbinding of seams."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from keylag_otel.clock import Clock
+from keylag_otel.request_timer import RequestTimer
 from keylag_otel.seam import Seam, bind_all
-from keylag_otel.wrappers import noted
+from keylag_otel.wrappers import before_call
 
 
-def _count(clock: Clock, args: object, kwargs: object) -> None:
-    clock.count(1)
+def _count(timer: RequestTimer, args: object, kwargs: object) -> None:
+    timer.count(1)
 
 
-COUNT = (noted(_count),)
+COUNT = (before_call(_count),)
 
 
 @pytest.fixture
@@ -62,21 +62,21 @@ def kind_of(path: str) -> str:
         ("Thing.plain", lambda m: m.Thing.plain(), "plain"),
     ],
 )
-def test_each_kind_of_place_can_be_watched_and_put_back(
-    library, running: Clock, path, use, answer
+def test_each_kind_of_callable_can_be_bound_and_unbound(
+    library, active_timer: RequestTimer, path, use, answer
 ) -> None:
     (binding,) = bind_all([Seam("keylag_host", path, COUNT, kind=kind_of(path))])
 
     assert use(library) == answer
-    assert running.counts[1] == 1
+    assert active_timer.counts[1] == 1
 
     binding.unbind()
 
     assert use(library) == answer
-    assert running.counts[1] == 1
+    assert active_timer.counts[1] == 1
 
 
-def test_a_missing_place_is_said_and_skipped(library, caplog) -> None:
+def test_missing_seam_is_logged_and_skipped(library, caplog) -> None:
     gone, there = bind_all(
         [Seam("keylag_host", "Gone.method", COUNT), Seam("keylag_host", "function", ())]
     )
@@ -98,7 +98,7 @@ def test_a_missing_place_is_said_and_skipped(library, caplog) -> None:
         ("compiled", ("anything",)),
     ],
 )
-def test_a_place_that_takes_what_is_expected_is_watched(library, path, expects) -> None:
+def test_callable_with_expected_parameters_is_bound(library, path, expects) -> None:
     seam = Seam("keylag_host", path, COUNT, expects=expects, kind=kind_of(path))
     (binding,) = bind_all([seam])
 
@@ -115,7 +115,7 @@ def test_a_place_that_takes_what_is_expected_is_watched(library, path, expects) 
         ("function", ("one", "two"), "one, two"),
     ],
 )
-def test_a_place_that_takes_something_else_is_said_and_left_alone(
+def test_callable_with_other_parameters_is_logged_and_skipped(
     library, caplog, path, expects, lacking
 ) -> None:
     before = dict(vars(library.Thing)), library.function
@@ -132,7 +132,7 @@ def test_a_place_that_takes_something_else_is_said_and_left_alone(
     assert before == (dict(vars(library.Thing)), library.function)
 
 
-def test_an_optional_place_may_be_missing_in_silence(library, caplog) -> None:
+def test_missing_optional_seam_is_not_logged(library, caplog) -> None:
     bind_all([Seam("keylag_host", "gone", COUNT, optional=True)])
 
     assert not caplog.text
@@ -152,7 +152,7 @@ def test_a_module_is_bound_when_it_is_imported(tmp_path, monkeypatch) -> None:
     binding.unbind()
 
 
-def test_a_module_imported_after_unbinding_is_left_alone(tmp_path, monkeypatch) -> None:
+def test_module_imported_after_unbinding_is_not_bound(tmp_path, monkeypatch) -> None:
     (tmp_path / "keylag_later.py").write_text("def call(): return 1\n")
     monkeypatch.syspath_prepend(tmp_path)
     (binding,) = bind_all([Seam("keylag_later", "call", COUNT)])
@@ -163,7 +163,7 @@ def test_a_module_imported_after_unbinding_is_left_alone(tmp_path, monkeypatch) 
     assert not hasattr(keylag_later.call, "__wrapped__")
 
 
-def test_what_somebody_wrapped_since_is_not_torn_off(library) -> None:
+def test_unbind_keeps_wrappers_of_others(library) -> None:
     (binding,) = bind_all([Seam("keylag_host", "function", COUNT)])
     later = library.function = lambda: "somebody else's"
 

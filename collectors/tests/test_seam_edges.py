@@ -1,4 +1,4 @@
-"""Seams where something is in the way, and what is said of them."""
+"""Seams that cannot be bound, and the reasons that are logged."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import pytest
 import wrapt
 
 from keylag_otel import seam as seams
-from keylag_otel.clock import Clock
+from keylag_otel.request_timer import RequestTimer
 from keylag_otel.seam import Seam, bind_all, when_imported
-from keylag_otel.wrappers import noted
+from keylag_otel.wrappers import before_call
 
 
-def _count(clock: Clock, args: object, kwargs: object) -> None:
-    clock.count(1)
+def _count(timer: RequestTimer, args: object, kwargs: object) -> None:
+    timer.count(1)
 
 
-def _count_other(clock: Clock, args: object, kwargs: object) -> None:
-    clock.count(0)
+def _count_other(timer: RequestTimer, args: object, kwargs: object) -> None:
+    timer.count(0)
 
 
-COUNT = (noted(_count),)
-COUNT_OTHER = (noted(_count_other),)
+COUNT = (before_call(_count),)
+COUNT_OTHER = (before_call(_count_other),)
 FUNCTION = Seam("keylag_edges", "function", COUNT)
 
 
@@ -93,33 +93,33 @@ def bound(seam: Seam) -> seams.Binding:
     return binding
 
 
-def test_binding_twice_watches_once(library, running) -> None:
+def test_binding_twice_wraps_once(library, active_timer) -> None:
     binding = bound(FUNCTION)
     binding.bind(library)
 
-    assert (library.function(), running.counts) == ("function", [0, 1])
+    assert (library.function(), active_timer.counts) == ("function", [0, 1])
 
 
 @pytest.mark.parametrize(
     ("path", "options", "reason"),
     [
-        ("Thing.roles", {}, "it is a property now"),
-        ("Thing.method", {"kind": "property"}, "it is no property now"),
-        ("Thing.value", {}, "it cannot be called any more"),
-        ("Thing", {}, "it is a class now"),
-        ("Thing.instance", {}, "it is no method any more"),
-        ("Thing.instance", {"kind": "descriptor"}, "it is no method any more"),
-        ("Thing.static", {"kind": "descriptor"}, "it is no method any more"),
+        ("Thing.roles", {}, "it is now a property"),
+        ("Thing.method", {"kind": "property"}, "it is no longer a property"),
+        ("Thing.value", {}, "it is no longer callable"),
+        ("Thing", {}, "it is now a class"),
+        ("Thing.instance", {}, "it is no longer a method"),
+        ("Thing.instance", {"kind": "descriptor"}, "it is no longer a method"),
+        ("Thing.static", {"kind": "descriptor"}, "it is no longer a method"),
         ("unsigned", {"expects": ("a", "b")}, "it no longer takes a, b"),
     ],
 )
-def test_what_is_not_what_it_was_is_left_and_described(
+def test_changed_callable_is_skipped_with_a_reason(
     library, caplog, path, options, reason
 ) -> None:
     binding = bound(Seam("keylag_edges", path, COUNT, **options))
 
     assert (binding.state, binding.reason) == ("changed", reason)
-    assert f"does not watch keylag_edges:{path}, because {reason};" in caplog.text
+    assert f"does not measure keylag_edges:{path}: {reason};" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -130,17 +130,20 @@ def test_what_is_not_what_it_was_is_left_and_described(
         ("Thing.method", "function"),
     ],
 )
-def test_what_can_be_watched_is(library, path, kind) -> None:
+def test_supported_callables_are_bound(library, path, kind) -> None:
     assert bound(Seam("keylag_edges", path, COUNT, kind=kind)).state == "bound"
 
 
-def test_a_missing_place_is_described(library) -> None:
+def test_missing_seam_has_a_reason(library) -> None:
     binding = bound(Seam("keylag_edges", "Thing.gone", COUNT))
 
-    assert (binding.state, binding.reason) == ("missing", "it is not in this release")
+    assert (binding.state, binding.reason) == (
+        "missing",
+        "this release does not have it",
+    )
 
 
-def test_what_raises_while_it_is_bound_is_left_and_described(library, caplog) -> None:
+def test_exception_while_binding_is_the_reason(library, caplog) -> None:
     def broken(call: Any) -> Any:
         message = "no such thing"
         raise LookupError(message)
@@ -151,11 +154,11 @@ def test_what_raises_while_it_is_bound_is_left_and_described(library, caplog) ->
 
     assert (by_maker.state, by_maker.reason) == (
         "failed",
-        "binding it raised LookupError: no such thing",
+        "binding raised LookupError: no such thing",
     )
     assert (by_host.state, by_host.reason) == (
         "failed",
-        "binding it raised RuntimeError: do not look",
+        "binding raised RuntimeError: do not look",
     )
     assert "keylag_edges:function" in caplog.text
     assert library.function is before
@@ -171,9 +174,7 @@ def somebodys(call: Any) -> Any:
     return wrapped
 
 
-def test_what_stayed_beneath_somebodys_wrapper_is_not_watched_twice(
-    library, running
-) -> None:
+def test_wrapper_beneath_that_of_others_is_reused(library, active_timer) -> None:
     original = library.function
     first = bound(FUNCTION)
     library.function = theirs = somebodys(library.function)
@@ -183,7 +184,7 @@ def test_what_stayed_beneath_somebodys_wrapper_is_not_watched_twice(
 
     assert (first.state, again.state) == ("unbound", "bound")
     assert library.function is theirs
-    assert (theirs(), running.counts) == ("function", [0, 1])
+    assert (theirs(), active_timer.counts) == ("function", [0, 1])
     assert seams._COVERED == {}
 
     library.function = theirs.__wrapped__
@@ -192,7 +193,7 @@ def test_what_stayed_beneath_somebodys_wrapper_is_not_watched_twice(
     assert library.function is original
 
 
-def test_another_seam_of_the_same_place_is_bound_besides(library, running) -> None:
+def test_second_seam_of_a_callable_is_bound(library, active_timer) -> None:
     first = bound(FUNCTION)
     library.function = somebodys(library.function)
     first.unbind()
@@ -200,11 +201,11 @@ def test_another_seam_of_the_same_place_is_bound_besides(library, running) -> No
     other = bound(Seam("keylag_edges", "function", COUNT_OTHER))
 
     assert other.state == "bound"
-    assert (library.function(), running.counts) == ("function", [1, 1])
+    assert (library.function(), active_timer.counts) == ("function", [1, 1])
 
 
 @pytest.mark.parametrize("first_off", [0, 1])
-def test_two_seams_of_one_place_come_off_in_any_order(library, first_off) -> None:
+def test_two_seams_of_a_callable_unbind_in_any_order(library, first_off) -> None:
     original = library.function
     both = bind_all([FUNCTION, Seam("keylag_edges", "function", COUNT_OTHER)])
 
@@ -215,25 +216,28 @@ def test_two_seams_of_one_place_come_off_in_any_order(library, first_off) -> Non
     assert seams._COVERED == {}
 
 
-def test_a_wrapper_that_names_itself_is_no_endless_loop() -> None:
+def test_self_referential_wrapper_ends() -> None:
     def call() -> None: ...
 
     call.__wrapped__ = call
 
-    assert len(list(seams._wrapped_in(call))) == 100
+    assert len(list(seams._wrapper_chain(call))) == 100
 
 
-def test_what_cannot_be_put_back_is_told_and_left(library, caplog) -> None:
+def test_failure_to_unbind_is_logged(library, caplog) -> None:
     binding = bound(FUNCTION)
     binding._owner = object()
 
     binding.unbind()
 
     assert binding.state == "unbound"
-    assert "keylag could not unbind function; the service goes on" in caplog.text
+    assert (
+        "keylag could not unbind function; the service continues without it"
+        in caplog.text
+    )
 
 
-def test_what_an_import_hook_raises_is_told(tmp_path, monkeypatch, caplog) -> None:
+def test_exception_of_an_import_hook_is_logged(tmp_path, monkeypatch, caplog) -> None:
     (tmp_path / "keylag_hooked.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
     when_imported("keylag_hooked", lambda module: module.gone)
@@ -241,12 +245,12 @@ def test_what_an_import_hook_raises_is_told(tmp_path, monkeypatch, caplog) -> No
     import keylag_hooked
 
     assert keylag_hooked
-    assert "keylag could not watch the import of keylag_hooked" in caplog.text
+    assert "keylag could not handle the import of keylag_hooked" in caplog.text
 
 
-def test_an_import_that_cannot_be_waited_for_is_told(monkeypatch, caplog) -> None:
+def test_failure_to_register_an_import_hook_is_logged(monkeypatch, caplog) -> None:
     monkeypatch.setattr(wrapt, "register_post_import_hook", None)
 
     when_imported("keylag_never", print)
 
-    assert "keylag could not wait for the import of keylag_never" in caplog.text
+    assert "keylag could not register for the import of keylag_never" in caplog.text

@@ -1,4 +1,4 @@
-"""What the functions of the tables of seams do, on hosts of a few lines."""
+"""The wrappers of the seam tables, on minimal hosts."""
 
 from __future__ import annotations
 
@@ -9,68 +9,68 @@ import pytest
 from dogpile.cache import make_region
 
 from keylag_otel import patches
-from keylag_otel.clock import Clock
+from keylag_otel.counters import counter_attributes
 from keylag_otel.model import CELLS
+from keylag_otel.request_timer import RequestTimer
 from keylag_otel.seams import dogpile, keystone, sqlalchemy
-from keylag_otel.tally import attributes_of
 
 
-def counted(clock: Clock) -> dict[tuple[Any, ...], int]:
+def counted(timer: RequestTimer) -> dict[tuple[Any, ...], int]:
     return {
         (name, *attributes.values()): count
-        for number, count in clock.tallies.items()
-        for name, attributes in [attributes_of(number)]
+        for number, count in timer.counters.items()
+        for name, attributes in [counter_attributes(number)]
     }
 
 
-def phases(clock: Clock) -> dict[str, int]:
-    clock.book()
-    return {CELLS[cell][0]: spent for cell, spent in clock.spent().items()}
+def phases(timer: RequestTimer) -> dict[str, int]:
+    timer.accumulate()
+    return {CELLS[cell][0]: spent for cell, spent in timer.self_times().items()}
 
 
 @pytest.mark.parametrize("optional", [True, False])
 @pytest.mark.parametrize("name", ["do_execute", "do_executemany", "do_ping"])
-def test_a_dialect_is_watched_method_by_method(time, running, name, optional) -> None:
+def test_dialect_methods_have_their_phases(time, active_timer, name, optional) -> None:
     (seam,) = sqlalchemy._dialect("a.b", "Dialect", name, optional=optional)
     is_statement = name != "do_ping"
 
     assert (seam.module, seam.path) == ("a.b", f"Dialect.{name}")
     assert seam.optional is optional
     assert seam.expects == (("self", "cursor", "statement") if is_statement else ())
-    assert (seam.makers == sqlalchemy._STATEMENT) == is_statement
+    assert (seam.factories == sqlalchemy._STATEMENT) == is_statement
     if not is_statement:
-        (maker,) = seam.makers
+        (maker,) = seam.factories
         maker(time.passes)(5)
-        assert phases(running) == {"sql": 5}
+        assert phases(active_timer) == {"sql": 5}
 
 
-def note_route(clock: Clock, rule: Any) -> None:
-    clock.environ = {"werkzeug.request": SimpleNamespace(url_rule=rule)}
-    keystone.note_route(clock, (), {})
+def record_route(timer: RequestTimer, rule: Any) -> None:
+    timer.environ = {"werkzeug.request": SimpleNamespace(url_rule=rule)}
+    keystone.record_route(timer, (), {})
 
 
-def test_a_route_is_the_rule_that_matched_first(running) -> None:
-    note_route(running, None)
-    without = running.route
-    note_route(running, SimpleNamespace(rule="/v3/users/<id>"))
-    note_route(running, SimpleNamespace(rule="/v3/projects/<id>"))
+def test_route_is_the_first_matched_rule(active_timer) -> None:
+    record_route(active_timer, None)
+    without = active_timer.route
+    record_route(active_timer, SimpleNamespace(rule="/v3/users/<id>"))
+    record_route(active_timer, SimpleNamespace(rule="/v3/projects/<id>"))
 
     assert without is None
-    assert running.route == "/v3/users/<id>"
+    assert active_timer.route == "/v3/users/<id>"
 
 
-def test_an_invalidation_is_counted_by_its_region(running) -> None:
-    dogpile.note_invalidated(running, (make_region(name="roles"), True), {})
+def test_an_invalidation_is_counted_by_its_region(active_timer) -> None:
+    dogpile.count_invalidation(active_timer, (make_region(name="roles"), True), {})
 
-    assert counted(running) == {("cache_invalidations", "roles"): 1}
+    assert counted(active_timer) == {("cache_invalidations", "roles"): 1}
 
 
-def test_a_value_that_could_not_be_computed_is_nobodys_miss(running) -> None:
-    running.missed = make_region(name="roles")
+def test_failed_computation_clears_the_missed_region(active_timer) -> None:
+    active_timer.missed_region = make_region(name="roles")
 
-    dogpile.note_not_computed(running, (), ValueError())
+    dogpile.clear_missed_region(active_timer, (), ValueError())
 
-    assert running.missed is None
+    assert active_timer.missed_region is None
 
 
 class Region:
@@ -81,7 +81,7 @@ class Region:
     def __init__(self, time: Any = None) -> None:
         self.time = time
 
-    @dogpile.watch_memoized
+    @dogpile.wrap_cache_on_arguments
     def cache_on_arguments(self) -> Any:
         return self.decorate
 
@@ -93,55 +93,57 @@ class Region:
         return decorated
 
 
-def test_a_memoized_function_is_timed_and_counted_by_its_name(time, running) -> None:
+def test_a_memoized_function_is_timed_and_counted_by_its_name(
+    time, active_timer
+) -> None:
     region = Region(time)
 
     @region.cache_on_arguments()
     def answer(missed: Any) -> str:
-        running.missed = missed
+        active_timer.missed_region = missed
         return "answer"
 
     said = [answer(None), answer(region), answer(None)]
 
     name = f"{__name__}:answer"
     assert said == ["answer"] * 3
-    assert counted(running) == {
+    assert counted(active_timer) == {
         ("memoized_calls", "roles", name, "hit"): 2,
         ("memoized_calls", "roles", name, "miss"): 1,
     }
-    assert phases(running) == {"cache": 21}
+    assert phases(active_timer) == {"cache": 21}
 
 
-def test_a_memoized_function_can_be_put_back(time, monkeypatch) -> None:
+def test_memoized_function_can_be_restored(time, monkeypatch) -> None:
     monkeypatch.setattr(patches, "_decorated", {})
     region = Region(time)
 
     def answer() -> None: ...
 
-    watched = region.cache_on_arguments()(answer)
+    wrapper = region.cache_on_arguments()(answer)
 
     ((place, (ours, theirs)),) = patches._decorated.items()
     assert place == (answer.__module__, answer.__qualname__)
-    assert ours is watched
+    assert ours is wrapper
     assert theirs.__qualname__ == "Region.decorate.<locals>.decorated"
 
 
-def test_a_memoized_function_that_raises_missed_nothing(time, running) -> None:
+def test_raising_memoized_function_counts_no_miss(time, active_timer) -> None:
     region = Region(time)
 
     @region.cache_on_arguments()
     def fail() -> None:
-        running.missed = region
+        active_timer.missed_region = region
         raise KeyError
 
     with pytest.raises(KeyError):
         fail()
 
-    assert running.missed is None
-    assert counted(running) == {}
+    assert active_timer.missed_region is None
+    assert counted(active_timer) == {}
 
 
-def test_what_a_decorator_makes_of_a_function_may_be_no_function(running) -> None:
+def test_non_callable_result_of_a_decorator_passes(active_timer) -> None:
     region = Region()
     region.decorate = lambda function: {"kept": function}
 
@@ -150,7 +152,7 @@ def test_what_a_decorator_makes_of_a_function_may_be_no_function(running) -> Non
     assert made == {"kept": len}
 
 
-def test_what_decorates_nothing_is_passed_on() -> None:
+def test_non_callable_decorator_passes() -> None:
     region = Region()
     region.decorate = None
 
@@ -165,11 +167,11 @@ class Configured:
     def __init__(self, backend: Any) -> None:
         self.actual_backend = self.backend = backend
 
-    @dogpile.watch_backend
+    @dogpile.wrap_configure
     def configure(self) -> str:
         return "configured"
 
-    @dogpile.watch_proxy
+    @dogpile.wrap_proxy_creation
     def wrap(self) -> str:
         return "wrapped"
 
@@ -179,7 +181,7 @@ class Backend:
         return key
 
 
-def test_a_backend_is_watched_once_its_region_has_it(running) -> None:
+def test_backend_is_wrapped_when_its_region_is_configured(active_timer) -> None:
     region = Configured(type("Fresh", (Backend,), {})())
     before = region.backend.get("key")
 
@@ -187,13 +189,15 @@ def test_a_backend_is_watched_once_its_region_has_it(running) -> None:
     after = region.backend.get("key")
 
     assert (configured, before, after) == ("configured", "key", "key")
-    (where,) = counted(running)
+    (where,) = counted(active_timer)
     assert where[:3] == ("cache_calls", "roles", "backend")
 
 
-def test_a_region_without_a_backend_is_counted_as_a_fault(running, monkeypatch) -> None:
+def test_a_region_without_a_backend_is_counted_as_a_fault(
+    active_timer, monkeypatch
+) -> None:
     faults: list[Any] = []
-    monkeypatch.setattr(dogpile, "fault", faults.append)
+    monkeypatch.setattr(dogpile, "count_fault", faults.append)
     region = Configured(None)
     del region.backend, region.actual_backend
 

@@ -1,4 +1,4 @@
-"""Under each server, each worker exports, and each request is counted once."""
+"""Under each server, each worker exports, and each request counts once."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import keystone_stub
 import pytest
-import standin
 from apache import APACHE, Apache, apache, skip_without_apache
-from endpoints import Sink, healthy
+from otlp_endpoints import Sink, healthy
 from wsgi_servers import BIN, WORKERS, Server, gunicorn, serving, until, uwsgi
 
 from keylag_otel import environment
 
-#: Servers and endpoints do not care which release of Keystone is behind them.
+#: Independent of the release of Keystone.
 pytestmark = [pytest.mark.newest, pytest.mark.matrix]
 
 THREADS = ("--worker-class", "gthread", "--threads", "4")
@@ -67,7 +67,7 @@ def started(
     command: list[Any], folder: Path, loads: int, **environment: str
 ) -> Iterator[tuple[Server, Sink]]:
     """A server of the stand-in, as soon as every worker has loaded it."""
-    path = str(standin.write(folder))
+    path = str(keystone_stub.write(folder))
     with exporting(command, folder, PYTHONPATH=path, **environment) as (server, sink):
         wait_for_loads(folder, loads)
         yield server, sink
@@ -90,9 +90,7 @@ def test_every_worker_exports_and_each_request_is_counted_once(tmp_path, name) -
 
 
 @pytest.mark.parametrize("name", RELOADED)
-def test_a_graceful_reload_loses_nothing_and_keeps_the_names_of_uwsgi(
-    tmp_path, name
-) -> None:
+def test_graceful_reload_loses_nothing_and_keeps_instance_ids(tmp_path, name) -> None:
     command, loads = SERVERS[name]
 
     with started(command, tmp_path, loads) as (server, sink):
@@ -109,7 +107,7 @@ def test_a_graceful_reload_loses_nothing_and_keeps_the_names_of_uwsgi(
     assert sink.requests == server.sent
 
 
-def test_recycled_workers_lose_nothing_and_keep_their_name(tmp_path) -> None:
+def test_recycled_workers_lose_nothing_and_keep_instance_ids(tmp_path) -> None:
     often = ("--max-requests", "15", "--min-worker-lifetime", "0")
 
     with started(uwsgi(*often, "--processes", "1"), tmp_path, 1) as (server, sink):
@@ -135,7 +133,7 @@ REAL = ("uwsgi", "gunicorn with threads and preload", "mod_wsgi")
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_a_real_keystone_is_no_different(configuration, tmp_path, name) -> None:
+def test_workers_of_a_real_keystone_export(configuration, tmp_path, name) -> None:
     variables = {"OS_KEYSTONE_CONFIG_FILES": str(configuration)}
 
     with exporting(SERVERS[name][0], tmp_path, **variables) as (server, sink):
@@ -165,9 +163,7 @@ INSTRUMENTED = {
 
 
 @pytest.mark.parametrize("name", INSTRUMENTED)
-def test_opentelemetry_instrument_loads_it_and_every_worker_exports(
-    tmp_path, name
-) -> None:
+def test_every_worker_exports_with_opentelemetry_instrument(tmp_path, name) -> None:
     command, loads = INSTRUMENTED[name]
     ours = [BIN / "opentelemetry-instrument", *command]
 
@@ -182,7 +178,7 @@ def test_opentelemetry_instrument_loads_it_and_every_worker_exports(
 PYIMPORT = "opentelemetry.instrumentation.auto_instrumentation.sitecustomize"
 
 
-def test_a_variable_alone_lets_uwsgi_load_it_before_keystone(tmp_path) -> None:
+def test_uwsgi_loads_keylag_by_a_variable(tmp_path) -> None:
     command = uwsgi("--lazy-apps", module=KEYSTONES_OWN)
     variables = {**AUTO, "UWSGI_PYIMPORT": PYIMPORT}
 
@@ -194,7 +190,7 @@ def test_a_variable_alone_lets_uwsgi_load_it_before_keystone(tmp_path) -> None:
     assert sink.requests == server.sent
 
 
-def test_a_subinterpreter_of_mod_wsgi_is_measured_in_python(tmp_path) -> None:
+def test_mod_wsgi_subinterpreter_uses_the_pure_part(tmp_path) -> None:
     command = apache(group="keystone", processes=1, threads=1)
 
     with started(command, tmp_path, 1) as (server, sink):
@@ -203,7 +199,7 @@ def test_a_subinterpreter_of_mod_wsgi_is_measured_in_python(tmp_path) -> None:
 
     assert sink.requests == server.sent
     if not environment.pure_python():
-        said = server.log.read_text().count("keylag watches calls in Python")
+        said = server.log.read_text().count("keylag times calls in Python")
         assert said == 1, server.tail()
 
 
@@ -220,7 +216,7 @@ application = initialize_public_application()
 
 
 @pytest.mark.parametrize("text", [OUR_FILE, THEIR_FILE], ids=["ours", "theirs"])
-def test_mod_wsgi_loads_a_file_of_the_operators_and_exports_from_all_threads(
+def test_mod_wsgi_script_exports_from_all_threads(
     configuration, tmp_path, text
 ) -> None:
     (tmp_path / "keystone.wsgi").write_text(text)

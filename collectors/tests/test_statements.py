@@ -1,13 +1,13 @@
-"""Statements: their part of Keystone, rows, errors, and the comment."""
+"""Statements: table class, rows, errors and the comment."""
 
 from __future__ import annotations
 
 import pytest
 
 from keylag_otel import sql_comment, statements
-from keylag_otel.clock import active
+from keylag_otel.counters import counter_attributes
 from keylag_otel.model import cell_of
-from keylag_otel.tally import attributes_of
+from keylag_otel.request_timer import timer_var
 
 
 class Cursor:
@@ -17,12 +17,12 @@ class Cursor:
         self.rowcount = rowcount
 
 
-def counted(clock) -> dict[tuple, int]:
-    """Return what was tallied by (instrument, *attribute values)."""
+def counted(timer) -> dict[tuple, int]:
+    """Return counters by (instrument, *attribute values)."""
     return {
         (name, *attributes.values()): count
-        for number, count in clock.tallies.items()
-        for name, attributes in [attributes_of(number)]
+        for number, count in timer.counters.items()
+        for name, attributes in [counter_attributes(number)]
     }
 
 
@@ -40,21 +40,21 @@ def counted(clock) -> dict[tuple, int]:
         ("SELECT from_user FROM nowhere", "other"),
     ],
 )
-def test_a_statement_belongs_to_a_part_of_keystone(statement, part) -> None:
+def test_statement_has_a_table_class(statement, part) -> None:
     assert statements.table_class(statement) == part
 
 
-def test_rows_are_counted_where_the_driver_knows_them(running) -> None:
-    execute = statements.watch_statement(lambda *_: None)
+def test_rows_are_counted_if_rowcount_is_positive(active_timer) -> None:
+    execute = statements.wrap_statement(lambda *_: None)
 
     execute(None, Cursor(3), "SELECT a FROM project", ())
     execute(None, Cursor(-1), "SELECT a FROM project", ())
 
-    assert counted(running) == {
+    assert counted(active_timer) == {
         ("sql_statements", "project"): 2,
         ("sql_rows", "project"): 3,
     }
-    assert running.counts[0] == 2
+    assert active_timer.counts[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -67,44 +67,42 @@ def test_rows_are_counted_where_the_driver_knows_them(running) -> None:
         ("text", "other"),
     ],
 )
-def test_an_error_is_counted_by_kind_and_raised_as_it_was(
-    running, number, kind
-) -> None:
+def test_error_is_counted_by_kind_and_propagates(active_timer, number, kind) -> None:
     error = RuntimeError(number, "what the server said")
 
     def fail(*_) -> None:
         raise error
 
     with pytest.raises(RuntimeError) as caught:
-        statements.watch_statement(fail)(None, Cursor(0), "DELETE FROM trust", ())
+        statements.wrap_statement(fail)(None, Cursor(0), "DELETE FROM trust", ())
 
     assert caught.value is error
-    assert counted(running) == {("sql_errors", "trust", kind): 1}
+    assert counted(active_timer) == {("sql_errors", "trust", kind): 1}
 
 
-def test_generated_texts_do_not_fill_the_memory(running, monkeypatch) -> None:
-    monkeypatch.setattr(statements, "_KNOWN_LIMIT", 10)
-    execute = statements.watch_statement(lambda *_: None)
+def test_statement_cache_is_bounded(active_timer, monkeypatch) -> None:
+    monkeypatch.setattr(statements, "_CACHE_LIMIT", 10)
+    execute = statements.wrap_statement(lambda *_: None)
 
     for number in range(100):
         execute(None, Cursor(0), f"COMMIT {number}", ())
 
-    assert len(statements._known) <= 10
+    assert len(statements._cached_ids) <= 10
 
 
-def test_a_statement_of_many_values_is_counted_and_not_kept(monkeypatch) -> None:
-    monkeypatch.setattr(statements, "_known", {})
+def test_long_statement_is_counted_and_not_cached(monkeypatch) -> None:
+    monkeypatch.setattr(statements, "_cached_ids", {})
     listed = ", ".join(["%s"] * 10_000)
 
     text = f"SELECT * FROM role WHERE role.id IN ({listed})"  # noqa: S608 - no query
-    numbers = statements._tallies(text)
+    numbers = statements._counter_ids(text)
 
-    assert numbers == statements._tallies("SELECT * FROM role")
-    assert list(statements._known) == ["SELECT * FROM role"]
+    assert numbers == statements._counter_ids("SELECT * FROM role")
+    assert list(statements._cached_ids) == ["SELECT * FROM role"]
 
 
-def test_a_cursor_without_rowcount_is_our_problem_alone(running) -> None:
-    execute = statements.watch_statement(lambda *_: "executed")
+def test_cursor_without_rowcount_is_suppressed(active_timer) -> None:
+    execute = statements.wrap_statement(lambda *_: "executed")
 
     assert execute(None, object(), "SELECT a FROM role", ()) == "executed"
 
@@ -114,39 +112,39 @@ def sent(_dialect: object, _cursor: object, statement: str) -> str:
     return statement
 
 
-def test_statements_are_sent_as_they_are_unless_comments_are_on(monkeypatch) -> None:
+def test_statements_are_unchanged_by_default(monkeypatch) -> None:
     monkeypatch.delenv("KEYLAG_SQL_COMMENT", raising=False)
 
-    assert sql_comment.commenting(sent) is sent
+    assert sql_comment.wrap_execute(sent) is sent
 
 
-def test_what_is_executed_is_commented(running, monkeypatch) -> None:
+def test_executed_statement_has_the_comment(active_timer, monkeypatch) -> None:
     monkeypatch.setenv("KEYLAG_SQL_COMMENT", "true")
-    running.method, running.route = "GET", "/v3/auth/tokens"
-    execute = sql_comment.commenting(sent)
+    active_timer.method, active_timer.route = "GET", "/v3/auth/tokens"
+    execute = sql_comment.wrap_execute(sent)
 
     assert execute(None, None, "SELECT 1").startswith("SELECT 1/*keylag:")
-    active.set(None)
+    timer_var.set(None)
     assert execute(None, None, "SELECT 1") == "SELECT 1"
 
 
-def test_a_comment_that_fails_is_our_problem_alone(running, monkeypatch) -> None:
+def test_failing_comment_is_suppressed(active_timer, monkeypatch) -> None:
     monkeypatch.setenv("KEYLAG_SQL_COMMENT", "true")
-    running.route = object()
+    active_timer.route = object()
 
-    assert sql_comment.commenting(sent)(None, None, "SELECT 1") == "SELECT 1"
+    assert sql_comment.wrap_execute(sent)(None, None, "SELECT 1") == "SELECT 1"
 
 
-def test_the_comment_says_route_and_operation(running) -> None:
-    running.method, running.route = "POST", "/v3/auth/tokens"
-    running.at = cell_of("sql", "validate")
+def test_comment_has_route_and_operation(active_timer) -> None:
+    active_timer.method, active_timer.route = "POST", "/v3/auth/tokens"
+    active_timer.current_cell = cell_of("sql", "validate")
 
-    assert sql_comment.commented("SELECT 1", running) == (
+    assert sql_comment.add_comment("SELECT 1", active_timer) == (
         "SELECT 1/*keylag:route='POST /v3/auth/tokens',operation='validate'*/"
     )
 
 
-def test_a_comment_cannot_be_closed_from_within(monkeypatch) -> None:
+def test_comment_escapes_its_content(monkeypatch) -> None:
     said = sql_comment.comment("GET", "/a*/ DROP 'x' %s", "other")
 
     assert said.count("*/") == 1
@@ -160,8 +158,8 @@ def test_the_route_of_a_comment_is_the_template_of_the_metrics() -> None:
     assert "route='GET /v3/users/{user_id}'" in said
 
 
-def test_before_a_route_is_known_there_is_no_comment(running) -> None:
-    assert sql_comment.commented("SELECT 1", running) == "SELECT 1"
+def test_without_route_there_is_no_comment(active_timer) -> None:
+    assert sql_comment.add_comment("SELECT 1", active_timer) == "SELECT 1"
 
 
 class Pool:
@@ -186,10 +184,8 @@ class Pool:
         (Pool(free=0, overflow=5, limit=-1), 0),
     ],
 )
-def test_a_wait_is_when_none_is_free_and_none_may_be_added(
-    running, pool, waits
-) -> None:
-    statements.note_checkout(running, (pool,), {})
+def test_wait_is_counted_if_the_pool_is_exhausted(active_timer, pool, waits) -> None:
+    statements.count_checkout(active_timer, (pool,), {})
 
-    assert counted(running).get(("sql_pool_waits",), 0) == waits
-    assert counted(running)[("sql_pool_checkouts",)] == 1
+    assert counted(active_timer).get(("sql_pool_waits",), 0) == waits
+    assert counted(active_timer)[("sql_pool_checkouts",)] == 1

@@ -1,4 +1,4 @@
-"""The way out: what the SDK reads from the ledger, once per process."""
+"""Export: what the SDK reads from the aggregator, once per process."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from fake_time import FakeTime
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from keylag_otel import environment, metering, provider, telemetry
+from keylag_otel import environment, instrument_factory, meter_provider, telemetry
 from keylag_otel.auth_token.instruments import BUCKETS, HISTOGRAMS
-from keylag_otel.clock import Clock, read_with, start
-from keylag_otel.ledger import LEDGER, route_template
 from keylag_otel.model import cell_of
+from keylag_otel.request_aggregator import AGGREGATOR, route_template
+from keylag_otel.request_timer import RequestTimer, set_time_source, start_timer
 
 
 @pytest.fixture
 def reader() -> InMemoryMetricReader:
     """A reader of a process that has just started."""
     reader = InMemoryMetricReader()
-    telemetry.use(MeterProvider([reader]))
+    telemetry.use_provider(MeterProvider([reader]))
     telemetry.start_once_per_process()
     yield reader
-    telemetry.use(None)
-    LEDGER.reset()
+    telemetry.use_provider(None)
+    AGGREGATOR.reset()
 
 
 def read(reader: InMemoryMetricReader) -> dict[str, Any]:
@@ -41,26 +41,26 @@ def read(reader: InMemoryMetricReader) -> dict[str, Any]:
     }
 
 
-def finished(**cells: int) -> Clock:
+def finished(**cells: int) -> RequestTimer:
     time = FakeTime()
-    read_with(time)
-    clock = start({"REQUEST_METHOD": "GET"})
-    clock.route = "/v3/users/<string:user_id>"
-    clock.auth_method = "password"
+    set_time_source(time)
+    timer = start_timer({"REQUEST_METHOD": "GET"})
+    timer.route = "/v3/users/<string:user_id>"
+    timer.auth_method = "password"
     for index, count in enumerate((6, 17)):
         for _ in range(count):
-            clock.count(index)
+            timer.count(index)
     for name, nanoseconds in cells.items():
-        clock.turn(cell_of(*name.split("__")))
+        timer.switch(cell_of(*name.split("__")))
         time.passes(nanoseconds)
-    clock.book()
-    read_with(None)
-    return clock
+    timer.accumulate()
+    set_time_source(None)
+    return timer
 
 
-def test_requests_come_out_as_metrics_in_base_units(reader) -> None:
+def test_requests_are_exported_in_base_units(reader) -> None:
     for _ in range(2):
-        LEDGER.add(finished(sql__validate=5 * 10**8, cache__roles=25 * 10**7), 200)
+        AGGREGATOR.add(finished(sql__validate=5 * 10**8, cache__roles=25 * 10**7), 200)
 
     metrics = read(reader)
 
@@ -85,13 +85,15 @@ def test_requests_come_out_as_metrics_in_base_units(reader) -> None:
     assert calls.value == 34
 
 
-def test_an_opentelemetry_whose_instruments_take_no_bounds_has_them_from_views(
+def test_views_set_bucket_bounds_without_advice(
     monkeypatch,
 ) -> None:
-    monkeypatch.setattr(metering, "TAKES_BOUNDS", False)
+    monkeypatch.setattr(instrument_factory, "SUPPORTS_BUCKET_ADVICE", False)
     reader = InMemoryMetricReader()
-    made = MeterProvider([reader], views=provider.views())
-    record = metering.histogram(made.get_meter("test"), HISTOGRAMS["age"])
+    made = MeterProvider([reader], views=meter_provider.views())
+    record = instrument_factory.create_histogram(
+        made.get_meter("test"), HISTOGRAMS["age"]
+    )
 
     record(400.0, {})
 
@@ -100,41 +102,39 @@ def test_an_opentelemetry_whose_instruments_take_no_bounds_has_them_from_views(
     assert point.bucket_counts[BUCKETS["age"].index(600)] == 1
 
 
-def test_a_child_process_starts_from_nothing(reader, monkeypatch) -> None:
-    LEDGER.add(finished(sql__validate=1), 200)
-    monkeypatch.setattr(telemetry, "process_number", lambda: -1)
+def test_forked_process_starts_empty(reader, monkeypatch) -> None:
+    AGGREGATOR.add(finished(sql__validate=1), 200)
+    monkeypatch.setattr(telemetry, "process_generation", lambda: -1)
 
     telemetry.start_once_per_process()
 
-    assert list(LEDGER.phase_seconds()) == []
+    assert list(AGGREGATOR.phase_seconds()) == []
 
 
 def test_a_process_starts_only_once(reader) -> None:
-    LEDGER.add(finished(sql__validate=1), 200)
+    AGGREGATOR.add(finished(sql__validate=1), 200)
 
     telemetry.start_once_per_process()
 
-    assert len(list(LEDGER.phase_seconds())) == 1
+    assert len(list(AGGREGATOR.phase_seconds())) == 1
 
 
-def test_an_exporter_that_does_not_exist_is_said_and_requests_go_on(
-    monkeypatch, caplog
-) -> None:
+def test_unknown_exporter_is_logged_and_requests_work(monkeypatch, caplog) -> None:
     monkeypatch.setenv("OTEL_METRICS_EXPORTER", "nonsense")
-    telemetry.use(None)
+    telemetry.use_provider(None)
 
     telemetry.start_once_per_process()
-    LEDGER.add(finished(sql__validate=1), 200)
+    AGGREGATOR.add(finished(sql__validate=1), 200)
 
     assert "there is no metrics exporter 'nonsense'" in caplog.text
-    telemetry.use(None)
-    LEDGER.reset()
+    telemetry.use_provider(None)
+    AGGREGATOR.reset()
 
 
 def test_no_exporter_means_no_provider(monkeypatch) -> None:
     monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
 
-    assert provider.build() is None
+    assert meter_provider.build() is None
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_no_exporter_means_no_provider(monkeypatch) -> None:
         ("/v3/a/<b>/<path:c>", "/v3/a/{b}/{c}"),
     ],
 )
-def test_routes_are_templates_in_the_form_of_the_conventions(rule, template) -> None:
+def test_routes_follow_the_semantic_conventions(rule, template) -> None:
     assert route_template(rule) == template
 
 
@@ -153,20 +153,18 @@ def test_routes_are_templates_in_the_form_of_the_conventions(rule, template) -> 
     ("preference", "is_delta"),
     [("", False), ("Cumulative", False), ("delta", True), ("LowMemory", True)],
 )
-def test_an_endpoint_may_want_what_was_added_only(
-    preference, is_delta, monkeypatch
-) -> None:
+def test_temporality_preference_is_read(preference, is_delta, monkeypatch) -> None:
     name = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
     monkeypatch.setenv(name, preference)
 
-    assert environment.wants_deltas() is is_delta
+    assert environment.uses_delta_temporality() is is_delta
 
 
-def test_a_forked_process_has_another_number(half) -> None:
-    before = half.process_number()
+def test_forked_process_has_another_generation(hot_path) -> None:
+    before = hot_path.process_generation()
     child = os.fork()
     if child == 0:
-        os._exit(half.process_number() == before)
+        os._exit(hot_path.process_generation() == before)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert half.process_number() == before
+    assert hot_path.process_generation() == before

@@ -1,4 +1,4 @@
-"""A thread that a request starts has no clock, also where it inherits the context."""
+"""A thread of a request has no timer, even if it inherits the context."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import sys
 
 import pytest
 
-#: Serves a request that starts a thread, and tells what both have seen.
+#: Serves a request that starts a thread, and prints what both have seen.
 SERVE = """
 import json, sys, threading
-from keylag_otel.answer import Answer
-from keylag_otel.clock import Sums, active, start, watch, watch_body
+from keylag_otel.response import ResponseRecorder
+from keylag_otel.request_timer import Aggregator, start_timer, timer_var, wrap
+from keylag_otel.request_timer import wrap_context_manager
 from keylag_otel.model import cell_of
 from contextlib import nullcontext
 
@@ -21,26 +22,27 @@ seen = {"inherits": bool(sys.flags.thread_inherit_context)}
 THREAD, BODY, OWN = (cell_of(p, "other") for p in ("sql", "cache", "policy"))
 
 def work():
-    seen["inherited"] = active.get() is not None
+    seen["inherited"] = timer_var.get() is not None
 
 def in_thread():
-    watch(work, 0, THREAD)()
-    with watch_body(nullcontext, 0, BODY)():
+    wrap(work, 0, THREAD)()
+    with wrap_context_manager(nullcontext, 0, BODY)():
         pass
 
 def application(environ, start_response):
     thread = threading.Thread(target=in_thread)
     thread.start()
     thread.join()
-    watch(str, 0, OWN)()
+    wrap(str, 0, OWN)()
     return []
 
-def traced(clock, status):
-    seen["cells"] = sorted(clock.spent())
+def finish_trace(timer, status):
+    seen["cells"] = sorted(timer.self_times())
 
-clock = start({"REQUEST_METHOD": "GET"})
-clock.writes = True
-Answer(clock, print, Sums((), 0), str, traced).serve(application)
+timer = start_timer({"REQUEST_METHOD": "GET"})
+timer.records_events = True
+recorder = ResponseRecorder(timer, print, Aggregator((), 0), str, finish_trace)
+recorder.serve(application)
 seen["expected"] = sorted({START_CELL, OWN})
 print(json.dumps(seen))
 """
@@ -63,9 +65,7 @@ def served(inherit: str, pure: str) -> dict[str, object]:
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="new in Python 3.14")
 @pytest.mark.parametrize("pure", ["true", "false"], ids=["python", "c"])
 @pytest.mark.parametrize("inherit", ["0", "1"])
-def test_a_thread_does_not_turn_the_clock_of_the_request_that_started_it(
-    inherit, pure
-) -> None:
+def test_thread_does_not_switch_the_timer_of_its_starter(inherit, pure) -> None:
     seen = served(inherit, pure)
 
     assert seen["inherits"] is seen["inherited"] is (inherit == "1")

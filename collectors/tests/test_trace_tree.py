@@ -1,4 +1,4 @@
-"""From what a clock wrote down to few enough spans, without losing a nanosecond."""
+"""From recorded events to collapsed spans, without losing a nanosecond."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from keylag_otel.clock import START
 from keylag_otel.model import CELLS, EVENT_LIMIT, cell_of
-from keylag_otel.traces.events import Call, tree, without_points
-from keylag_otel.traces.gathering import LIMIT, REPEATED, gathered, walk
+from keylag_otel.request_timer import INITIAL_CELL
+from keylag_otel.traces.collapse_spans import REPEAT_LIMIT, SPAN_LIMIT, collapse, walk
+from keylag_otel.traces.events import TracedCall, build_tree, remove_osprofiler_points
 
 SQL, ORM, CACHE = (cell_of(phase, "validate") for phase in ("sql", "orm", "cache"))
 
@@ -24,122 +24,135 @@ def fetch() -> None:
     """Stand for another one."""
 
 
-def own_times(request: Call) -> Counter[int]:
+def own_times(request: TracedCall) -> Counter[int]:
     """Return the nanoseconds of each cell, inner calls left out."""
     found: Counter[int] = Counter()
     for call in walk(request):
-        found[call.cell] += call.own
+        found[call.cell] += call.self_time
     return +found
 
 
-def shape(call: Call) -> Any:
+def shape(call: TracedCall) -> Any:
     """Return times, callee and inner calls as plain values."""
-    inner = [shape(each) for each in call.inner]
-    return (call.callee, call.began, call.ended, inner)
+    children = [shape(each) for each in call.children]
+    return (call.callee, call.started_at, call.ended_at, children)
 
 
-def test_calls_are_inside_the_calls_that_made_them() -> None:
+def test_tree_nests_calls_in_their_callers() -> None:
     events = [
         (10, ORM, query),
         (20, SQL, fetch),
         ("db.query.text", "SELECT 1"),
         (30, ORM, None),
-        (35, START, None),
+        (35, INITIAL_CELL, None),
     ]
 
-    request = tree(events, 0, 50)
+    request = build_tree(events, 0, 50)
 
     assert shape(request) == (None, 0, 50, [(query, 10, 35, [(fetch, 20, 30, [])])])
-    assert request.inner[0].inner[0].notes == [("db.query.text", "SELECT 1")]
-    assert request.inner[0].inner[0].cell == SQL
-    assert own_times(request) == {START: 25, ORM: 15, SQL: 10}
+    assert request.children[0].children[0].annotations == [
+        ("db.query.text", "SELECT 1")
+    ]
+    assert request.children[0].children[0].cell == SQL
+    assert own_times(request) == {INITIAL_CELL: 25, ORM: 15, SQL: 10}
 
 
-def test_what_was_cut_off_lasts_as_long_as_the_request() -> None:
-    request = tree([(10, ORM, query), (20, SQL, fetch)], 0, 50)
+def test_unfinished_calls_last_as_long_as_the_request() -> None:
+    request = build_tree([(10, ORM, query), (20, SQL, fetch)], 0, 50)
 
     assert shape(request) == (None, 0, 50, [(query, 10, 50, [(fetch, 20, 50, [])])])
 
 
-def test_a_clock_writes_down_what_the_tree_needs(time, running) -> None:
-    began = running.mark
-    running.writes = True
-    outside = running.turn(ORM, query)
+def test_timer_records_events_for_the_tree(time, active_timer) -> None:
+    started_at = active_timer.last_tick
+    active_timer.records_events = True
+    outside = active_timer.switch(ORM, query)
     time.passes(5)
-    running.note("name", "value")
-    running.turn(outside)
+    active_timer.annotate("name", "value")
+    active_timer.switch(outside)
     time.passes(3)
-    running.book()
+    active_timer.accumulate()
 
-    request = tree(running.events, began, running.wall_ns)
+    request = build_tree(active_timer.events, started_at, active_timer.wall_ns)
 
-    assert shape(request) == (None, began, began + 8, [(query, began, began + 5, [])])
-    assert own_times(request)[ORM] == running.spent()[ORM]
+    assert shape(request) == (
+        None,
+        started_at,
+        started_at + 8,
+        [(query, started_at, started_at + 5, [])],
+    )
+    assert own_times(request)[ORM] == active_timer.self_times()[ORM]
 
 
-def test_a_clock_stops_writing_down_when_it_is_full(running) -> None:
-    running.writes = True
+def test_timer_drops_events_beyond_the_limit(active_timer) -> None:
+    active_timer.records_events = True
     for _ in range(EVENT_LIMIT + 10):
-        running.turn(ORM, query)
-        running.note("name", "value")
+        active_timer.switch(ORM, query)
+        active_timer.annotate("name", "value")
 
-    assert len(running.events) == EVENT_LIMIT
-    assert running.is_full
+    assert len(active_timer.events) == EVENT_LIMIT
+    assert active_timer.event_limit_reached
 
 
 def calls(count: int, text: str | None = None, cell: int = SQL) -> list[Any]:
     """Return the events of that many calls of 10 ns, with 10 ns after each."""
-    notes = [] if text is None else [("db.query.text", text)]
+    annotations = [] if text is None else [("db.query.text", text)]
     return [
         event
         for index in range(count)
         for event in (
             (20 * index, cell, query),
-            *notes,
-            (20 * index + 10, START, None),
+            *annotations,
+            (20 * index + 10, INITIAL_CELL, None),
         )
     ]
 
 
-def test_calls_with_nothing_to_tell_are_one() -> None:
-    (one,) = gathered(tree(calls(3), 0, 100)).inner
+def test_plain_leaf_calls_are_collapsed() -> None:
+    (one,) = collapse(build_tree(calls(3), 0, 100)).children
 
-    assert (one.times, one.began, one.length) == (3, 0, 30)
+    assert (one.count, one.started_at, one.duration) == (3, 0, 30)
 
 
 @pytest.mark.parametrize(
-    ("count", "spans"), [(REPEATED, REPEATED), (REPEATED + 1, 1), (2 * REPEATED, 1)]
+    ("count", "spans"),
+    [(REPEAT_LIMIT, REPEAT_LIMIT), (REPEAT_LIMIT + 1, 1), (2 * REPEAT_LIMIT, 1)],
 )
-def test_a_statement_is_one_when_it_is_repeated_often(count, spans) -> None:
-    small = gathered(tree(calls(count, "SELECT 1"), 0, 1000))
+def test_repeated_statements_are_collapsed(count, spans) -> None:
+    small = collapse(build_tree(calls(count, "SELECT 1"), 0, 1000))
 
-    assert len(small.inner) == spans
-    assert sum(call.times for call in small.inner) == count
+    assert len(small.children) == spans
+    assert sum(call.count for call in small.children) == count
 
 
-def test_a_large_trace_is_small_enough() -> None:
-    texts = [f"SELECT {number % 50}" for number in range(3 * LIMIT)]
+def test_large_trace_is_collapsed_to_the_limit() -> None:
+    texts = [f"SELECT {number % 50}" for number in range(3 * SPAN_LIMIT)]
     events = [
         event
         for index, text in enumerate(texts)
         for event in ((index, SQL, query), ("db.query.text", text), (index, 0, None))
     ]
 
-    assert sum(1 for _ in walk(gathered(tree(events, 0, 5000)))) <= LIMIT
+    assert sum(1 for _ in walk(collapse(build_tree(events, 0, 5000)))) <= SPAN_LIMIT
 
 
-def test_points_of_osprofiler_are_no_calls_of_ours() -> None:
+def test_osprofiler_points_are_removed() -> None:
     point = {"name": "db-start"}
-    events = [(5, ORM, point), (10, SQL, query), (20, ORM, None), (30, START, None)]
+    events = [
+        (5, ORM, point),
+        (10, SQL, query),
+        (20, ORM, None),
+        (30, INITIAL_CELL, None),
+    ]
 
-    request = without_points(tree(events, 0, 50))
+    request = remove_osprofiler_points(build_tree(events, 0, 50))
 
     assert shape(request) == (None, 0, 50, [(query, 10, 20, [])])
 
 
 def random_events(choose: random.Random) -> tuple[list[Any], int]:
     """Return events as a clock writes them down, and the moment after them."""
-    moment, cells, events = 0, [START], []
+    moment, cells, events = 0, [INITIAL_CELL], []
     for _ in range(choose.randrange(300)):
         moment += choose.randrange(20)
         if choose.random() < 0.5 and len(cells) < 6:
@@ -154,22 +167,22 @@ def random_events(choose: random.Random) -> tuple[list[Any], int]:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_gathering_keeps_every_nanosecond_in_its_cell(seed) -> None:
+def test_collapsing_keeps_self_times(seed) -> None:
     events, wall = random_events(random.Random(seed))  # noqa: S311 - it has to repeat
-    request = tree(events, 0, wall)
+    request = build_tree(events, 0, wall)
 
-    small = gathered(request)
+    small = collapse(request)
 
     assert own_times(small) == own_times(request)
-    assert small.length == wall
+    assert small.duration == wall
     for call in walk(small):
-        ends = [call.began, *(inner.ended for inner in call.inner)]
-        assert all(a <= i.began for a, i in zip(ends, call.inner))
-        assert ends[-1] <= call.ended
+        ends = [call.started_at, *(children.ended_at for children in call.children)]
+        assert all(a <= i.started_at for a, i in zip(ends, call.children))
+        assert ends[-1] <= call.ended_at
 
 
-def test_every_cell_has_a_place() -> None:
-    used = set(own_times(tree(calls(1, cell=CACHE), 0, 30)))
+def test_every_cell_of_random_events_exists() -> None:
+    used = set(own_times(build_tree(calls(1, cell=CACHE), 0, 30)))
 
     assert len(used) == 2
     assert used <= set(CELLS)

@@ -1,4 +1,4 @@
-"""A traced call of a real Keystone: the same breakdown as its metrics."""
+"""The trace of a request to a real Keystone equals its metrics."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from cache_backends import BACKENDS
-from keystone_client import Booked, Keystone, password
+from keystone_client import Breakdown, Keystone, password
 from keystone_site import Site
-from spans_of import Span, Traces, cells
+from span_collector import Span, Traces, cells
 
-#: What it says is what Keystone 30 does.
+#: The expectations are those of Keystone 30.
 pytestmark = pytest.mark.newest
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -20,7 +20,7 @@ CALLER = {"Traceparent": f"00-{TRACE}-{SPAN}-01"}
 FEW_HUNDRED = 400
 
 
-def drive(keystone: Keystone) -> dict[str, tuple[list[Span], Booked]]:
+def drive(keystone: Keystone) -> dict[str, tuple[list[Span], Breakdown]]:
     """Trace a cold and a warm call of each kind, each with its metrics."""
     from opentelemetry.sdk.trace.sampling import DEFAULT_OFF
 
@@ -28,13 +28,13 @@ def drive(keystone: Keystone) -> dict[str, tuple[list[Span], Booked]]:
     found = {}
     for state in ("cold", "warm"):
         issued = keystone.issue(password("admin"), **CALLER)
-        found[f"issue {state}"] = (traces.taken(), issued.booked)
+        found[f"issue {state}"] = (traces.taken(), issued.breakdown)
     headers = {"X-Subject-Token": issued.token, **CALLER}
     for state in ("cold", "warm"):
         validated = keystone.call(
             "GET", "/v3/auth/tokens", None, issued.token, **headers
         )
-        found[f"validate {state}"] = (traces.taken(), validated.booked)
+        found[f"validate {state}"] = (traces.taken(), validated.breakdown)
     keystone.validate(issued.token)
     assert traces.taken() == []
     return found
@@ -57,26 +57,26 @@ def traced(processes, prepared, tmp_path_factory, memcached) -> dict[str, Any]:
 
 
 @pytest.fixture(params=["validate cold", "validate warm", "issue cold", "issue warm"])
-def call(traced, request) -> tuple[list[Span], Booked]:
+def call(traced, request) -> tuple[list[Span], Breakdown]:
     """Each call: its spans, and what was booked of it."""
-    found: tuple[list[Span], Booked] = traced[request.param]
+    found: tuple[list[Span], Breakdown] = traced[request.param]
     return found
 
 
 def test_the_spans_add_up_to_the_metrics(call) -> None:
-    spans, booked = call
+    spans, breakdown = call
 
-    assert cells(spans) == pytest.approx(booked.cells, abs=1e-9)
+    assert cells(spans) == pytest.approx(breakdown.cells, abs=1e-9)
 
 
-def test_a_trace_is_small(call) -> None:
+def test_trace_is_within_the_span_limit(call) -> None:
     spans, _ = call
 
     assert 20 < len(spans) <= FEW_HUNDRED
 
 
-def test_every_statement_and_every_question_to_the_cache_is_there(call) -> None:
-    spans, booked = call
+def test_statements_and_cache_calls_have_spans(call) -> None:
+    spans, breakdown = call
     asked = [s["attributes"] for s in spans if s["kind"] == "CLIENT"]
     calls = {
         system: sum(
@@ -88,12 +88,12 @@ def test_every_statement_and_every_question_to_the_cache_is_there(call) -> None:
     }
 
     assert calls == {
-        "sqlite": booked.counts["sql_statements"],
-        "memcached": booked.counts["cache_calls"],
+        "sqlite": breakdown.counts["sql_statements"],
+        "memcached": breakdown.counts["cache_calls"],
     }
 
 
-def test_a_statement_has_a_summary_and_no_values(traced) -> None:
+def test_statement_span_has_summary_without_values(traced) -> None:
     spans, _ = traced["issue cold"]
     text = next(
         span["attributes"]["db.query.text"]
@@ -104,7 +104,7 @@ def test_a_statement_has_a_summary_and_no_values(traced) -> None:
     assert re.search(r"WHERE .* = \?", text, re.DOTALL)
 
 
-def test_a_memoized_function_says_whether_it_was_run(traced) -> None:
+def test_memoized_function_span_has_its_result(traced) -> None:
     results = {
         state: {
             span["attributes"]["keystone.cache.result"]

@@ -1,4 +1,4 @@
-"""Which requests are traced, and what their spans say; without a Keystone."""
+"""Sampling decisions and span attributes, without a Keystone."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from opentelemetry import trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace.sampling import DEFAULT_OFF, DEFAULT_ON
-from spans_of import Traces
-from test_durations import NEEDS_EXEMPLARS
+from span_collector import Traces
+from test_duration_histogram import NEEDS_EXEMPLARS
 
 from keylag_otel import environment, telemetry
-from keylag_otel.clock import current
-from keylag_otel.ledger import LEDGER
 from keylag_otel.model import EVENT_LIMIT
-from keylag_otel.request import Measured
+from keylag_otel.request import TimedApplication
+from keylag_otel.request_aggregator import AGGREGATOR
+from keylag_otel.request_timer import current_timer
 from keylag_otel.traces import tracing
-from keylag_otel.traces.tracing import Tracing
+from keylag_otel.traces.tracing import RequestTracer
 from keylag_otel.wrappers import timed
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -33,10 +33,10 @@ def caller(*, sampled: bool) -> dict[str, str]:
 def nothing_left(monkeypatch) -> Any:
     monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
     yield
-    tracing.use(None)
-    telemetry.use(None)
-    tracing.Process.tracing = None
-    LEDGER.reset()
+    tracing.use_provider(None)
+    telemetry.use_provider(None)
+    tracing.State.tracing = None
+    AGGREGATOR.reset()
 
 
 @timed("sql", "validate")
@@ -53,20 +53,20 @@ def called(
     def application(environ: Any, start_response: Any) -> list[bytes]:
         for _ in range(queries):
             query()
-        clock = current()
-        assert clock is not None
-        seen.append(clock.events if clock.writes else None)
-        clock.route = "/v3/users/<string:user_id>"
+        timer = current_timer()
+        assert timer is not None
+        seen.append(timer.events if timer.records_events else None)
+        timer.route = "/v3/users/<string:user_id>"
         start_response(status, [])
         return [b""]
 
     request = {"REQUEST_METHOD": "GET", **(environ or {})}
-    Measured(application)(request, lambda *_: None)
+    TimedApplication(application)(request, lambda *_: None)
     return seen[0]
 
 
-def test_nothing_is_written_down_unless_it_is_asked_for() -> None:
-    telemetry.use(None)
+def test_events_are_not_recorded_by_default() -> None:
+    telemetry.use_provider(None)
 
     assert called(caller(sampled=True)) is None
 
@@ -80,7 +80,7 @@ def test_nothing_is_written_down_unless_it_is_asked_for() -> None:
         (DEFAULT_ON, caller(sampled=False), False),
     ],
 )
-def test_the_sampler_decides_at_the_head(sampler, environ, is_traced) -> None:
+def test_sampler_decides_at_the_start(sampler, environ, is_traced) -> None:
     traces = Traces(sampler)
 
     events = called(environ)
@@ -94,7 +94,7 @@ def test_the_sampler_decides_at_the_head(sampler, environ, is_traced) -> None:
 
 @pytest.mark.parametrize(("seconds", "is_traced"), [("0", True), ("1000", False)])
 @pytest.mark.parametrize("environ", [{}, caller(sampled=False)])
-def test_a_slow_request_is_kept(monkeypatch, seconds, is_traced, environ) -> None:
+def test_slow_request_is_traced(monkeypatch, seconds, is_traced, environ) -> None:
     monkeypatch.setenv("KEYLAG_TRACE_SLOW_SECONDS", seconds)
     traces = Traces(DEFAULT_OFF)
 
@@ -115,13 +115,13 @@ def test_a_slow_request_is_kept(monkeypatch, seconds, is_traced, environ) -> Non
         ("", "0.25", None),
     ],
 )
-def test_the_share_that_is_traced_is_known_where_it_can_be(
+def test_sampling_ratio_of_known_samplers(
     monkeypatch, sampler, argument, share
 ) -> None:
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", sampler)
     monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", argument)
 
-    assert environment.traced_share() == share
+    assert environment.sampling_ratio() == share
 
 
 @pytest.mark.parametrize(
@@ -133,21 +133,21 @@ def test_the_share_that_is_traced_is_known_where_it_can_be(
         (caller(sampled=False), 0.24, False),
     ],
 )
-def test_a_share_of_what_has_no_caller_is_traced(
+def test_root_spans_are_sampled_by_ratio(
     monkeypatch, environ, drawn, is_traced
 ) -> None:
     traces = Traces(DEFAULT_OFF)
     called()
     tracer = traces.provider.get_tracer("of a test")
     monkeypatch.setattr(tracing, "random", lambda: drawn)
-    monkeypatch.setattr(tracing.Process, "tracing", Tracing(tracer, share=0.25))
+    monkeypatch.setattr(tracing.State, "tracing", RequestTracer(tracer, ratio=0.25))
 
     called(environ)
 
     assert len(traces.taken()) == 2 * is_traced
 
 
-def test_the_request_is_below_the_callers_span() -> None:
+def test_request_span_is_a_child_of_the_callers_span() -> None:
     traces = Traces(DEFAULT_OFF)
 
     called(caller(sampled=True))
@@ -158,9 +158,9 @@ def test_the_request_is_below_the_callers_span() -> None:
     assert inner["parent"] == request["id"]
 
 
-def test_the_request_is_below_a_span_that_is_current_already() -> None:
+def test_request_span_is_a_child_of_the_current_span() -> None:
     traces = Traces(DEFAULT_ON)
-    provider = tracing.Process.given
+    provider = tracing.State.given
     with provider.get_tracer("outer").start_as_current_span("outer"):
         called(caller(sampled=True))
 
@@ -168,7 +168,7 @@ def test_the_request_is_below_a_span_that_is_current_already() -> None:
     assert f"{request['trace']:032x}" != TRACE
 
 
-def test_a_request_says_what_it_was_and_how_it_ended() -> None:
+def test_request_span_has_attributes_and_status() -> None:
     traces = Traces(DEFAULT_ON)
 
     called(status="503 Service Unavailable")
@@ -190,7 +190,7 @@ def test_a_request_says_what_it_was_and_how_it_ended() -> None:
     }
 
 
-def test_a_request_with_more_events_than_are_kept_says_so() -> None:
+def test_request_beyond_the_event_limit_has_an_attribute() -> None:
     traces = Traces(DEFAULT_ON)
 
     called(queries=EVENT_LIMIT)
@@ -202,7 +202,7 @@ def test_a_request_with_more_events_than_are_kept_says_so() -> None:
 def test_a_traced_request_is_an_exemplar_of_its_duration() -> None:
     reader = InMemoryMetricReader()
     traces = Traces(DEFAULT_OFF)
-    telemetry.use(MeterProvider([reader]))
+    telemetry.use_provider(MeterProvider([reader]))
     called()
     called(caller(sampled=True))
 
@@ -218,27 +218,28 @@ def test_a_traced_request_is_an_exemplar_of_its_duration() -> None:
     assert found == {traces.taken()[0]["trace"]} == {int(TRACE, 16)}
 
 
-def test_an_exporter_that_does_not_exist_is_said_and_requests_go_on(
-    monkeypatch, caplog
-) -> None:
+def test_unknown_exporter_is_logged_and_requests_work(monkeypatch, caplog) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "nonsense")
-    telemetry.use(None)
+    telemetry.use_provider(None)
 
     assert called(caller(sampled=True)) is None
     assert "there is no traces exporter 'nonsense'" in caplog.text
 
 
-def test_a_tracer_that_fails_changes_nothing(monkeypatch) -> None:
+def test_failing_tracer_is_suppressed(monkeypatch) -> None:
     traces = Traces(DEFAULT_ON)
 
     def fail(*args: Any, **kwargs: Any) -> Any:
         raise ValueError
 
-    for owner, name in ((tracing, "tree"), (tracing.Tracing, "begin")):
+    for owner, name in (
+        (tracing, "build_tree"),
+        (tracing.RequestTracer, "begin_trace"),
+    ):
         monkeypatch.setattr(owner, name, fail)
         called()
 
     assert traces.taken() == []
     assert not trace.get_current_span().get_span_context().is_valid
-    assert sum(count for count, _ in LEDGER.count("cache_calls")) == 0
-    assert sum(count for count, _ in LEDGER.tallied("faults")) == 2
+    assert sum(count for count, _ in AGGREGATOR.request_counts("cache_calls")) == 0
+    assert sum(count for count, _ in AGGREGATOR.counter_values("faults")) == 2

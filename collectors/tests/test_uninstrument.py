@@ -1,4 +1,4 @@
-"""After `uninstrument` every attribute is what it was, for both instrumentors."""
+"""`uninstrument` of both instrumentors restores every attribute."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from attributes import changed, is_ours, objects_left, ours, snapshot
+from auth_token_service import authtoken
+from host_attributes import changed, is_ours, objects_left, ours, snapshot
 from keystone_client import Keystone, environ_of, password
 from keystone_site import Site
-from service import authtoken
 from test_cardinality import send
 
-from keylag_otel.auth_token.recording import SERVED
-from keylag_otel.ledger import LEDGER
-from keylag_otel.tally import attributes_of
+from keylag_otel.auth_token.recording import SERVICE_AGGREGATOR
+from keylag_otel.counters import counter_attributes
+from keylag_otel.request_aggregator import AGGREGATOR
 
 NAMES = ("KeystoneInstrumentor", "AuthTokenInstrumentor")
 #: In which order to instrument, and in which to uninstrument.
@@ -100,13 +100,13 @@ def compared() -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_every_attribute_is_what_it_was(compared, order) -> None:
+def test_uninstrument_restores_every_attribute(compared, order) -> None:
     assert compared[order]["changed"] == []
     assert compared[order]["left"] == NOTHING
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_what_was_taken_off_is_watched_again(compared, order) -> None:
+def test_instrumenting_again_binds_again(compared, order) -> None:
     once, twice = compared[order]["watched"]
 
     assert once == twice
@@ -117,7 +117,7 @@ def use(keystone: Keystone) -> dict[str, Any]:
     """Serve, having been watched from before the import; then unwatched; again."""
     from keystonemiddleware.auth_token import AuthProtocol
 
-    del LEDGER.add
+    del AGGREGATOR.add
     instrumentors(NAMES)[1].instrument()
     service = AuthProtocol(None, authtoken("http://127.0.0.1:9/v3"))
     ask(keystone.application, service)  # what is cached from then on
@@ -135,18 +135,18 @@ def use(keystone: Keystone) -> dict[str, Any]:
 
 def ask(application: Any, service: Any) -> dict[str, Any]:
     """Log in, and ask a service without a token; return what was counted."""
-    LEDGER.reset()
-    SERVED.reset()
+    AGGREGATOR.reset()
+    SERVICE_AGGREGATOR.reset()
     body = {"auth": password("admin")}
     issued = send(application, environ_of("POST", "/v3/auth/tokens", body, {}))
     refused = send(service, environ_of("GET", "/", None, {}))
     return {
         "answers": [issued, refused],
-        "rows": [len(LEDGER.rows()), len(SERVED.rows())],
+        "rows": [len(AGGREGATOR.aggregates()), len(SERVICE_AGGREGATOR.aggregates())],
         "phases": sorted(
-            {found["keystone.phase"] for _, found in LEDGER.phase_seconds()}
+            {found["keystone.phase"] for _, found in AGGREGATOR.phase_seconds()}
         ),
-        "counted": sorted({attributes_of(n)[0] for n in LEDGER.tallies}),
+        "counted": sorted({counter_attributes(n)[0] for n in AGGREGATOR.counters}),
     }
 
 
@@ -155,7 +155,7 @@ def used(processes, prepared, tmp_path_factory) -> dict[str, Any]:
     return Site(processes, prepared, tmp_path_factory.mktemp("uninstrument")).run(use)
 
 
-def test_a_keystone_that_was_watched_from_its_start_is_left_as_it_is(used) -> None:
+def test_uninstrumented_keystone_records_nothing(used) -> None:
     assert used["left"] == NOTHING
     assert used["unwatched"] == {
         "answers": [201, 401],
@@ -165,7 +165,7 @@ def test_a_keystone_that_was_watched_from_its_start_is_left_as_it_is(used) -> No
     }
 
 
-def test_it_is_watched_again_where_it_was(used) -> None:
+def test_keystone_is_instrumented_again(used) -> None:
     assert used["watched"]["rows"] == [1, 1]
     assert used["watched again"] == used["watched"]
     assert used["ours again"] == used["ours"]

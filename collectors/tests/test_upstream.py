@@ -1,4 +1,4 @@
-"""What docs/upstream offers mends what it says, in the release it says."""
+"""The patch in docs/upstream fixes the bugs that it describes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def mended(installed, tmp_path) -> Path:
     return file
 
 
-def test_the_driver_has_these_faults(processes, installed) -> None:
+def test_installed_driver_has_the_bugs(processes, installed) -> None:
     spans, has_set_provider = processes.run(notified, installed)
 
     assert spans.keys() == {"projec", "c"}
@@ -97,7 +97,7 @@ def test_the_driver_has_these_faults(processes, installed) -> None:
     assert has_set_provider
 
 
-def test_the_mended_driver_has_not(processes, mended) -> None:
+def test_patched_driver_has_no_bugs(processes, mended) -> None:
     spans, has_set_provider = processes.run(notified, mended)
 
     assert spans == {"project": 5.0, "cast": 6.0}

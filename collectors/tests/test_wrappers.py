@@ -1,4 +1,4 @@
-"""Self times: nothing is counted twice, and nothing is lost."""
+"""Self times: no time is counted twice or lost."""
 
 from __future__ import annotations
 
@@ -15,39 +15,41 @@ from typing import Any
 import pytest
 from fake_time import FakeTime
 
-from keylag_otel import ledger
+from keylag_otel import request_aggregator
 from keylag_otel.model import CELLS
 from keylag_otel.wrappers import (
-    noted,
-    noted_failure,
-    noted_result,
+    after_call,
+    before_call,
+    on_exception,
     timed,
     timed_context,
 )
 
 
 @pytest.fixture
-def time(half_time) -> FakeTime:
-    return half_time
+def time(time_source) -> FakeTime:
+    return time_source
 
 
 @pytest.fixture
-def running(half, time) -> Iterator[Any]:
-    """The clock of a request that is being worked on."""
+def active_timer(hot_path, time) -> Iterator[Any]:
+    """The current timer of a request."""
     del time
-    clock = half.Clock("GET", 0, 2)
-    half.active.set(clock)
-    yield clock
-    half.active.set(None)
+    timer = hot_path.RequestTimer("GET", 0, 2)
+    hot_path.timer_var.set(timer)
+    yield timer
+    hot_path.timer_var.set(None)
 
 
-def booked(clock: Any) -> dict[tuple[str, str], int]:
+def breakdown_of(timer: Any) -> dict[tuple[str, str], int]:
     """Nanoseconds by (phase, operation)."""
-    clock.book()
-    return {CELLS[cell]: spent for cell, spent in clock.spent().items()}
+    timer.accumulate()
+    return {CELLS[cell]: spent for cell, spent in timer.self_times().items()}
 
 
-def test_time_inside_a_nested_call_belongs_to_that_call_alone(running, time) -> None:
+def test_time_inside_a_nested_call_belongs_to_that_call_alone(
+    active_timer, time
+) -> None:
     inner = timed("sql")(lambda: time.passes(30))
 
     def work() -> None:
@@ -58,15 +60,17 @@ def test_time_inside_a_nested_call_belongs_to_that_call_alone(running, time) -> 
     timed("cache")(work)()
     time.passes(2)
 
-    assert booked(running) == {
+    assert breakdown_of(active_timer) == {
         ("sql", "other"): 30,
         ("cache", "other"): 12,
         ("other", "other"): 2,
     }
-    assert running.wall_ns == 44
+    assert active_timer.wall_ns == 44
 
 
-def test_an_operation_keeps_the_phase_and_a_phase_the_operation(running, time) -> None:
+def test_an_operation_keeps_the_phase_and_a_phase_the_operation(
+    active_timer, time
+) -> None:
     sql = timed("sql")(lambda: time.passes(3))
 
     def roles() -> None:
@@ -75,30 +79,28 @@ def test_an_operation_keeps_the_phase_and_a_phase_the_operation(running, time) -
 
     timed("render", "render")(timed(operation="roles")(roles))()
 
-    assert booked(running) == {("render", "roles"): 4, ("sql", "roles"): 3}
+    assert breakdown_of(active_timer) == {("render", "roles"): 4, ("sql", "roles"): 3}
 
 
-def test_the_innermost_operation_wins(running, time) -> None:
+def test_the_innermost_operation_wins(active_timer, time) -> None:
     inner = timed(operation="issue")(lambda: time.passes(1))
 
     timed(operation="authenticate")(inner)()
 
-    assert booked(running) == {("other", "issue"): 1}
+    assert breakdown_of(active_timer) == {("other", "issue"): 1}
 
 
-def test_a_call_inside_its_own_phase_is_not_timed_again(running, time) -> None:
+def test_a_call_inside_its_own_phase_is_not_timed_again(active_timer, time) -> None:
     reads = []
-    inner = timed("cache")(lambda: reads.append(running.at))
+    inner = timed("cache")(lambda: reads.append(active_timer.current_cell))
 
     timed("cache")(inner)()
 
     assert len(reads) == 1
-    assert running.at == 0
+    assert active_timer.current_cell == 0
 
 
-def test_exceptions_pass_through_and_leave_the_clock_where_it_was(
-    running, time
-) -> None:
+def test_exceptions_propagate_and_restore_the_cell(active_timer, time) -> None:
     error = ValueError("the caller's own")
 
     def fail() -> None:
@@ -109,11 +111,11 @@ def test_exceptions_pass_through_and_leave_the_clock_where_it_was(
         timed("sql", "validate")(fail)()
 
     assert caught.value is error
-    assert booked(running) == {("sql", "validate"): 9}
-    assert running.at == 0
+    assert breakdown_of(active_timer) == {("sql", "validate"): 9}
+    assert active_timer.current_cell == 0
 
 
-def test_even_a_killed_request_adds_up(running, time) -> None:
+def test_killed_request_adds_up(active_timer, time) -> None:
     def killed() -> None:
         time.passes(6)
         raise SystemExit
@@ -121,44 +123,44 @@ def test_even_a_killed_request_adds_up(running, time) -> None:
     with pytest.raises(SystemExit):
         timed("orm")(timed("sql")(killed))()
 
-    assert running.at == 0
-    assert booked(running) == {("sql", "other"): 6}
+    assert active_timer.current_cell == 0
+    assert breakdown_of(active_timer) == {("sql", "other"): 6}
 
 
-@pytest.mark.parametrize("place", ["before", "after", "failed"])
-def test_what_ends_a_program_is_not_our_fault_to_forget(running, place) -> None:
+@pytest.mark.parametrize("place", ["before", "after", "on_error"])
+def test_base_exceptions_from_hooks_propagate(active_timer, place) -> None:
     def end(*_: Any) -> None:
         raise SystemExit
 
     def call() -> None:
-        if place == "failed":
+        if place == "on_error":
             raise KeyError
 
     with pytest.raises(SystemExit):
         timed("sql", **{place: end})(call)()
 
-    assert running.at == 0
+    assert active_timer.current_cell == 0
 
 
-def test_arguments_results_and_names_are_untouched(running) -> None:
+def test_wrapper_keeps_arguments_results_and_names(active_timer) -> None:
     def original(one: Any, *args: Any, two: Any = 2, **kwargs: Any) -> Any:
-        """Say what it was given."""
+        """Return the arguments."""
         return one, args, two, kwargs
 
     original.invalidate = "kept"
 
-    watched = timed("cache")(noted(lambda *_: None)(original))
+    wrapper = timed("cache")(before_call(lambda *_: None)(original))
 
-    assert watched(1) == (1, (), 2, {})
-    assert watched(1, 5, two=3, b=2) == (1, (5,), 3, {"b": 2})
-    assert watched.__name__ == "original"
-    assert watched.__doc__ == "Say what it was given."
-    assert watched.invalidate == "kept"
-    assert inspect.signature(watched) == inspect.signature(original)
-    assert inspect.unwrap(watched) is original
+    assert wrapper(1) == (1, (), 2, {})
+    assert wrapper(1, 5, two=3, b=2) == (1, (5,), 3, {"b": 2})
+    assert wrapper.__name__ == "original"
+    assert wrapper.__doc__ == "Return the arguments."
+    assert wrapper.invalidate == "kept"
+    assert inspect.signature(wrapper) == inspect.signature(original)
+    assert inspect.unwrap(wrapper) is original
 
 
-def test_a_watched_method_is_a_method(running, time) -> None:
+def test_wrapped_method_is_a_method(active_timer, time) -> None:
     class Host:
         def method(self, more: str = "") -> str:
             time.passes(3)
@@ -171,30 +173,30 @@ def test_a_watched_method_is_a_method(running, time) -> None:
     assert Host.method(Host(), "?") == "Host?"
     bound = Host().method
     assert bound("...") == "Host..."
-    assert booked(running) == {("sql", "other"): 12}
+    assert breakdown_of(active_timer) == {("sql", "other"): 12}
 
 
-def test_a_thread_of_a_request_books_nothing_of_its_own(half, running) -> None:
+def test_thread_of_a_request_is_not_timed(hot_path, active_timer) -> None:
     seen = []
-    call = timed("sql")(lambda: seen.append(half.active.get()))
+    call = timed("sql")(lambda: seen.append(hot_path.timer_var.get()))
     thread = threading.Thread(target=call)
     thread.start()
     thread.join()
 
     assert seen == [None]
-    assert booked(running) == {}
+    assert breakdown_of(active_timer) == {}
 
 
-def test_outside_a_request_a_watched_call_just_runs(half) -> None:
+def test_outside_a_request_a_wrapper_only_calls(hot_path) -> None:
     said = []
-    watched = noted(lambda *_: said.append("noted"))(timed("sql")(lambda: 42))
+    wrapper = before_call(lambda *_: said.append("noted"))(timed("sql")(lambda: 42))
 
-    assert watched() == 42
+    assert wrapper() == 42
     assert said == []
 
 
 class Body:
-    """A context manager that records how it was left."""
+    """A context manager that records its exception."""
 
     def __enter__(self) -> str:
         return "entered"
@@ -204,7 +206,7 @@ class Body:
         return True
 
 
-def test_the_body_of_a_context_runs_in_its_phase_and_no_longer(running, time) -> None:
+def test_context_manager_body_runs_in_its_phase(active_timer, time) -> None:
     context = Body()
     generate = timed_context("other")(lambda: context)
 
@@ -219,28 +221,28 @@ def test_the_body_of_a_context_runs_in_its_phase_and_no_longer(running, time) ->
     timed("cache", "roles")(miss)()
 
     assert context.left_with is KeyError
-    assert booked(running) == {("cache", "roles"): 5, ("other", "roles"): 50}
+    assert breakdown_of(active_timer) == {("cache", "roles"): 5, ("other", "roles"): 50}
 
 
-def test_a_body_left_when_its_request_is_over_books_nothing(half, running) -> None:
+def test_body_that_outlives_its_request_is_not_timed(hot_path, active_timer) -> None:
     context = timed_context("orm")(Body)()
     context.__enter__()
-    other = half.Clock("GET", 3, 2)
-    half.active.set(other)
+    other = hot_path.RequestTimer("GET", 3, 2)
+    hot_path.timer_var.set(other)
 
     context.__exit__(None, None, None)
 
-    assert other.at == 3
-    half.active.set(running)
+    assert other.current_cell == 3
+    hot_path.timer_var.set(active_timer)
 
 
-def test_a_context_outside_of_a_request_is_returned_as_it_is(half) -> None:
+def test_outside_a_request_the_context_manager_is_unchanged(hot_path) -> None:
     context = Body()
 
     assert timed_context("orm")(lambda: context)() is context
 
 
-def test_a_context_that_cannot_be_entered_leaves_its_phase(running, time) -> None:
+def test_failing_enter_restores_the_cell(active_timer, time) -> None:
     class Closed(Body):
         def __enter__(self) -> str:
             time.passes(4)
@@ -250,50 +252,52 @@ def test_a_context_that_cannot_be_entered_leaves_its_phase(running, time) -> Non
         raise AssertionError
     time.passes(1)
 
-    assert booked(running) == {("orm", "other"): 4, ("other", "other"): 1}
+    assert breakdown_of(active_timer) == {("orm", "other"): 4, ("other", "other"): 1}
 
 
-def test_the_note_of_a_body_is_told_when_it_is_left(running) -> None:
-    told: list[Any] = []
-    watch = timed_context("orm", lambda *read: told.append((running.at, *read)))
+def test_on_exit_hook_runs_after_the_body(active_timer) -> None:
+    calls: list[Any] = []
+    watch = timed_context(
+        "orm", lambda *read: calls.append((active_timer.current_cell, *read))
+    )
     with watch(lambda *_, **__: Body())(1, two=2):
-        assert told == []
+        assert calls == []
 
-    assert told == [(0, running, (1,), {})]
+    assert calls == [(0, active_timer, (1,), {})]
 
 
-def test_what_is_raised_in_a_body_is_raised_on(half, running) -> None:
+def test_exceptions_of_the_body_propagate(hot_path, active_timer) -> None:
     @contextmanager
     def computing(region: str) -> Iterator[str]:
         yield region
 
-    watched = timed_context("orm", half.computed())(computing)
-    with pytest.raises(KeyError) as raised, watched("region") as region:
+    wrapper = timed_context("orm", hot_path.mark_miss())(computing)
+    with pytest.raises(KeyError) as raised, wrapper("region") as region:
         raise KeyError(region)
 
     assert raised.value.args == ("region",)
-    assert running.missed == "region"
-    assert running.at == 0
+    assert active_timer.missed_region == "region"
+    assert active_timer.current_cell == 0
 
 
-def test_the_note_of_a_body_that_fails_changes_nothing(half, running) -> None:
+def test_failing_on_exit_hook_is_suppressed(hot_path, active_timer) -> None:
     faults: list[Any] = []
-    half.tell_faults(faults.append)
+    hot_path.set_fault_handler(faults.append)
 
-    def note(*_: Any) -> None:
+    def hook(*_: Any) -> None:
         raise RuntimeError
 
-    with timed_context("orm", note)(Body)() as entered:
+    with timed_context("orm", hook)(Body)() as entered:
         assert entered == "entered"
         raise KeyError
-    with pytest.raises(KeyError), timed_context("orm", note)(open)(__file__):
+    with pytest.raises(KeyError), timed_context("orm", hook)(open)(__file__):
         raise KeyError
 
     assert faults == [Body, open]
-    assert running.at == 0
+    assert active_timer.current_cell == 0
 
 
-def test_a_note_reads_arguments_result_and_failure(running) -> None:
+def test_hooks_get_arguments_result_and_exception(active_timer) -> None:
     seen: list[Any] = []
 
     def fail(one: int, *, two: int) -> None:
@@ -303,24 +307,24 @@ def test_a_note_reads_arguments_result_and_failure(running) -> None:
     def work(one: int, *, two: int) -> int:
         return one + two
 
-    before = noted(lambda clock, args, kwargs: seen.append((clock, args, kwargs)))
-    after = noted_result(lambda _, args, result: seen.append((args, result)))
-    failed = noted_failure(lambda _, args, error: seen.append((args, error)))
+    before = before_call(lambda timer, args, kwargs: seen.append((timer, args, kwargs)))
+    after = after_call(lambda _, args, result: seen.append((args, result)))
+    failed = on_exception(lambda _, args, error: seen.append((args, error)))
     with pytest.raises(KeyError) as caught:
         before(after(failed(fail)))(1, two=2)
     before(after(failed(work)))(1, two=2)
 
     assert seen == [
-        (running, (1,), {"two": 2}),
+        (active_timer, (1,), {"two": 2}),
         ((1,), caught.value),
-        (running, (1,), {"two": 2}),
+        (active_timer, (1,), {"two": 2}),
         ((1,), 3),
     ]
 
 
-@pytest.mark.parametrize("maker", [noted, noted_result, noted_failure])
-def test_a_note_that_fails_changes_nothing_but_a_counter(half, running, maker) -> None:
-    def note(*_: Any) -> None:
+@pytest.mark.parametrize("factory", [before_call, after_call, on_exception])
+def test_failing_hook_only_counts_a_fault(hot_path, active_timer, factory) -> None:
+    def hook(*_: Any) -> None:
         message = "ours"
         raise RuntimeError(message)
 
@@ -331,19 +335,21 @@ def test_a_note_that_fails_changes_nothing_but_a_counter(half, running, maker) -
         return "answer"
 
     before = _faults()
-    watched = maker(note)(work)
+    wrapper = factory(hook)(work)
 
-    assert watched(0) == "answer"
+    assert wrapper(0) == "answer"
     with pytest.raises(LookupError, match="the caller's own"):
-        watched(1)
-    assert _faults() - before == (2 if maker is noted else 1)
+        wrapper(1)
+    assert _faults() - before == (2 if factory is before_call else 1)
 
 
 def _faults() -> int:
-    return sum(count for count, _ in ledger.LEDGER.tallied("faults"))
+    return sum(
+        count for count, _ in request_aggregator.AGGREGATOR.counter_values("faults")
+    )
 
 
-def test_calls_inside_calls_do_not_run_out_of_stack_sooner(running) -> None:
+def test_nested_wrappers_recurse_as_deep_as_functions(active_timer) -> None:
     def down(depth: int) -> int:
         return down_watched(depth - 1) if depth else 0
 
@@ -352,18 +358,18 @@ def test_calls_inside_calls_do_not_run_out_of_stack_sooner(running) -> None:
     assert down_watched(sys.getrecursionlimit() // 5) == 0
     with pytest.raises(RecursionError):
         down_watched(10**6)
-    assert running.at == 0
+    assert active_timer.current_cell == 0
 
 
-def test_what_was_watched_is_given_back(half, running) -> None:
+def test_wrapper_is_garbage_collected(hot_path, active_timer) -> None:
     class Thing:
         pass
 
     def make() -> Any:
         thing = Thing()
-        watched = timed("sql")(lambda: thing)
-        thing.itself = watched
-        watched()
+        wrapper = timed("sql")(lambda: thing)
+        thing.itself = wrapper
+        wrapper()
         return weakref.ref(thing)
 
     kept = make()
@@ -372,25 +378,27 @@ def test_what_was_watched_is_given_back(half, running) -> None:
     assert kept() is None
 
 
-def test_counts_add_up_and_survive_what_is_no_number(running) -> None:
-    running.tally(7)
-    running.tally(7, 5)
-    running.count(1)
-    running.count(1)
+def test_counters_add_up_and_reject_non_numbers(active_timer) -> None:
+    active_timer.increment(7)
+    active_timer.increment(7, 5)
+    active_timer.count(1)
+    active_timer.count(1)
     with pytest.raises(TypeError):
-        running.tally(7, "many")
+        active_timer.increment(7, "many")
 
-    assert running.tallies == {7: 6}
-    assert running.counts == [0, 2]
+    assert active_timer.counters == {7: 6}
+    assert active_timer.counts == [0, 2]
 
 
-def test_more_tallies_than_most_requests_have_are_all_kept(running) -> None:
+def test_many_counters_use_the_overflow_table(active_timer) -> None:
     numbers = range(0, 4000, 13)
     for number in numbers:
-        running.tally(number, number)
-    running.tally(26)
+        active_timer.increment(number, number)
+    active_timer.increment(26)
 
-    assert running.tallies == {number: number + (number == 26) for number in numbers}
+    assert active_timer.counters == {
+        number: number + (number == 26) for number in numbers
+    }
 
 
 class Cursor:
@@ -401,42 +409,44 @@ class Cursor:
 
 
 class Dialect:
-    """What executes statements."""
+    """A minimal dialect."""
 
     name = "mysql"
 
 
-def test_what_was_executed_is_counted_with_its_rows(half, running) -> None:
+def test_executed_statements_are_counted_with_rows(hot_path, active_timer) -> None:
     known = {"SELECT 1": (1, 2)}
     asked_for: list[str] = []
-    execute = half.watch(
+    execute = hot_path.wrap(
         lambda *_: "executed",
-        before=half.stated(1, "system", "text"),
-        after=half.executed(known, lambda text: asked_for.append(text) or (3, 4)),
+        before=hot_path.record_statement(1, "system", "text"),
+        after=hot_path.count_statement(
+            known, lambda text: asked_for.append(text) or (3, 4)
+        ),
     )
 
     for rows, statement in ((5, "SELECT 1"), (-1, "SELECT 1"), (7, "SELECT 2")):
         assert execute(Dialect, Cursor(rows), statement) == "executed"
     execute(Dialect)
 
-    assert running.tallies == {1: 2, 2: 5, 3: 1, 4: 7}
-    assert running.counts == [0, 4]
+    assert active_timer.counters == {1: 2, 2: 5, 3: 1, 4: 7}
+    assert active_timer.counts == [0, 4]
     assert asked_for == ["SELECT 2"]
 
 
-def test_a_statement_is_written_down_if_its_request_may_be_traced(
-    half, running
-) -> None:
-    execute = half.watch(lambda *_: None, before=half.stated(1, "system", "text"))
+def test_statement_is_recorded_if_events_are(hot_path, active_timer) -> None:
+    execute = hot_path.wrap(
+        lambda *_: None, before=hot_path.record_statement(1, "system", "text")
+    )
     execute(Dialect, None, "SELECT 1")
-    running.writes = True
+    active_timer.records_events = True
     execute(Dialect, None, "SELECT 2")
 
-    assert running.events == [("system", "mysql"), ("text", "SELECT 2")]
+    assert active_timer.events == [("system", "mysql"), ("text", "SELECT 2")]
 
 
-class Asked:
-    """Something with a layer, and the tallies of that as numbers."""
+class Backend:
+    """A backend with a cache layer."""
 
     _keylag_layer = types.SimpleNamespace(hit=1, miss=2, received=3)
 
@@ -450,97 +460,109 @@ NO_VALUE = object()
 
 
 @pytest.fixture
-def asked(half, running) -> Iterator[Asked]:
-    """Something whose layer is watched as a backend of the cache is."""
+def backend(hot_path, active_timer) -> Iterator[Backend]:
+    """A wrapped backend with a cache layer."""
     failed = []
-    kind = type("Kind", (Asked,), {"failed": failed})
-    kind.get = half.asked(
-        Asked.get,
+    kind = type("Kind", (Backend,), {"failed": failed})
+    kind.get = hot_path.wrap_cache_call(
+        Backend.get,
         1,
-        half.got(NO_VALUE),
-        lambda clock, _, error: failed.append((clock.layer, error)),
+        hot_path.count_cache_get(NO_VALUE),
+        lambda timer, _, error: failed.append((timer.cache_layer, error)),
     )
     yield kind()
-    assert running.layer is None
+    assert active_timer.cache_layer is None
 
 
-def test_what_was_asked_is_counted_by_what_it_found(asked, running) -> None:
+def test_cache_gets_are_counted_by_result(backend, active_timer) -> None:
     found = ["value", NO_VALUE, None, b"12345", ["value", NO_VALUE, b"1"]]
 
-    assert [asked.get(key) for key in found] == found
-    assert running.tallies == {1: 4, 2: 3, 3: 6}
-    assert running.counts == [0, 5]
+    assert [backend.get(key) for key in found] == found
+    assert active_timer.counters == {1: 4, 2: 3, 3: 6}
+    assert active_timer.counts == [0, 5]
 
 
-def test_what_asks_itself_is_one_call(asked, half, running) -> None:
-    class Outer(type(asked)):
-        get_multi = half.asked(
+def test_nested_backend_calls_count_once(backend, hot_path, active_timer) -> None:
+    class Outer(type(backend)):
+        get_multi = hot_path.wrap_cache_call(
             lambda self, keys: [self.get(key) for key in keys],
             1,
-            half.got(NO_VALUE),
+            hot_path.count_cache_get(NO_VALUE),
             print,
         )
 
     assert Outer().get_multi(["a", "b"]) == ["a", "b"]
-    assert running.counts == [0, 1]
-    assert running.tallies == {1: 2}
+    assert active_timer.counts == [0, 1]
+    assert active_timer.counters == {1: 2}
 
 
-def test_a_call_that_fails_is_told_while_its_layer_is_known(asked, running) -> None:
+def test_error_hook_runs_with_the_cache_layer(backend, active_timer) -> None:
     gone = ConnectionError("gone")
 
     with pytest.raises(ConnectionError) as raised:
-        asked.get(gone)
+        backend.get(gone)
 
     assert raised.value is gone
-    assert asked.failed == [(Asked._keylag_layer, gone)]
-    assert running.tallies == {}
-    assert running.counts == [0, 1]
+    assert backend.failed == [(Backend._keylag_layer, gone)]
+    assert active_timer.counters == {}
+    assert active_timer.counts == [0, 1]
 
 
-def test_what_has_no_layer_is_asked_all_the_same(half, running) -> None:
-    ask = half.asked(lambda thing: thing, 1, half.got(NO_VALUE), print)
+def test_object_without_layer_is_called(hot_path, active_timer) -> None:
+    ask = hot_path.wrap_cache_call(
+        lambda thing: thing, 1, hot_path.count_cache_get(NO_VALUE), print
+    )
 
     assert ask(3) == 3
-    assert running.counts == [0, 0]
+    assert active_timer.counts == [0, 0]
 
 
-def test_events_tell_when_something_was_asked(asked, running, time) -> None:
-    running.writes = True
+def test_events_record_cache_calls(backend, active_timer, time) -> None:
+    active_timer.records_events = True
     time.passes(5)
-    asked.get("value")
+    backend.get("value")
 
-    (began, cell, call), tallied, (ended, left, nothing) = running.events
-    assert (began, cell, call) == (running.mark, running.at, Asked.get)
-    assert tallied == (None, 1)
-    assert (ended, left, nothing) == (running.mark, running.at, None)
+    (started_at, cell, call), counter_values, (ended, left, nothing) = (
+        active_timer.events
+    )
+    assert (started_at, cell, call) == (
+        active_timer.last_tick,
+        active_timer.current_cell,
+        Backend.get,
+    )
+    assert counter_values == (None, 1)
+    assert (ended, left, nothing) == (
+        active_timer.last_tick,
+        active_timer.current_cell,
+        None,
+    )
 
 
-def test_bytes_on_their_way_are_counted_for_the_layer_that_is_asked(
-    asked, half, running
+def test_bytes_received_count_for_the_current_layer(
+    backend, hot_path, active_timer
 ) -> None:
-    receive = half.watch(lambda *_: None, before=half.received(1))
+    receive = hot_path.wrap(lambda *_: None, before=hot_path.count_bytes_received(1))
     receive("self", 7)
-    running.layer = Asked._keylag_layer
+    active_timer.cache_layer = Backend._keylag_layer
     receive("self", 7)
     receive("self", b"123")
     receive("self")
-    running.layer = None
+    active_timer.cache_layer = None
 
-    assert running.tallies == {3: 10}
+    assert active_timer.counters == {3: 10}
 
 
-def test_what_no_layer_was_asked_for_is_our_fault_alone(half, running) -> None:
+def test_cache_hook_without_layer_is_a_fault(hot_path, active_timer) -> None:
     faults: list[Any] = []
-    half.tell_faults(faults.append)
-    find = half.watch(lambda *_: "found", after=half.got(None))
+    hot_path.set_fault_handler(faults.append)
+    find = hot_path.wrap(lambda *_: "found", after=hot_path.count_cache_get(None))
 
     assert find() == "found"
     assert len(faults) == 1
-    assert running.tallies == {}
+    assert active_timer.counters == {}
 
 
-def test_without_a_request_nothing_is_counted(asked, half) -> None:
-    half.active.set(None)
+def test_without_a_request_nothing_is_counted(backend, hot_path) -> None:
+    hot_path.timer_var.set(None)
 
-    assert asked.get("value") == "value"
+    assert backend.get("value") == "value"

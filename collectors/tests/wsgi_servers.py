@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from endpoints import LOCAL, free_port
+from otlp_endpoints import LOCAL, free_port
 
 BIN = Path(sys.executable).parent
 WORKERS = 2
@@ -83,7 +83,7 @@ def gunicorn(*options: str, module: str = "keylag_otel.wsgi:application") -> lis
 
 
 @dataclass
-class Answer:
+class Response:
     """Status, headers and body, as the client got them."""
 
     status: int
@@ -108,7 +108,7 @@ class Server:
 
     def request(
         self, method: str, path: str, body: Any = None, **headers: str
-    ) -> Answer:
+    ) -> Response:
         """Send one request, on a connection of its own."""
         connection = http.client.HTTPConnection(self.address, timeout=PATIENCE)
         names = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -118,7 +118,7 @@ class Server:
             connection.request(method, path, content, names)
             response = connection.getresponse()
             self.sent += 1
-            return Answer(response.status, response.getheaders(), response.read())
+            return Response(response.status, response.getheaders(), response.read())
         finally:
             connection.close()
 

@@ -17,9 +17,9 @@ from keylag_dev.mutation import (
 RESULTS = """\
     keylag.experiment.sequence.x_reach__mutmut_1: killed
     keylag.experiment.sequence.xǁIntervalǁscaled__mutmut_2: no tests
-    keylag_otel.seam.x__lacking__mutmut_12: timeout
-    keylag_otel.seam.x__lacking__mutmut_13: survived
-    keylag_otel.seam.x__lacking__mutmut_14: killed
+    keylag_otel.seam.x__missing_parameters__mutmut_12: timeout
+    keylag_otel.seam.x__missing_parameters__mutmut_13: survived
+    keylag_otel.seam.x__missing_parameters__mutmut_14: killed
 """
 
 

@@ -13,7 +13,7 @@ from keylag_dev import native_checks
 def test_compiled_copy_is_imported(tmp_path: Path) -> None:
     native_checks.compile_native(tmp_path / "copy", sys.executable, ("-O0",))
 
-    code = "from keylag_otel import _watch; print(_watch.__file__)"
+    code = "from keylag_otel import _native; print(_native.__file__)"
     printed = subprocess.check_output(
         [sys.executable, "-c", code],
         env={"PYTHONPATH": str(tmp_path / "copy" / "src")},

@@ -78,7 +78,7 @@ def test_install_with_constraints_keeps_keystones_packages(
     added = {line.partition("==")[0] for line in after - before}
     assert before - after == set()
     assert {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"} <= added
-    built = "from keylag_otel import provider; assert provider.build()"
+    built = "from keylag_otel import meter_provider; assert meter_provider.build()"
     subprocess.run([keystone_environment.python, "-c", built], check=True)
 
 

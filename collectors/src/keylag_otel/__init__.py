@@ -1,4 +1,4 @@
-"""Break every OpenStack Keystone request down into where its time went.
+"""Break the wall time of each OpenStack Keystone request down into self times.
 
 .. code:: python
 
@@ -6,9 +6,9 @@
 
     KeystoneInstrumentor().instrument()
 
-Do this before Keystone is imported, or let ``keylag_otel.wsgi:application`` or
-``opentelemetry-instrument`` do it.  `AuthTokenInstrumentor` does the same in the
-services that ask Keystone.
+Instrument before importing Keystone; ``keylag_otel.wsgi:application`` and
+``opentelemetry-instrument`` do both in this order.  `AuthTokenInstrumentor` does the
+same in services that validate tokens with keystonemiddleware.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from keylag_otel.auth_token.seams import SEAMS as AUTH_TOKEN_SEAMS
 from keylag_otel.guard import attempt
 from keylag_otel.instrumentor import SeamInstrumentor
 from keylag_otel.package import (
-    TRIED,
+    TESTED_KEYSTONES,
     _instruments,
     _instruments_auth_token,
-    untried_keystone,
+    untested_keystone,
 )
 from keylag_otel.seams import SEAMS
 from keylag_otel.version import __version__
@@ -35,44 +35,44 @@ __all__ = ["AuthTokenInstrumentor", "KeystoneInstrumentor", "__version__"]
 LOG = logging.getLogger("keylag_otel")
 
 
-def _say_if_untried() -> None:
-    untried = untried_keystone()
-    if untried:
+def _warn_if_untested() -> None:
+    untested = untested_keystone()
+    if untested:
         LOG.warning(
-            "keylag was not tried with Keystone %s, only with %s to %s: it binds "
-            "what it finds; `keylag-otel check` lists it",
-            *(untried, TRIED[0], TRIED[-1]),
+            "keylag is not tested with Keystone %s, only with %s to %s: it binds the "
+            "seams that it finds; `keylag-otel check` lists them",
+            *(untested, TESTED_KEYSTONES[0], TESTED_KEYSTONES[-1]),
         )
 
 
 class KeystoneInstrumentor(SeamInstrumentor):
-    """Watches the seams of Keystone, SQLAlchemy and dogpile.cache."""
+    """Instruments Keystone, SQLAlchemy and dogpile.cache."""
 
     seams = SEAMS
     host = "keystone.server.flask.core"
 
     def instrumentation_dependencies(self) -> Collection[str]:
-        """Return the releases of Keystone this package knows."""
+        """Return the supported releases of Keystone."""
         return _instruments
 
     def _instrument(self, **kwargs: Any) -> None:
-        attempt("find out Keystone's version", _say_if_untried)
+        attempt("check the version of Keystone", _warn_if_untested)
         super()._instrument(**kwargs)
-        attempt("patch what it had patched before", patches.redo)
-        attempt("take the time of garbage collection", process.watch)
+        attempt("apply patches again", patches.redo)
+        attempt("start timing garbage collection", process.start)
 
     def _uninstrument(self, **kwargs: Any) -> None:
-        attempt("leave garbage collection alone", process.unwatch)
-        attempt("put back what it has patched", patches.undo)
+        attempt("stop timing garbage collection", process.stop)
+        attempt("undo its patches", patches.undo)
         super()._uninstrument(**kwargs)
 
 
 class AuthTokenInstrumentor(SeamInstrumentor):
-    """Watches keystonemiddleware.auth_token, in a service that asks Keystone."""
+    """Instruments keystonemiddleware.auth_token in a service that validates tokens."""
 
     seams = AUTH_TOKEN_SEAMS
     host = "keystonemiddleware.auth_token"
 
     def instrumentation_dependencies(self) -> Collection[str]:
-        """Return the releases of keystonemiddleware this package knows."""
+        """Return the supported releases of keystonemiddleware."""
         return _instruments_auth_token

@@ -8,26 +8,26 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from keylag_otel.auth_token.seams import SEAMS as AUTH_TOKEN_SEAMS
-from keylag_otel.check import Finding, Report, check, installed
-from keylag_otel.command_errors import CODES, ended
+from keylag_otel.check import Finding, Report, check, installed_version
+from keylag_otel.command_errors import EXIT_CODES_HELP, run_command
 from keylag_otel.seam import Seam
 from keylag_otel.seams import SEAMS
 from keylag_otel.version import __version__
 
 DESCRIPTION = "The part of Keylag that runs inside Keystone and the services."
 CHECK = (
-    "Say which seams of this Keystone, or of this service, can be watched, and "
-    "what is missing. Run it with its own interpreter. Ends with 0 if every seam "
-    "that this release should have is bound."
+    "List the seams of this Keystone, or of this service, with the state of each. "
+    "Run it with the interpreter of Keystone or the service. The exit code is 0 if "
+    "every seam of this release is bound."
 )
 
-#: Distribution to what is watched where it is installed.
+#: Seams by the distribution that they are in.
 HOSTS = {"keystone": SEAMS, "keystonemiddleware": AUTH_TOKEN_SEAMS}
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        "keylag-otel", description=DESCRIPTION, epilog=CODES
+        "keylag-otel", description=DESCRIPTION, epilog=EXIT_CODES_HELP
     )
     version = f"keylag-otel {__version__}"
     parser.add_argument("--version", action="version", version=version)
@@ -38,53 +38,53 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _seams() -> Iterator[Seam]:
-    """Yield what is watched of the hosts that are here; of all if none is."""
-    here = [name for name in HOSTS if installed(name) is not None]
-    for name in here or HOSTS:
+    # Without any host installed, report all seams as missing.
+    found = [name for name in HOSTS if installed_version(name) is not None]
+    for name in found or HOSTS:
         yield from HOSTS[name]
 
 
-def _shown(finding: Finding) -> str:
+def _seam_line(finding: Finding) -> str:
     optional = " (optional)" if finding.optional else ""
     reason = f": {finding.reason}" if finding.reason else ""
     return f"  {finding.state:8} {finding.seam}{optional}{reason}"
 
 
-def _text(report: Report) -> str:
-    return "\n".join(_lines(report))
+def _format_text(report: Report) -> str:
+    return "\n".join(_report_report_lines(report))
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _report_report_lines(report: Report) -> Iterator[str]:
     yield f"Python {report.python}, {sys.executable}"
     yield from (f"  {name} {v or '-'}" for name, v in report.versions.items())
     yield "Variables"
     yield from (f"  {name}={v}" for name, v in report.environment.items())
     yield "Seams"
-    yield from map(_shown, report.seams)
-    yield "What to know"
+    yield from map(_seam_line, report.seams)
+    yield "Advice"
     yield from (f"  {each}" for each in report.advice)
     bound = sum(finding.state == "bound" for finding in report.seams)
-    verdict = "in order" if report.in_order else "NOT in order"
+    verdict = "OK" if report.ok else "NOT OK"
     yield f"{bound} of {len(report.seams)} seams bound; {verdict}."
 
 
-def _json(report: Report) -> str:
+def _format_json(report: Report) -> str:
     return json.dumps(report.as_dict(), indent=2)
 
 
-OUTPUTS = {"text": _text, "json": _json}
+OUTPUTS = {"text": _format_text, "json": _format_json}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check, and print what was found; return the exit code."""
+    """Check the seams, print the report and return the exit code."""
     options = _parser().parse_args(arguments)
-    return ended(lambda: _check(options.output))
+    return run_command(lambda: _check(options.output))
 
 
 def _check(output: str) -> int:
     report = check(_seams())
     print(OUTPUTS[output](report))  # noqa: T201 - this is a command
-    return 0 if report.in_order else 1
+    return 0 if report.ok else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Who asks how, why it was refused, and how passwords are hashed."""
+"""Hooks for authentication methods, refusals and password hashes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from keylag_otel.clock import Clock
-from keylag_otel.tally import tally
+from keylag_otel.counters import counter_id
+from keylag_otel.request_timer import RequestTimer
 
-#: The methods that Keystone ships.  A client may name any method and any number
-#: of them before Keystone refuses the request, so all other names are "other" and
-#: all other combinations than these "multiple".
+#: The methods that Keystone ships.  Keystone refuses unknown methods only after a
+#: client has named any number of them, so all other names get the label "other", and
+#: all combinations except COMBINATIONS the label "multiple".
 METHODS = frozenset(
     {
         "application_credential",
@@ -30,14 +30,14 @@ METHODS = frozenset(
 OTHER = "other"
 MULTIPLE = "multiple"
 
-#: Several methods in one request: multi-factor authentication as Keystone's own
-#: documentation has it, and with a token that is to be given another scope.
+#: Combinations of methods: multi-factor authentication as in Keystone's documentation,
+#: and a token that is rescoped with a second factor.
 COMBINATIONS = {
     frozenset(names.split("+")): names
     for names in ("password+totp", "token+totp", "password+token")
 }
 
-#: Algorithm to what finds its cost in a hash: rounds, or log2 of n.
+#: Pattern of the cost in a hash, rounds or log2 of n, by algorithm.
 _HASHES = {
     "bcrypt_sha256": re.compile(r"\$bcrypt-sha256\$.*?r=(\d{1,9})\b"),
     "bcrypt": re.compile(r"\$2[abxy]\$(\d{1,9})\$"),
@@ -47,44 +47,47 @@ _HASHES = {
 }
 
 
-def note_method(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Note the methods that the client names, as one label."""
+def record_auth_method(
+    timer: RequestTimer, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Set the label of the methods that the client names."""
     auth = args[0] if args else kwargs["auth"]
     try:
-        clock.auth_method = label_of(auth["identity"]["methods"])
-    except (KeyError, TypeError):  # it names none, and Keystone refuses it
-        clock.auth_method = OTHER
+        timer.auth_method = auth_method_label(auth["identity"]["methods"])
+    except (KeyError, TypeError):  # Keystone refuses a request without methods
+        timer.auth_method = OTHER
 
 
-def label_of(methods: Iterable[str]) -> str:
-    """Return the label of authentication methods: ``password``, ``password+totp``."""
+def auth_method_label(methods: Iterable[str]) -> str:
+    """Return a label for authentication methods: ``password``, ``password+totp``."""
     names = frozenset(methods)
     if len(names) > 1:
         return COMBINATIONS.get(names, MULTIPLE)
     return next((name for name in names if name in METHODS), OTHER)
 
 
-def note_failure(clock: Clock, args: tuple[Any, ...], error: Exception) -> None:
+def count_auth_failure(
+    timer: RequestTimer, args: tuple[Any, ...], error: Exception
+) -> None:
     """Count a refusal by the class of Keystone's exception."""
     del args
-    reason = _reason(error.__context__) if _is_vague(error) else None
-    reason = reason or _reason(error) or OTHER
-    clock.tally(tally("auth_failures", clock.auth_method or OTHER, reason))
+    reason = _keystone_exception_name(error.__context__) if _is_generic(error) else None
+    reason = reason or _keystone_exception_name(error) or OTHER
+    timer.increment(counter_id("auth_failures", timer.auth_method or OTHER, reason))
 
 
-def _is_vague(error: BaseException) -> bool:
-    """Return whether this is what callers are told in place of the reason."""
+def _is_generic(error: BaseException) -> bool:
+    # Keystone raises Unauthorized in place of the reason, which is its context.
     return type(error).__name__ == "Unauthorized"
 
 
-def _reason(error: BaseException | None) -> str | None:
-    """Return the name of an exception of Keystone's own; None of any other."""
+def _keystone_exception_name(error: BaseException | None) -> str | None:
     kind = type(error)
     return kind.__name__ if kind.__module__ == "keystone.exception" else None
 
 
-def algorithm_of(hashed: str) -> tuple[str, int]:
-    """Return the algorithm and cost of a password hash; ("other", 0) if unknown."""
+def hash_algorithm(hashed: str) -> tuple[str, int]:
+    """Return algorithm and cost of a password hash; ("other", 0) if unknown."""
     for algorithm, pattern in _HASHES.items():
         found = pattern.match(hashed)
         if found:
@@ -92,18 +95,22 @@ def algorithm_of(hashed: str) -> tuple[str, int]:
     return OTHER, 0
 
 
-def note_check(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Count the check of a password, by the hash that it is checked against."""
+def count_password_check(
+    timer: RequestTimer, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Count a password check by algorithm and cost of the hash."""
     hashed = args[1] if len(args) > 1 else kwargs["hashed"]
-    _count_hash(clock, hashed, "check")
+    _count_hash(timer, hashed, "check")
 
 
-def note_hash(clock: Clock, args: tuple[Any, ...], hashed: Any) -> None:
-    """Count a password that was hashed, by the hash that came out."""
+def count_password_hash(
+    timer: RequestTimer, args: tuple[Any, ...], hashed: Any
+) -> None:
+    """Count a hashed password by algorithm and cost."""
     del args
-    _count_hash(clock, hashed, "set")
+    _count_hash(timer, hashed, "set")
 
 
-def _count_hash(clock: Clock, hashed: Any, action: str) -> None:
+def _count_hash(timer: RequestTimer, hashed: Any, action: str) -> None:
     if isinstance(hashed, str):
-        clock.tally(tally("password_hashes", *algorithm_of(hashed), action))
+        timer.increment(counter_id("password_hashes", *hash_algorithm(hashed), action))

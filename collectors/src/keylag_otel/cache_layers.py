@@ -1,25 +1,32 @@
-"""The layers of the cache: Keystone's request-local one, and the backend below.
+"""Hooks for the cache layers: Keystone's request-local cache and the backend.
 
-A region's own id is looked up in the region "invalidation region" before each
-of its keys, through the same two layers.
+Before each key, dogpile looks up the id of its region in the region "invalidation
+region", through the same two layers.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from keylag_otel.clock import COUNTS, Clock, asked, got, looked_up, watch
+from keylag_otel.counters import counter_id
 from keylag_otel.patches import is_patched, patch, replace
-from keylag_otel.tally import tally
+from keylag_otel.request_timer import (
+    COUNTS,
+    RequestTimer,
+    count_cache_get,
+    count_lookup,
+    wrap,
+    wrap_cache_call,
+)
 from keylag_otel.wrappers import Call
 
 BACKEND = "backend"
 REQUEST_LOCAL = "request_local"
 _CALLS = COUNTS.index("cache_calls")
 _UNKNOWN = "unknown"
-_LAYER = "_keylag_layer"  # what the native half reads
+_LAYER = "_keylag_layer"  # the native part reads this attribute
 
-#: What a region asks of its backend, and what that does; each is a round trip.
+#: Operation by method of a backend; each call is a round trip.
 BACKEND_CALLS = {
     "get": "get",
     "get_multi": "get",
@@ -34,51 +41,55 @@ BACKEND_CALLS = {
 }
 
 
-class Layer:
-    """The tallies of one layer of one region."""
+class CacheLayer:
+    """The counter ids of one layer of one region."""
 
     __slots__ = ("delete", "get", "hit", "miss", "received", "region", "sent", "set")
 
     def __init__(self, region: str, layer: str) -> None:
         self.region = region
-        self.hit = tally("cache_calls", region, layer, "get", "hit")
-        self.miss = tally("cache_calls", region, layer, "get", "miss")
-        self.set = tally("cache_calls", region, layer, "set", "done")
-        self.delete = tally("cache_calls", region, layer, "delete", "done")
-        self.received = tally("cache_bytes", region, "receive")
-        self.sent = tally("cache_bytes", region, "transmit")
+        self.hit = counter_id("cache_calls", region, layer, "get", "hit")
+        self.miss = counter_id("cache_calls", region, layer, "get", "miss")
+        self.set = counter_id("cache_calls", region, layer, "set", "done")
+        self.delete = counter_id("cache_calls", region, layer, "delete", "done")
+        self.received = counter_id("cache_bytes", region, "receive")
+        self.sent = counter_id("cache_bytes", region, "transmit")
 
 
-def give_layer(instance: Any, region: str, layer: str) -> None:
-    """Tell a backend or proxy which region it serves."""
-    patch(instance, lambda each: replace(each, _LAYER, Layer(region, layer)))
+def assign_layer(instance: Any, region: str, layer: str) -> None:
+    """Give a backend or proxy the counters of the region that it serves."""
+    patch(instance, lambda each: replace(each, _LAYER, CacheLayer(region, layer)))
 
 
-def is_null(backend: Any) -> bool:
-    """Return whether a backend asks nobody, as Keystone's default one does."""
+def is_null_backend(backend: Any) -> bool:
+    """Return whether this is the null backend, Keystone's default."""
     return type(backend).__name__ == "NullBackend"
 
 
-def watch_class(backend: type) -> None:
-    """Watch every call of a backend's class, once."""
+def wrap_backend_class(backend: type) -> None:
+    """Wrap the methods of a backend class, once."""
     if not is_patched(backend):
-        patch(backend, _watch_calls)
+        patch(backend, _wrap_backend_calls)
 
 
-def _watch_calls(backend: type) -> None:
-    replace(backend, _LAYER, Layer(_UNKNOWN, BACKEND))
-    notes = {"get": got(_no_value()), "set": note_set, "delete": note_deleted}
+def _wrap_backend_calls(backend: type) -> None:
+    replace(backend, _LAYER, CacheLayer(_UNKNOWN, BACKEND))
+    hooks = {
+        "get": count_cache_get(_no_value()),
+        "set": count_cache_set,
+        "delete": count_cache_delete,
+    }
     for name, operation in BACKEND_CALLS.items():
         call = getattr(backend, name, None)
         if call is not None:
-            # It takes no time of its own: the region's call around it is cache already.
-            watched = asked(call, _CALLS, notes[operation], note_error)
-            replace(backend, name, watched)
+            # Stay in the cell: the call of the region around it is in phase cache.
+            wrapper = wrap_cache_call(call, _CALLS, hooks[operation], count_cache_error)
+            replace(backend, name, wrapper)
 
 
-def watch_local(look_up: Call) -> Call:
-    """Count the look-ups in the request-local layer."""
-    return watch(look_up, after=looked_up(_no_value()))
+def wrap_local_lookup(look_up: Call) -> Call:
+    """Wrap the look-up in the request-local cache."""
+    return wrap(look_up, after=count_lookup(_no_value()))
 
 
 def _no_value() -> Any:
@@ -87,42 +98,48 @@ def _no_value() -> Any:
     return NO_VALUE
 
 
-def note_set(clock: Clock, args: tuple[Any, ...], answer: Any) -> None:
-    """Count a value that was stored, and its bytes if it was serialised by then."""
-    del answer
-    clock.tally(clock.layer.set)
+def count_cache_set(timer: RequestTimer, args: tuple[Any, ...], result: Any) -> None:
+    """Count a stored value, and its bytes if it is serialised."""
+    del result
+    timer.increment(timer.cache_layer.set)
     if isinstance(args[-1], bytes):
-        clock.tally(clock.layer.sent, len(args[-1]))
+        timer.increment(timer.cache_layer.sent, len(args[-1]))
 
 
-def note_deleted(clock: Clock, args: tuple[Any, ...], answer: Any) -> None:
+def count_cache_delete(timer: RequestTimer, args: tuple[Any, ...], result: Any) -> None:
     """Count a deletion."""
-    del args, answer
-    clock.tally(clock.layer.delete)
+    del args, result
+    timer.increment(timer.cache_layer.delete)
 
 
-def note_error(clock: Clock, args: tuple[Any, ...], error: Exception) -> None:
-    """Count a call that raised."""
+def count_cache_error(
+    timer: RequestTimer, args: tuple[Any, ...], error: Exception
+) -> None:
+    """Count a failed backend call by the type of its exception."""
     del args
-    clock.tally(tally("cache_errors", clock.layer.region, type(error).__name__))
+    timer.increment(
+        counter_id("cache_errors", timer.cache_layer.region, type(error).__name__)
+    )
 
 
-def note_sent(clock: Any, args: tuple[Any, ...], stored: Any) -> None:
-    """Count the bytes of a value that python-memcached has serialised."""
+def count_memcache_bytes_sent(timer: Any, args: tuple[Any, ...], stored: Any) -> None:
+    """Count the bytes of a value that python-memcached serialised."""
     del args
-    if clock.layer is not None:
-        clock.tally(clock.layer.sent, stored[1])
+    if timer.cache_layer is not None:
+        timer.increment(timer.cache_layer.sent, stored[1])
 
 
-def note_value_sent(clock: Any, args: tuple[Any, ...], stored: Any) -> None:
-    """Count the bytes of a value that pymemcache has serialised."""
+def count_pymemcache_bytes_sent(timer: Any, args: tuple[Any, ...], stored: Any) -> None:
+    """Count the bytes of a value that pymemcache serialised."""
     del args
-    if clock.layer is not None:
-        clock.tally(clock.layer.sent, len(stored[0]))
+    if timer.cache_layer is not None:
+        timer.increment(timer.cache_layer.sent, len(stored[0]))
 
 
-def note_dead(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Count a server that python-memcached gives up for a while."""
+def count_dead_server(
+    timer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Count a server that python-memcached marks as dead."""
     del args, kwargs
-    region = _UNKNOWN if clock.layer is None else clock.layer.region
-    clock.tally(tally("cache_errors", region, "server_dead"))
+    region = _UNKNOWN if timer.cache_layer is None else timer.cache_layer.region
+    timer.increment(counter_id("cache_errors", region, "server_dead"))

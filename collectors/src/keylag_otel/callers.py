@@ -1,25 +1,24 @@
-"""Which service asks Keystone to validate, as far as that can be known.
+"""The service that asks Keystone to validate a token, from its user name.
 
-The User-Agent does not tell: auth_token asks through keystoneclient, which names
-itself.  The user whose token asks does, since deployments name the users of
-services after them; any other name is nobody's business here.
+Deployments name service users after their services; all other users get the label
+``other``.  The User-Agent is that of keystoneauth, whatever service sends it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from keylag_otel.clock import Clock
-from keylag_otel.tally import tally
+from keylag_otel.counters import counter_id
+from keylag_otel.request_timer import RequestTimer
 
 OTHER = "other"
 
-#: Where keystonemiddleware leaves whose token asks.  Keystone's own context has
-#: it too, but warns each time that it is asked.
-_ASKED_BY = "keystone.token_auth"
+#: Where keystonemiddleware leaves the caller's token.  Keystone's own context has it
+#: too, but logs a warning at each access.
+_TOKEN_AUTH = "keystone.token_auth"  # noqa: S105 - a key of the environment
 _USER_NAME = "HTTP_X_USER_NAME"
 
-#: The projects of OpenStack that have an API, and the service of Keylag's stacks.
+#: OpenStack projects with an API, and the service of Keylag's stacks.
 SERVICES = frozenset(
     (
         *("adjutant", "aodh", "barbican", "blazar", "ceilometer", "cinder"),
@@ -32,15 +31,19 @@ SERVICES = frozenset(
 )
 
 
-def caller_of(user_name: str) -> str:
-    """Return the service that a user is named after, or ``other``."""
+def service_of_user(user_name: str) -> str:
+    """Return the user name if it is a known service, else ``other``."""
     return user_name if user_name in SERVICES else OTHER
 
 
-def note_caller(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def count_validation(
+    timer: RequestTimer, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
     """Count a validation by its caller."""
     del args, kwargs
-    asking = clock.environ.get(_ASKED_BY)
-    # Without a token, the name is the client's own word.
-    if asking is not None and asking.has_user_token:
-        clock.tally(tally("validations", caller_of(clock.environ[_USER_NAME])))
+    caller = timer.environ.get(_TOKEN_AUTH)
+    # Without a token, the client may claim any name.
+    if caller is not None and caller.has_user_token:
+        timer.increment(
+            counter_id("validations", service_of_user(timer.environ[_USER_NAME]))
+        )

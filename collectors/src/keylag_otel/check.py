@@ -1,7 +1,7 @@
-"""What Keylag finds in this Python: which seams are there, and what is missing.
+"""Check which seams of the installed hosts can be bound.
 
-Run with Keystone's own interpreter.  Modules are imported, as Keystone imports
-them; nothing is started, and what was looked at is left as it was.
+Run with the interpreter of the host.  The check imports the host's modules, binds
+each seam and unbinds it again; it starts nothing.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from keylag_otel import provider, runtime
-from keylag_otel.clock import COMPILED, REFUSED
-from keylag_otel.environment import without_user_info
-from keylag_otel.package import TRIED, untried_keystone
+from keylag_otel import meter_provider, runtime
+from keylag_otel.environment import strip_credentials
+from keylag_otel.package import TESTED_KEYSTONES, untested_keystone
+from keylag_otel.request_timer import IS_NATIVE, NATIVE_IMPORT_ERROR
 from keylag_otel.seam import Binding, Seam
 
 DISTRIBUTIONS = (
@@ -35,7 +35,7 @@ DISTRIBUTIONS = (
     *("uwsgi", "pyuwsgi", "gunicorn"),
 )
 PREFIXES = ("OTEL_", "KEYLAG_")
-#: Variables whose values may let somebody in.
+#: Names of variables whose values may be credentials.
 _SECRET = re.compile(r"HEADERS|PASSWORD|SECRET|TOKEN|CREDENTIAL|KEYS")
 
 
@@ -49,14 +49,14 @@ class Finding:
     reason: str = ""
 
     @property
-    def in_order(self) -> bool:
-        """Return whether nothing is lost here that every release has."""
+    def ok(self) -> bool:
+        """Whether the seam is bound, or optional and missing."""
         return self.state == "bound" or (self.optional and self.state == "missing")
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that was found."""
+    """The result of a check."""
 
     python: runtime.Runtime
     seams: list[Finding]
@@ -65,49 +65,50 @@ class Report:
     advice: list[str]
 
     @property
-    def in_order(self) -> bool:
-        """Return whether every seam that is not optional is bound."""
-        return all(finding.in_order for finding in self.seams)
+    def ok(self) -> bool:
+        """Whether all findings are OK."""
+        return all(finding.ok for finding in self.seams)
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``--output json`` prints."""
-        return {"ok": self.in_order, **asdict(self)}
+        return {"ok": self.ok, **asdict(self)}
 
 
 def check(seams: Iterable[Seam], environ: Mapping[str, str] = os.environ) -> Report:
-    """Look at everything."""
-    findings = look_at(seams)
-    python = runtime.running()
+    """Check seams, versions and variables."""
+    findings = find_seams(seams)
+    python = runtime.current_runtime()
     return Report(
         python=python,
         seams=findings,
-        versions={name: installed(name) for name in DISTRIBUTIONS},
-        environment=settings(environ),
+        versions={name: installed_version(name) for name in DISTRIBUTIONS},
+        environment=relevant_variables(environ),
         advice=[
             *runtime.advice(python),
             *_seam_advice(findings),
             *_cost_advice(),
             *_export_advice(environ),
-            *_UNKNOWABLE,
+            *_LIMITATIONS,
         ],
     )
 
 
-def look_at(seams: Iterable[Seam]) -> list[Finding]:
-    """Try each seam where it is; Keystone reads the arguments it must not see."""
+def find_seams(seams: Iterable[Seam]) -> list[Finding]:
+    """Bind and unbind each seam, quietly."""
+    # Keystone parses the arguments of the process when it is imported.
     argv, sys.argv = sys.argv, sys.argv[:1]
     log = logging.getLogger("keylag_otel")
     log.disabled, disabled = True, log.disabled
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return [_look_at(seam) for seam in seams]
+            return [_find_seam(seam) for seam in seams]
     finally:
         sys.argv = argv
         log.disabled = disabled
 
 
-def _look_at(seam: Seam) -> Finding:
+def _find_seam(seam: Seam) -> Finding:
     name = f"{seam.module}:{seam.path}"
     try:
         module = import_module(seam.module)
@@ -121,80 +122,82 @@ def _look_at(seam: Seam) -> Finding:
     return finding
 
 
-def installed(name: str) -> str | None:
-    """Return the version of a distribution; None if it is not installed."""
+def installed_version(name: str) -> str | None:
+    """Return the version of a distribution, or None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
         return None
 
 
-def settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that matter, without what is secret in them."""
+def relevant_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return OTEL_* and KEYLAG_* variables with their credentials removed."""
     return {
-        name: "(set)" if _SECRET.search(name) else without_user_info(value)
+        name: "(set)" if _SECRET.search(name) else strip_credentials(value)
         for name, value in sorted(environ.items())
         if name.startswith(PREFIXES)
     }
 
 
-_UNKNOWABLE = (
-    "These are the variables of this shell; the server's own are what counts.",
+_LIMITATIONS = (
+    "The variables above are those of this shell; the server may have others.",
     (
-        "From here it cannot be known whether uWSGI runs threads: its configuration "
-        "needs `enable-threads = true` (or `threads`), or workers export only when "
-        "they end."
+        "uWSGI needs `enable-threads = true` (or `threads`) in its configuration, or "
+        "workers export only when they end. This check cannot see that."
     ),
 )
 
 
 def _seam_advice(findings: list[Finding]) -> Iterator[str]:
-    if installed("keystone") is None and installed("keystonemiddleware") is None:
+    if (
+        installed_version("keystone") is None
+        and installed_version("keystonemiddleware") is None
+    ):
         yield (
             "Neither Keystone nor keystonemiddleware is installed in this Python; "
-            "run this with the interpreter that Keystone's or the service's server "
-            "runs with."
+            "run the check with the interpreter of Keystone's or the service's server."
         )
-    elif untried_keystone():
+    elif untested_keystone():
         yield (
-            f"This Keystone, {untried_keystone()}, is none of those that Keylag is "
-            f"tested with ({TRIED[0]} to {TRIED[-1]}); what is bound is watched."
+            f"Keylag is not tested with this Keystone, {untested_keystone()}, only "
+            f"with {TESTED_KEYSTONES[0]} to {TESTED_KEYSTONES[-1]}; it "
+            "measures the seams that are bound."
         )
-    lost = Counter(each.state for each in findings if not each.in_order)
+    lost = Counter(each.state for each in findings if not each.ok)
     if lost:
         yield (
-            f"{sum(lost.values())} seams are not as they should be: requests are "
-            "answered as ever, and the time spent there goes to whatever surrounds "
-            "it. Please report this list."
+            f"{sum(lost.values())} seams are not bound. Requests work as before; the "
+            "time spent there counts for the calls around them. Please report this "
+            "list."
         )
 
 
 def _cost_advice() -> Iterator[str]:
-    if COMPILED:
-        yield "Calls are watched in C."
-    elif REFUSED:
-        yield f"Calls are watched in Python, which costs more than in C: {REFUSED}."
+    if IS_NATIVE:
+        yield "Calls are timed in C."
+    elif NATIVE_IMPORT_ERROR:
+        yield f"Calls are timed in Python, which costs more: {NATIVE_IMPORT_ERROR}."
     elif sysconfig.get_config_var("Py_GIL_DISABLED"):
         yield (
-            "Calls are watched in Python, which costs more than in C: this Python has "
-            "no GIL, and Keylag's C needs it."
+            "Calls are timed in Python, which costs more than in C: this Python has "
+            "no GIL, and Keylag's native part needs it."
         )
     else:
         yield (
-            "Calls are watched in Python, which costs a request some per cent more "
-            "than in C: install gcc and Python's headers, then keylag-otel again."
+            "Calls are timed in Python, which costs a request some per cent more than "
+            "in C: install gcc and Python's headers, then reinstall keylag-otel."
         )
 
 
 def _export_advice(environ: Mapping[str, str]) -> Iterator[str]:
-    names = provider.exporter_names(environ)
+    names = meter_provider.exporter_names(environ)
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        yield "OTEL_SDK_DISABLED switches all metrics off."
+        yield "OTEL_SDK_DISABLED disables all metrics."
     if not names:
-        yield "OTEL_METRICS_EXPORTER=none switches the export off."
-    elif installed("opentelemetry-sdk") is None:
+        yield "OTEL_METRICS_EXPORTER=none disables the export."
+    elif installed_version("opentelemetry-sdk") is None:
         yield (
-            "The OpenTelemetry SDK is not installed, so nothing is exported: "
+            "The OpenTelemetry SDK is not installed, so no metrics are exported: "
             "install keylag-otel[otlp]."
         )
     else:
@@ -203,6 +206,6 @@ def _export_advice(environ: Mapping[str, str]) -> Iterator[str]:
 
 def _exporter_advice(names: tuple[str, ...]) -> Iterator[str]:
     try:
-        provider.load_exporters(names)
+        meter_provider.load_exporters(names)
     except Exception as error:
-        yield f"Nothing can be exported: {error}."
+        yield f"No metrics can be exported: {error}."

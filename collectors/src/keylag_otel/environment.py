@@ -1,66 +1,65 @@
-"""The environment variables that Keylag adds to OpenTelemetry's own."""
+"""Keylag's environment variables, beside those of OpenTelemetry."""
 
 from __future__ import annotations
 
 import os
 import re
 
-#: "true": every answer carries its own breakdown in a Server-Timing header.
-#: "signed": only answers to those who sign their request as for OSProfiler.
-#: Off by default, because it tells a caller about Keystone's insides.
+#: "true": each response has its breakdown in a Server-Timing header.
+#: "signed": only responses to requests that are signed as for OSProfiler.
+#: Off by default, because it reveals internals of Keystone to callers.
 KEYLAG_SERVER_TIMING = "KEYLAG_SERVER_TIMING"
 
-#: The keys of signed requests, with commas between them.
+#: The keys of signed requests, comma-separated.
 KEYLAG_SERVER_TIMING_KEYS = "KEYLAG_SERVER_TIMING_KEYS"
 
-#: "true": each SQL statement carries a constant comment with its route and
-#: operation.  Off by default, because it changes what the database sees.
+#: "true": append a comment with route and operation to each SQL statement.
+#: Off by default, because it changes the text of statements.
 KEYLAG_SQL_COMMENT = "KEYLAG_SQL_COMMENT"
 
-#: How many seconds a worker that ends may wait for its last export; 0.5 unless
-#: given.  It is all that an endpoint can add to the end of a worker.
+#: Seconds that a worker waits for its last export at shutdown, by default 0.5.
 KEYLAG_LAST_EXPORT_SECONDS = "KEYLAG_LAST_EXPORT_SECONDS"
 
-#: "true": calls are watched in Python even where that in C was compiled.
+#: "true": time calls in Python even if the native part was compiled.
 KEYLAG_PURE_PYTHON = "KEYLAG_PURE_PYTHON"
 
-#: A request that takes longer than that many seconds is traced although the
-#: sampler left it out.  Unset, none is.
+#: Trace requests of at least this many seconds even if the sampler drops them.
+#: Unset: none.
 KEYLAG_TRACE_SLOW_SECONDS = "KEYLAG_TRACE_SLOW_SECONDS"
 
-#: OpenTelemetry's, and what of the requests that begin a trace its samplers
-#: keep; those by a ratio keep what is their argument.
+#: OpenTelemetry's variable for the sampler.  Samplers with a fixed ratio of root
+#: spans; the ratio of the others is their argument.
 OTEL_TRACES_SAMPLER = "OTEL_TRACES_SAMPLER"
-_SHARES = {
+_FIXED_RATIOS = {
     "always_on": 1.0,
     "always_off": 0.0,
     "parentbased_always_on": 1.0,
     "parentbased_always_off": 0.0,
 }
-_RATIOS = frozenset({"traceidratio", "parentbased_traceidratio"})
+_RATIO_SAMPLERS = frozenset({"traceidratio", "parentbased_traceidratio"})
 
 _USER_INFO = re.compile(r"//[^/@]*@")
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
 
-def without_user_info(address: str) -> str:
-    """Return an address without the name and password that may be in it."""
+def strip_credentials(address: str) -> str:
+    """Return a URL without its user name and password."""
     return _USER_INFO.sub("//", address)
 
 
 def is_true(name: str) -> bool:
-    """Return whether a variable is set to a word that means yes."""
+    """Return whether a variable is set to 1, true, yes or on."""
     return os.environ.get(name, "").strip().lower() in _TRUE
 
 
 def server_timing() -> bool:
-    """Return whether all answers carry a Server-Timing header."""
+    """Return whether all responses get a Server-Timing header."""
     return is_true(KEYLAG_SERVER_TIMING)
 
 
 def server_timing_keys() -> tuple[bytes, ...]:
-    """Return the keys that sign a request for the header; none if it is not asked."""
+    """Return the keys of requests that get the header, () unless "signed" is set."""
     if os.environ.get(KEYLAG_SERVER_TIMING, "").strip().lower() != "signed":
         return ()
     keys = os.environ.get(KEYLAG_SERVER_TIMING_KEYS, "").split(",")
@@ -68,45 +67,45 @@ def server_timing_keys() -> tuple[bytes, ...]:
 
 
 def sql_comment() -> bool:
-    """Return whether SQL statements carry Keylag's comment."""
+    """Return whether SQL statements get Keylag's comment."""
     return is_true(KEYLAG_SQL_COMMENT)
 
 
 def pure_python() -> bool:
-    """Return whether calls are to be watched in Python."""
+    """Return whether to leave out the native part."""
     return is_true(KEYLAG_PURE_PYTHON)
 
 
 def last_export_seconds() -> float:
-    """Return how long a last export may take."""
-    given = _number(KEYLAG_LAST_EXPORT_SECONDS)
+    """Return the time limit of the last export, in seconds."""
+    given = _float(KEYLAG_LAST_EXPORT_SECONDS)
     return 0.5 if given is None else given
 
 
 def trace_slow_seconds() -> float | None:
-    """Return from when on a request is slow enough to be traced; None for never."""
-    return _number(KEYLAG_TRACE_SLOW_SECONDS)
+    """Return the seconds from which a request is always traced, or None."""
+    return _float(KEYLAG_TRACE_SLOW_SECONDS)
 
 
-def traced_share() -> float | None:
-    """Return how much of the requests that begin a trace is traced, of 1.
+def sampling_ratio() -> float | None:
+    """Return the ratio of root spans that the sampler keeps, from 0 to 1.
 
-    None if only the sampler can tell, as one that is no part of OpenTelemetry.
+    None if the ratio is unknown, as that of a custom sampler.
     """
     name = os.environ.get(OTEL_TRACES_SAMPLER, "").strip().lower()
     argument = f"{OTEL_TRACES_SAMPLER}_ARG"
-    share = _number(argument) if name in _RATIOS else _SHARES.get(name)
-    return share if share is not None and 0 <= share <= 1 else None
+    ratio = _float(argument) if name in _RATIO_SAMPLERS else _FIXED_RATIOS.get(name)
+    return ratio if ratio is not None and 0 <= ratio <= 1 else None
 
 
-def wants_deltas() -> bool:
-    """Return whether OpenTelemetry's exporters are told to send what was added."""
+def uses_delta_temporality() -> bool:
+    """Return whether the exporters are configured for delta temporality."""
     name = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
     return os.environ.get(name, "").strip().lower() not in {"", "cumulative"}
 
 
-def _number(name: str) -> float | None:
-    """Return a number; what is none is not heard."""
+def _float(name: str) -> float | None:
+    """Return the variable as a float, or None if unset or invalid."""
     try:
         return float(os.environ[name])
     except (KeyError, ValueError):

@@ -1,7 +1,7 @@
-"""What is configured rather than counted: read when metrics are exported.
+"""Gauges of Keystone's configuration, read at each export.
 
-Nobody knows by heart how many Fernet keys they keep, how old the newest is, or
-how much a password costs, and each explains a part of a token's time.
+The number and age of Fernet keys and the cost of password hashes each explain a part
+of a token's time.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, Callable
 
 from keylag_otel import instruments
 
-Readings = Iterator["tuple[float, dict[str, Any]]"]
+Observations = Iterator["tuple[float, dict[str, Any]]"]
 
-#: Keystone's own default cost where `password_hash_rounds` is not set.
+#: Keystone's default cost by algorithm, if `password_hash_rounds` is unset.
 _DEFAULT_COST = {
     "bcrypt": 12,
     "bcrypt_sha256": 12,
@@ -26,14 +26,13 @@ _DEFAULT_COST = {
 _REPOSITORIES = {"tokens": "fernet_tokens", "receipts": "fernet_receipts"}
 
 
-def _configuration() -> Any:
-    """Return Keystone's configuration, once Keystone has been started."""
+def _keystone_conf() -> Any:
+    # None until Keystone has been imported.
     module = sys.modules.get("keystone.conf")
     return None if module is None else module.CONF
 
 
-def _keys(folder: str) -> dict[int, float]:
-    """Return the numbers of the keys in a repository, with when each was written."""
+def _key_times(folder: str) -> dict[int, float]:
     try:
         with os.scandir(folder) as entries:
             return {
@@ -46,43 +45,42 @@ def _keys(folder: str) -> dict[int, float]:
 
 
 def _repositories() -> Iterator[tuple[str, dict[int, float]]]:
-    """Yield the repositories that hold keys, and when each key was written."""
-    configuration = _configuration()
+    configuration = _keystone_conf()
     for name, group in _REPOSITORIES.items() if configuration else ():
-        keys = _keys(configuration[group].key_repository)
+        keys = _key_times(configuration[group].key_repository)
         if keys:
             yield name, keys
 
 
-def fernet_keys() -> Readings:
-    """Yield how many keys each Fernet repository holds; all may be read per token."""
+def fernet_keys() -> Observations:
+    """Yield the number of keys in each Fernet repository."""
     for name, keys in _repositories():
         yield len(keys), {instruments.KEY_REPOSITORY: name}
 
 
-def fernet_primary_age() -> Readings:
-    """Yield the seconds since the primary key, the highest number, was written."""
+def fernet_primary_age() -> Observations:
+    """Yield the age in seconds of each primary key, the one with the highest number."""
     now = time.time()
     for name, keys in _repositories():
         yield now - keys[max(keys)], {instruments.KEY_REPOSITORY: name}
 
 
-def password_hash_cost() -> Readings:
-    """Yield the configured cost of new passwords, under their algorithm."""
-    configuration = _configuration()
+def password_hash_cost() -> Observations:
+    """Yield the configured cost of new password hashes: rounds, or log2 of n."""
+    configuration = _keystone_conf()
     if configuration is None:
         return
     algorithm = configuration.identity.password_hash_algorithm
     default = _DEFAULT_COST.get(algorithm, 0)
-    # Keystone has a fixed cost for scrypt and does not look at the rounds.
+    # Keystone ignores password_hash_rounds for scrypt.
     fixed = algorithm == "scrypt"
     rounds = None if fixed else configuration.identity.password_hash_rounds
     yield rounds or default, {instruments.HASH_ALGORITHM: algorithm}
 
 
-def configuration_info() -> Readings:
-    """Yield 1 with the choices that decide where time goes."""
-    configuration = _configuration()
+def configuration_info() -> Observations:
+    """Yield 1 with the options that affect the breakdown as attributes."""
+    configuration = _keystone_conf()
     if configuration is None:
         return
     cache = configuration.cache
@@ -96,8 +94,8 @@ def configuration_info() -> Readings:
     )
 
 
-#: By the name of the instrument in ``instruments.GAUGES``.
-READ: dict[str, Callable[[], Readings]] = {
+#: By the keys of ``instruments.GAUGES``.
+CALLBACKS: dict[str, Callable[[], Observations]] = {
     "fernet_keys": fernet_keys,
     "fernet_primary_age": fernet_primary_age,
     "password_hash_cost": password_hash_cost,

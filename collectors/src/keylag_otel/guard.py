@@ -1,4 +1,4 @@
-"""What may fail without anybody else noticing."""
+"""Calls whose failure must not affect the host."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ LOG = logging.getLogger("keylag_otel")
 
 
 def attempt(what: str, call: Callable[..., Any], *args: Any) -> None:
-    """Call something; if it raises, log that this could not be done."""
+    """Call a function; log "could not `what`" if it raises."""
     try:
         call(*args)
     except Exception:
-        LOG.warning("keylag could not %s; the service goes on", what, exc_info=True)
+        LOG.warning(
+            "keylag could not %s; the service continues without it", what, exc_info=True
+        )

@@ -1,4 +1,4 @@
-"""What both instrumentors are: a table of seams that is bound, and taken off again."""
+"""The base class of both instrumentors: it binds and unbinds a table of seams."""
 
 from __future__ import annotations
 
@@ -8,48 +8,48 @@ from opentelemetry.instrumentation.instrumentor import (  # type: ignore[attr-de
     BaseInstrumentor,
 )
 
-from keylag_otel import provider, telemetry
+from keylag_otel import meter_provider, telemetry
 from keylag_otel.guard import attempt
 from keylag_otel.seam import Binding, Seam, bind_all, when_imported
 from keylag_otel.traces import tracing
 
 
 class SeamInstrumentor(BaseInstrumentor):  # type: ignore[misc]
-    """Watches the seams of one table.
+    """Binds the seams of one table.
 
-    Nothing that goes wrong here reaches the service: it is logged, and the rest done.
+    A step that fails is logged; the other steps still run.
     """
 
     seams: ClassVar[tuple[Seam, ...]]
-    #: Imported in the server's first process; with it, what exports, so that no
+    #: When the server imports this module, exporters are imported too, so that no
     #: request waits for imports.
     host: ClassVar[str]
     bindings: list[Binding] = []  # noqa: RUF012 - the base class is a singleton
-    #: Those that watch now; they share one way out.
-    _watching: ClassVar[list[SeamInstrumentor]] = []
+    #: Those that are instrumented; they share the exporters.
+    _active: ClassVar[list[SeamInstrumentor]] = []
 
     def _instrument(self, **kwargs: Any) -> None:
         for signal, name in (
             (telemetry, "meter_provider"),
             (tracing, "tracer_provider"),
         ):
-            if name in kwargs or not self._watching:
-                attempt(f"use the {name}", signal.use, kwargs.get(name))
-        self._watching.append(self)
+            if name in kwargs or not self._active:
+                attempt(f"use the {name}", signal.use_provider, kwargs.get(name))
+        self._active.append(self)
         self.bindings = bind_all(self.seams)
-        when_imported(self.host, self._prepare)
+        when_imported(self.host, self._import_exporters)
 
-    def _prepare(self, module: Any) -> None:
+    def _import_exporters(self, module: Any) -> None:
         del module
-        if self in self._watching:
-            provider.prepare()
+        if self in self._active:
+            meter_provider.import_exporters()
 
     def _uninstrument(self, **kwargs: Any) -> None:
         del kwargs
         for binding in reversed(self.bindings):
             binding.unbind()
         self.bindings = []
-        if self in self._watching:
-            self._watching.remove(self)
-        if not self._watching:
-            attempt("stop its exports", telemetry.stop)
+        if self in self._active:
+            self._active.remove(self)
+        if not self._active:
+            attempt("stop its exporters", telemetry.stop)

@@ -1,7 +1,6 @@
-"""Every metric of this package: name, unit and description, declared once.
+"""Declarations of all metrics of this package: name, unit, description, attributes.
 
-OpenTelemetry's semantic conventions come first; what they have no name for is
-``keystone.*``.
+Names follow OpenTelemetry's semantic conventions; all others are ``keystone.*``.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ TOKEN_PROVIDER = "keystone.token.provider"  # noqa: S105 - an attribute's name
 CPU_MODE = "cpu.mode"
 GENERATION = "cpython.gc.generation"
 
-#: OpenTelemetry's attribute of the one series that takes what is beyond a limit.
+#: OpenTelemetry's attribute of the overflow series.
 OVERFLOW = "otel.metric.overflow"
 
 REQUEST_ATTRIBUTES = (METHOD, ROUTE, STATUS, AUTH_METHOD)
@@ -42,10 +41,10 @@ REQUEST_ATTRIBUTES = (METHOD, ROUTE, STATUS, AUTH_METHOD)
 
 @dataclass(frozen=True)
 class Instrument:
-    """The name, UCUM unit, description and own attributes of a metric.
+    """The name, UCUM unit, description and attributes of a metric.
 
-    ``limit`` is how many series of a counter one process keeps; it is above what the
-    closed sets of its attributes make, and what is beyond it is one series more.
+    ``limit`` is the cardinality limit of a counter in one process.  It is above the
+    number of combinations of its attributes, which are closed sets.
     """
 
     name: str
@@ -61,8 +60,7 @@ REQUEST_DURATION = Instrument(
     "Wall time of a request at the outermost WSGI layer",
     REQUEST_ATTRIBUTES,
 )
-#: Seconds, as the Keystone-in-Rust metrics catalogue (ADR 31) has them, so that
-#: one dashboard serves both servers.
+#: Seconds; the bounds of Keystone-in-Rust (ADR 31), so that one dashboard serves both.
 DURATION_BUCKETS = (
     *(0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0),
@@ -75,8 +73,8 @@ PHASE_TIME = Instrument(
     (*REQUEST_ATTRIBUTES, PHASE, OPERATION),
 )
 
-#: By the name of the count in ``keylag_otel.clock.COUNTS``.
-COUNTERS = {
+#: By the name of the count in ``keylag_otel.request_timer.COUNTS``.
+REQUEST_COUNTERS = {
     "sql_statements": Instrument(
         "keystone.request.sql.statements",
         "{statement}",
@@ -92,8 +90,8 @@ COUNTERS = {
 }
 
 
-#: Counters that are not kept by route; by the name that `tally` takes.
-TALLIES = {
+#: Counters without the attributes of requests, by the name that `counter_id` takes.
+COUNTERS = {
     "cache_calls": Instrument(
         "keystone.cache.calls",
         "{call}",
@@ -125,7 +123,7 @@ TALLIES = {
     "cache_errors": Instrument(
         "keystone.cache.errors",
         "{error}",
-        "Calls to the cache backend that raised",
+        "Calls to the cache backend that raised an exception",
         (CACHE_REGION, ERROR_TYPE),
         limit=256,
     ),
@@ -190,8 +188,8 @@ TALLIES = {
     "validations": Instrument(
         "keystone.token.validations",
         "{validation}",
-        "Validations that were asked for, by the service that the asking user is "
-        "named after, if it is one of OpenStack's",
+        "Token validations, by the OpenStack service that the caller's user is named "
+        "after",
         (CALLER,),
     ),
     "password_hashes": Instrument(
@@ -204,18 +202,18 @@ TALLIES = {
     "faults": Instrument(
         "keystone.keylag.faults",
         "{fault}",
-        "Exceptions inside Keylag itself, none of which reached Keystone",
+        "Exceptions in Keylag's own code; Keystone was not affected",
         (SEAM,),
         limit=256,
     ),
 }
 
-#: Read when metrics are exported; by the name in ``gauges.READ``.
+#: Read at each export; by the keys of ``gauges.CALLBACKS``.
 GAUGES = {
     "fernet_keys": Instrument(
         "keystone.fernet.keys",
         "{key}",
-        "Keys in a Fernet repository; to decrypt a token all may have to be read",
+        "Keys in a Fernet repository; decrypting a token may try all of them",
         (KEY_REPOSITORY,),
     ),
     "fernet_primary_age": Instrument(
@@ -233,29 +231,29 @@ GAUGES = {
     "configuration_info": Instrument(
         "keystone.configuration.info",
         "{info}",
-        "Always 1; its attributes are the choices that decide where time goes",
+        "Always 1; its attributes are the options that affect the breakdown",
         (CACHE_BACKEND, TOKEN_PROVIDER, HASH_ALGORITHM),
     ),
 }
 
-#: What the worker's process has spent; by the name in ``process.READ``.
+#: Read at each export; by the keys of ``process.CALLBACKS``.
 PROCESS = {
     "cpu_time": Instrument(
         "process.cpu.time",
         "s",
-        "Processor time of the worker's process, in the program and in the kernel",
+        "CPU time of the worker process, in user and system mode",
         (CPU_MODE,),
     ),
     "gc_collections": Instrument(
         "cpython.gc.collections",
         "{collection}",
-        "Collections of garbage by generation; the oldest looks at every object",
+        "Garbage collections by generation; the oldest visits all objects",
         (GENERATION,),
     ),
     "gc_time": Instrument(
         "keystone.gc.time",
         "s",
-        "Time of these collections; it is part of the phases that they interrupt",
+        "Time of garbage collections; it is part of the phases that they interrupt",
         (GENERATION,),
     ),
 }

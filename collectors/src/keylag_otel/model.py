@@ -1,9 +1,8 @@
-"""The breakdown model: what a request's time is divided into.
+"""The breakdown model: phases, operations, cells and categories.
 
-A request's wall time is the sum of self times over (phase, operation).
-The *phase* says what the thread was doing, the *operation* which step of
-Keystone it was doing it for.  A pair of both is a *cell*; inside a process a
-cell is one small integer, ``operation << PHASE_BITS | phase``.
+The wall time of a request is the sum of its self times by cell.  A *cell* is a pair
+of a *phase*, what the thread is doing, and an *operation*, the step of Keystone that
+it does it for.  Its number is ``operation << PHASE_BITS | phase``.
 """
 
 from __future__ import annotations
@@ -47,14 +46,13 @@ OPERATIONS = (
 PHASE_BITS = 4
 PHASE_MASK = (1 << PHASE_BITS) - 1
 
-#: Every cell is below this.
+#: Cells are below this.
 CELL_LIMIT = 256
 
-#: As many events of one request are written down, for its trace; what comes after
-#: them is not.
+#: The most events that are recorded of a request; later ones are dropped.
 EVENT_LIMIT = 32768
 
-#: The categories, in the order in which they are shown.
+#: Categories in display order.
 CATEGORIES = (
     "sql",
     "cache",
@@ -77,7 +75,7 @@ _CATEGORY_OF_PHASE = {
 
 
 def cell_of(phase: str, operation: str) -> int:
-    """Return the cell of a phase and an operation; ValueError if unknown."""
+    """Return the cell of a phase and an operation; raise ValueError if unknown."""
     return OPERATIONS.index(operation) << PHASE_BITS | PHASES.index(phase)
 
 
@@ -91,9 +89,9 @@ CELLS: Mapping[int, tuple[str, str]] = {
     for operation in OPERATIONS
     for phase in PHASES
 }
-"""Cell to (phase, operation)."""
+"""(phase, operation) by cell."""
 
 CATEGORY_OF_CELL: Mapping[int, str] = {
     cell: _category(phase, operation) for cell, (phase, operation) in CELLS.items()
 }
-"""Cell to category; every cell belongs to exactly one."""
+"""Category by cell; each cell belongs to exactly one."""

@@ -1,25 +1,25 @@
-"""Which Pythons, and releases of Keystone and keystonemiddleware, are known."""
+"""Supported and tested releases of Python, Keystone and keystonemiddleware."""
 
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-#: Any, also a pre-release: what a release does not have is skipped seam by seam.
+#: Any release, including pre-releases: seams that a release lacks are skipped.
 _instruments = ("keystone >= 0a0",)
 _instruments_auth_token = ("keystonemiddleware >= 0a0",)
 
-#: The major versions that the tests are run against, from Zed on.
-TRIED = range(22, 31)
+#: The major versions of Keystone that the tests cover, from Zed on.
+TESTED_KEYSTONES = range(22, 31)
 
-#: The Pythons that the tests are run on, by `make test-pythons`.
+#: The Pythons that `make test-pythons` covers.
 TESTED_PYTHONS = ("3.11", "3.13", "3.14")
 
 
-def untried_keystone() -> str | None:
-    """Return Keystone's version if there is one, and it is none of those tried."""
+def untested_keystone() -> str | None:
+    """Return the version of an installed Keystone that is not tested, else None."""
     try:
         installed = version("keystone")
     except PackageNotFoundError:
         return None
     major = installed.partition(".")[0]
-    return None if major.isdigit() and int(major) in TRIED else installed
+    return None if major.isdigit() and int(major) in TESTED_KEYSTONES else installed

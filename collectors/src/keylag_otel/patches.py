@@ -1,8 +1,7 @@
-"""Objects of a host that are watched once they are there, and left as they were.
+"""Patches of objects that exist only while the host runs; undone and redone here.
 
-Seams are places in modules.  What is only there when the host runs, as its
-application and the backends of its cache, is patched by a seam's maker, and undone
-and redone from here.
+Seams are places in modules.  The application and the cache backends exist only at
+run time; the wrapper of a seam patches them through this module.
 """
 
 from __future__ import annotations
@@ -15,44 +14,44 @@ from weakref import WeakKeyDictionary, ref
 from keylag_otel.guard import attempt
 
 _MISSING = object()
-#: Where a target keeps what it had: name to the value before and the one now.
-_KEPT = "_keylag_replaced"
+#: The attribute of a patched object with (original, replacement) by name.
+_REPLACED = "_keylag_replaced"
 
 Apply = Callable[[Any], None]
 
 
 class _Target(NamedTuple):
-    """An object that is patched, which is not kept alive, and what patches it."""
+    """A weak reference to a patched object, and the function that patches it."""
 
     target: ref[Any]
     apply: Apply
 
 
-#: In the order in which they were patched.
+#: In the order of patching.
 _targets: list[_Target] = []
 
-#: The last of our twins of each function that was decorated, and what it is the
-#: twin of; by the function's module and qualified name.
+#: The last wrapper of each memoized function, and what it wraps, by the module and
+#: qualified name of the function.
 _decorated: dict[tuple[str, str], tuple[Any, Any]] = {}
 
-#: Decorators of ours, which modules may have under any name, and the host's own.
+#: The host's decorator by our wrapper of it; modules may have imported that.
 _decorators: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
-class _Swapped(NamedTuple):
-    """An attribute for which `undo` has put back the host's own."""
+class _Restored(NamedTuple):
+    """An attribute whose original `undo` has restored."""
 
     owner: Any
     name: str
-    ours: Any
-    theirs: Any
+    wrapper: Any
+    original: Any
 
 
-_swapped: list[_Swapped] = []
+_restored: list[_Restored] = []
 
 
 def patch(target: Any, apply: Apply) -> None:
-    """Let `apply` replace attributes of a target, and again after `undo`."""
+    """Call `apply(target)` now, and again in each `redo` after an `undo`."""
 
     def forget(gone: ref[Any]) -> None:
         _targets[:] = [each for each in _targets if each.target is not gone]
@@ -63,88 +62,93 @@ def patch(target: Any, apply: Apply) -> None:
 
 
 def replace(target: Any, name: str, value: Any) -> None:
-    """Set an attribute until `undo`."""
-    kept = vars(target).get(_KEPT)
-    if kept is None:
-        kept = {}
-        setattr(target, _KEPT, kept)
-    before = kept[name][0] if name in kept else vars(target).get(name, _MISSING)
-    kept[name] = before, value
+    """Set an attribute of a target; `undo` restores the original."""
+    replaced = vars(target).get(_REPLACED)
+    if replaced is None:
+        replaced = {}
+        setattr(target, _REPLACED, replaced)
+    original = (
+        replaced[name][0] if name in replaced else vars(target).get(name, _MISSING)
+    )
+    replaced[name] = original, value
     setattr(target, name, value)
 
 
 def is_patched(target: Any) -> bool:
-    """Return whether this very object has attributes that were replaced."""
-    return _KEPT in vars(target)
+    """Return whether this object itself is patched, not only its class."""
+    return _REPLACED in vars(target)
 
 
-def remember_decorator(ours: Any, theirs: Any) -> None:
-    """Remember which decorator of the host's is behind one of ours."""
-    _decorators[ours] = theirs
+def register_decorator(wrapper: Any, original: Any) -> None:
+    """Register the host's decorator that a wrapper replaces."""
+    _decorators[wrapper] = original
 
 
-def remember_decorated(function: Any, ours: Any, theirs: Any) -> None:
-    """Remember what a function was made into by a decorator of the host's."""
-    _decorated[function.__module__, function.__qualname__] = ours, theirs
+def register_decorated(function: Any, wrapper: Any, original: Any) -> None:
+    """Register the wrapper of a memoized function, and what it wraps."""
+    _decorated[function.__module__, function.__qualname__] = wrapper, original
 
 
 def undo() -> None:
-    """Put back what each object had, unless somebody has set it since."""
+    """Restore the originals, except where others have replaced the attribute since."""
     for each in reversed(_targets):
         target = each.target()
         if target is not None and is_patched(target):
-            attempt("put back what was patched", _put_back, target)
+            attempt("undo a patch", _restore, target)
     for place in (*_decorators_in_modules(), *_decorated_by_name()):
-        attempt(f"put back {place.name}", _swap, place)
+        attempt(f"restore {place.name}", _restore_original, place)
 
 
 def redo() -> None:
-    """Patch again what `undo` has left as it was."""
+    """Apply the patches again that `undo` has reverted."""
     for target, apply in [(each.target(), each.apply) for each in _targets]:
         if target is not None and not is_patched(target):
-            attempt("patch again what was put back", apply, target)
-    while _swapped:
-        owner, name, ours, theirs = _swapped.pop()
-        if vars(owner).get(name) is theirs:
-            setattr(owner, name, ours)
+            attempt("apply a patch again", apply, target)
+    while _restored:
+        owner, name, wrapper, original = _restored.pop()
+        if vars(owner).get(name) is original:
+            setattr(owner, name, wrapper)
 
 
-def _put_back(target: Any) -> None:
-    kept = vars(target)[_KEPT]
-    delattr(target, _KEPT)
-    for name, (before, value) in kept.items():
+def _restore(target: Any) -> None:
+    replaced = vars(target)[_REPLACED]
+    delattr(target, _REPLACED)
+    for name, (original, value) in replaced.items():
         if vars(target).get(name) is not value:
-            _switch_off(value)
-        elif before is _MISSING:
+            _disable_wrapper(value)
+        elif original is _MISSING:
             delattr(target, name)
         else:
-            setattr(target, name, before)
+            setattr(target, name, original)
 
 
-def _switch_off(value: Any) -> None:
-    """Let what stays beneath somebody else's wrapper measure nothing."""
-    if hasattr(value, "is_on"):
-        value.is_on = False
+def _disable_wrapper(value: Any) -> None:
+    # It stays in use beneath another wrapper.
+    if hasattr(value, "is_enabled"):
+        value.is_enabled = False
 
 
-def _decorators_in_modules() -> Iterator[_Swapped]:
-    by_id = {id(ours): (ours, theirs) for ours, theirs in list(_decorators.items())}
+def _decorators_in_modules() -> Iterator[_Restored]:
+    by_id = {
+        id(wrapper): (wrapper, original)
+        for wrapper, original in list(_decorators.items())
+    }
     for module in list(sys.modules.values()):
         for name, value in list(getattr(module, "__dict__", {}).items()):
             if id(value) in by_id:
-                yield _Swapped(module, name, *by_id[id(value)])
+                yield _Restored(module, name, *by_id[id(value)])
 
 
-def _decorated_by_name() -> Iterator[_Swapped]:
-    for (module, path), (ours, theirs) in list(_decorated.items()):
+def _decorated_by_name() -> Iterator[_Restored]:
+    for (module, path), (wrapper, original) in list(_decorated.items()):
         *owners, name = path.split(".")
         owner: Any = sys.modules.get(module)
         for part in owners:
             owner = getattr(owner, part, None)
-        if owner is not None and vars(owner).get(name) is ours:
-            yield _Swapped(owner, name, ours, theirs)
+        if owner is not None and vars(owner).get(name) is wrapper:
+            yield _Restored(owner, name, wrapper, original)
 
 
-def _swap(place: _Swapped) -> None:
-    setattr(place.owner, place.name, place.theirs)
-    _swapped.append(place)
+def _restore_original(place: _Restored) -> None:
+    setattr(place.owner, place.name, place.original)
+    _restored.append(place)

@@ -1,7 +1,7 @@
-"""What a worker's process spends, whatever it works on: processor and garbage.
+"""CPU time and garbage collection of the worker process, read at each export.
 
-Read when metrics are exported.  Only the time of collections has to be taken
-as it passes: two calls of a function around each of them.
+Only the time of collections is measured as it passes, by a callback before and after
+each of them.
 """
 
 from __future__ import annotations
@@ -14,58 +14,59 @@ from typing import Any, Callable
 
 from keylag_otel import instruments
 
-Readings = Iterator["tuple[float, dict[str, Any]]"]
+Observations = Iterator["tuple[float, dict[str, Any]]"]
 _GENERATIONS = range(3)
 
 
-class _Collections:
-    """Nanoseconds that collections took, by generation; one runs at a time."""
+class _GcTimes:
+    """Nanoseconds of garbage collections by generation; one runs at a time."""
 
-    began = 0
-    spent = [0 for _ in _GENERATIONS]  # noqa: RUF012 - of the process, as the collector
+    started_at = 0
+    elapsed_ns = [0 for _ in _GENERATIONS]  # noqa: RUF012 - state of the process
 
 
-def _around(phase: str, info: dict[str, int]) -> None:
-    """Take the time; Python calls this before and after each collection."""
+def _on_collection(phase: str, info: dict[str, int]) -> None:
     if phase == "start":
-        _Collections.began = perf_counter_ns()
+        _GcTimes.started_at = perf_counter_ns()
     else:
-        _Collections.spent[info["generation"]] += perf_counter_ns() - _Collections.began
+        _GcTimes.elapsed_ns[info["generation"]] += (
+            perf_counter_ns() - _GcTimes.started_at
+        )
 
 
-def watch() -> None:
-    """Take the time of collections from now on."""
-    if _around not in gc.callbacks:
-        gc.callbacks.append(_around)
+def start() -> None:
+    """Start timing garbage collections."""
+    if _on_collection not in gc.callbacks:
+        gc.callbacks.append(_on_collection)
 
 
-def unwatch() -> None:
-    """Leave the collector alone."""
-    if _around in gc.callbacks:
-        gc.callbacks.remove(_around)
+def stop() -> None:
+    """Stop timing garbage collections."""
+    if _on_collection in gc.callbacks:
+        gc.callbacks.remove(_on_collection)
 
 
-def cpu_time() -> Readings:
-    """Yield the processor's seconds in the program and in the kernel for it."""
+def cpu_time() -> Observations:
+    """Yield the seconds of CPU time in user and system mode."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     yield used.ru_utime, {instruments.CPU_MODE: "user"}
     yield used.ru_stime, {instruments.CPU_MODE: "system"}
 
 
-def gc_collections() -> Readings:
-    """Yield how often each generation was collected."""
+def gc_collections() -> Observations:
+    """Yield the number of collections of each generation."""
     for generation, counted in enumerate(gc.get_stats()):
         yield counted["collections"], {instruments.GENERATION: generation}
 
 
-def gc_time() -> Readings:
-    """Yield the seconds that collecting each generation took."""
-    for generation, nanoseconds in enumerate(_Collections.spent):
+def gc_time() -> Observations:
+    """Yield the seconds of collections of each generation."""
+    for generation, nanoseconds in enumerate(_GcTimes.elapsed_ns):
         yield nanoseconds / 1e9, {instruments.GENERATION: generation}
 
 
-#: By the name of the instrument in ``instruments.PROCESS``.
-READ: dict[str, Callable[[], Readings]] = {
+#: By the keys of ``instruments.PROCESS``.
+CALLBACKS: dict[str, Callable[[], Observations]] = {
     "cpu_time": cpu_time,
     "gc_collections": gc_collections,
     "gc_time": gc_time,

@@ -1,4 +1,4 @@
-"""One request: start its clock, run Keystone, book what came out of it."""
+"""The outermost WSGI layer: it times a request, traces it and aggregates it."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from functools import partial, wraps
 from typing import Any, Callable
 
 from keylag_otel import environment, telemetry
-from keylag_otel.answer import Answer, Application, Headers, StartResponse
-from keylag_otel.clock import Clock, current, start
 from keylag_otel.guard import attempt
-from keylag_otel.ledger import LEDGER, Ledger
 from keylag_otel.patches import patch, replace
-from keylag_otel.server_timing import server_timing, whose
+from keylag_otel.request_aggregator import AGGREGATOR, RequestAggregator
+from keylag_otel.request_timer import RequestTimer, current_timer, start_timer
+from keylag_otel.response import Application, Headers, ResponseRecorder, StartResponse
+from keylag_otel.server_timing import header_predicate, server_timing
 from keylag_otel.traces import tracing
-from keylag_otel.wrappers import Call, fault
+from keylag_otel.wrappers import Call, count_fault
 
 
-def measured_app(setup: Call) -> Call:
-    """Put the stopwatch around everything that Keystone puts around its app."""
+def wrap_app_setup(setup: Call) -> Call:
+    """Wrap the application, outside of all middleware that Keystone sets up."""
 
     @wraps(setup)
-    def watched(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         app = setup(*args, **kwargs)
-        attempt("measure the application", patch, app, _measure)
+        attempt("measure the application", patch, app, _wrap_wsgi_app)
         return app
 
-    return watched
+    return wrapper
 
 
-def _measure(app: Any) -> None:
-    replace(app, "wsgi_app", Measured(app.wsgi_app, partial(route_of, app)))
+def _wrap_wsgi_app(app: Any) -> None:
+    replace(app, "wsgi_app", TimedApplication(app.wsgi_app, partial(match_route, app)))
 
 
-def route_of(app: Any, environ: dict[str, Any]) -> str | None:
-    """Return the rule that Flask would match; None if there is none."""
+def match_route(app: Any, environ: dict[str, Any]) -> str | None:
+    """Return the rule that Flask would match, or None."""
     try:
         rule, _ = app.url_map.bind_to_environ(environ).match(return_rule=True)
     except Exception:
@@ -43,22 +43,22 @@ def route_of(app: Any, environ: dict[str, Any]) -> str | None:
 
 
 def _no_route(environ: Any) -> None:
-    """Know no routes."""
+    """Return no route, for services."""
 
 
-class Measuring:
-    """Serves WSGI requests with a stopwatch; answers pass through untouched."""
+class TimingMiddleware:
+    """Times WSGI requests; responses pass through unchanged."""
 
     def __init__(
         self,
-        route: Callable[[Any], str | None] = _no_route,
-        ledger: Ledger = LEDGER,
+        find_route: Callable[[Any], str | None] = _no_route,
+        aggregator: RequestAggregator = AGGREGATOR,
     ) -> None:
-        self._route = route
-        self._ledger = ledger
-        self._is_told = whose()
-        self._comments = environment.sql_comment()
-        self._is_special = bool(self._is_told or self._comments)
+        self._find_route = find_route
+        self._aggregator = aggregator
+        self._gets_header = header_predicate()
+        self._adds_sql_comment = environment.sql_comment()
+        self._needs_setup = bool(self._gets_header or self._adds_sql_comment)
 
     def serve(
         self,
@@ -66,59 +66,66 @@ class Measuring:
         environ: dict[str, Any],
         start_response: StartResponse,
     ) -> Iterable[bytes]:
-        """Serve a request, and book what came out of it."""
-        if current() is not None:
+        """Serve a request and aggregate its breakdown; only call if it is nested."""
+        if current_timer() is not None:
             return application(environ, start_response)
         telemetry.start_once_per_process()
-        clock = start(environ)
-        answer = Answer(clock, start_response, self._ledger, self._route, self._traced)
-        if self._is_special or tracing.Process.tracing:
-            return self._serve_specially(application, answer, clock)
-        return answer.serve(application)
+        timer = start_timer(environ)
+        recorder = ResponseRecorder(
+            timer,
+            start_response,
+            self._aggregator,
+            self._find_route,
+            self._finish_trace,
+        )
+        if self._needs_setup or tracing.State.tracing:
+            return self._serve_with_options(application, recorder, timer)
+        return recorder.serve(application)
 
-    def _serve_specially(
-        self, application: Application, answer: Answer, clock: Clock
+    def _serve_with_options(
+        self, application: Application, recorder: ResponseRecorder, timer: RequestTimer
     ) -> Iterable[bytes]:
-        """Serve a request that may be traced, told its breakdown or commented."""
-        head = tracing.begin(clock)
-        if head:
-            answer.traced = partial(self._traced, head=head)
-        if self._wants_breakdown(clock.environ):
-            answer.timing = with_breakdown
-        if self._comments:
-            # The first statements are sent before Flask matches the route.
-            clock.route = self._route(clock.environ)
-        token = head and tracing.entered(head)
+        pending = tracing.begin_trace(timer)
+        if pending:
+            recorder.finish_trace = partial(self._finish_trace, pending=pending)
+        if self._gets_breakdown(timer.environ):
+            recorder.add_timing = add_server_timing
+        if self._adds_sql_comment:
+            # Keystone sends statements before Flask matches the route.
+            timer.route = self._find_route(timer.environ)
+        token = pending and tracing.attach_span(pending)
         try:
-            return answer.serve(application)
+            return recorder.serve(application)
         finally:
             if token:
-                tracing.left(token)
+                tracing.detach_span(token)
 
-    def _wants_breakdown(self, environ: dict[str, Any]) -> bool:
+    def _gets_breakdown(self, environ: dict[str, Any]) -> bool:
         try:
-            return bool(self._is_told and self._is_told(environ))
+            return bool(self._gets_header and self._gets_header(environ))
         except Exception:
-            fault(whose)
+            count_fault(header_predicate)
             return False
 
-    def _traced(
-        self, clock: Clock, status: int, head: tracing.Head | None = None
+    def _finish_trace(
+        self,
+        timer: RequestTimer,
+        status: int,
+        pending: tracing.PendingTrace | None = None,
     ) -> None:
-        """End a request that has written down what it did."""
-        if not tracing.is_wanted(clock):
-            self._ledger.add(clock, status)
+        if not tracing.should_send(timer):
+            self._aggregator.add(timer, status)
             return
-        with tracing.finished(head, clock, status):
-            self._ledger.add(clock, status)
-            self._ledger.exemplify(clock, status)
+        with tracing.finish_trace(pending, timer, status):
+            self._aggregator.add(timer, status)
+            self._aggregator.record_exemplar(timer, status)
 
 
-class Measured(Measuring):
-    """A WSGI application, measured."""
+class TimedApplication(TimingMiddleware):
+    """A timed WSGI application."""
 
-    #: False where it is left beneath somebody else's wrapper, but is to do nothing.
-    is_on = True
+    #: False after `undo`, if another wrapper still calls it.
+    is_enabled = True
 
     def __init__(self, application: Application, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -127,11 +134,11 @@ class Measured(Measuring):
     def __call__(  # noqa: D102 - WSGI
         self, environ: dict[str, Any], start_response: StartResponse
     ) -> Iterable[bytes]:
-        if not self.is_on:
+        if not self.is_enabled:
             return self._application(environ, start_response)
         return self.serve(self._application, environ, start_response)
 
 
-def with_breakdown(clock: Clock, headers: Headers) -> Headers:
-    """Return the headers of an answer with one more, the breakdown."""
-    return [*headers, ("Server-Timing", server_timing(clock))]
+def add_server_timing(timer: RequestTimer, headers: Headers) -> Headers:
+    """Return headers with the breakdown appended."""
+    return [*headers, ("Server-Timing", server_timing(timer))]

@@ -1,14 +1,14 @@
-"""Revocation events: how many are fetched and written, and what they revoke."""
+"""Hooks that count fetched and written revocation events by kind."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
 
-from keylag_otel.tally import tally
+from keylag_otel.counters import counter_id
 
-#: Attribute of an event to the kind of revocation, the most telling first: an
-#: event by audit id may name a user too.
+#: Kind of revocation by attribute of an event, most specific first: an event with an
+#: audit id may have a user id too.
 KINDS = {
     "audit_chain_id": "audit_chain",
     "audit_id": "audit_id",
@@ -24,21 +24,23 @@ KINDS = {
 
 
 def kind_of(event: Any) -> str:
-    """Return what an event revokes; `other` if nothing that is known."""
+    """Return the kind of an event, or `other`."""
     for attribute, kind in KINDS.items():
         if getattr(event, attribute, None) is not None:
             return kind
     return "other"
 
 
-def note_fetched(clock: Any, args: tuple[Any, ...], events: Any) -> None:
-    """Count the events that the database returned for a token."""
+def count_fetched_events(timer: Any, args: tuple[Any, ...], events: Any) -> None:
+    """Count the events that the database returned."""
     del args
     for kind, count in Counter(map(kind_of, events)).items():
-        clock.tally(tally("revocation_events_fetched", kind), count)
+        timer.increment(counter_id("revocation_events_fetched", kind), count)
 
 
-def note_written(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def count_written_event(
+    timer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
     """Count an event that is written."""
     event = args[1] if len(args) > 1 else kwargs["event"]
-    clock.tally(tally("revocation_events_written", kind_of(event)))
+    timer.increment(counter_id("revocation_events_written", kind_of(event)))

@@ -13,22 +13,22 @@ from keylag_otel.package import TESTED_PYTHONS
 
 @dataclass(frozen=True)
 class Runtime:
-    """One Python."""
+    """Version and build of a Python."""
 
     version: str
     tested: bool
     free_threaded: bool
-    """Whether it was built to run without the GIL."""
+    """Whether this is a free-threaded build."""
     gil: bool
-    """Whether the GIL is on now; an extension module may have switched it on."""
+    """Whether the GIL is enabled now; an extension module may enable it."""
 
     def __str__(self) -> str:
         build = ", free-threaded" if self.free_threaded else ""
         return f"{self.version} ({'tested' if self.tested else 'not tested'}{build})"
 
 
-def running() -> Runtime:
-    """Describe the Python that runs this."""
+def current_runtime() -> Runtime:
+    """Return the runtime of this process."""
     version = platform.python_version()
     return Runtime(
         version=version,
@@ -39,16 +39,16 @@ def running() -> Runtime:
 
 
 def advice(python: Runtime) -> Iterator[str]:
-    """Say what to know about a Python that is not like those of the tests."""
+    """Yield advice for untested and unsupported Pythons."""
     if not python.tested:
         yield (
-            f"This Python, {python.version}, is none of those that Keylag is tested "
-            f"on ({', '.join(TESTED_PYTHONS)})."
+            f"Keylag is not tested on this Python, {python.version}; it is tested on "
+            f"{', '.join(TESTED_PYTHONS)}."
         )
     if python.free_threaded:
         gil = "on" if python.gil else "off"
         yield (
-            f"This is a free-threaded build of Python, with the GIL {gil}, which "
-            "Keylag does not support: its C part is not compiled for it, and nothing "
-            "is tested on it. Run Keystone with the ordinary build."
+            f"Keylag does not support this free-threaded build of Python (GIL {gil}): "
+            "its native part is not compiled, and it is not tested. Run Keystone with "
+            "the standard build."
         )

@@ -1,8 +1,8 @@
-"""A seam: one named place in a host library, and how it is watched there.
+"""A seam: a place in a host where a wrapper replaces a callable.
 
-*What* is watched is data, the tables in `keylag_otel.seams`; *how* is one of
-the makers in `keylag_otel.wrappers`.  A seam is bound when its module is
-imported, so that instrumenting imports nothing; unbinding walks the same list.
+The tables in `keylag_otel.seams` say which callables; the factories in
+`keylag_otel.wrappers` make the wrappers.  A seam is bound when the host imports its
+module, so that instrumenting imports nothing.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from typing import Any, Callable
 import wrapt
 
 from keylag_otel.guard import attempt
-from keylag_otel.wrappers import Maker
+from keylag_otel.wrappers import WrapperFactory
 
 LOG = logging.getLogger("keylag_otel")
 
 
 @dataclass(frozen=True)
 class Seam:
-    """``module:path``, and the makers to apply, innermost first.
+    """``module:path``, and the wrapper factories to apply, innermost first.
 
-    ``optional`` seams exist only in some releases; they are not missed.
-    ``expects`` names the first parameters, where a maker reads arguments by
-    position; a place that takes others is not watched.  Nor is one that is not of
-    its ``kind``: a "function", a "property", or a callable "descriptor".
+    ``optional`` seams exist only in some releases.  ``expects`` names the first
+    parameters, for hooks that read arguments by position.  ``kind`` is "function",
+    "property" or "descriptor" (a callable descriptor).  A callable with other
+    parameters or of another kind is not bound.
     """
 
     module: str
     path: str
-    makers: tuple[Maker, ...]
+    factories: tuple[WrapperFactory, ...]
     optional: bool = False
     expects: tuple[str, ...] = ()
     kind: str = "function"
@@ -44,10 +44,10 @@ class Seam:
 
 @dataclass
 class Binding:
-    """A seam in this process, and what was there before it was bound.
+    """A seam in this process, with the original callable.
 
-    It is ``waiting`` until its module is imported, then ``bound``, ``missing``,
-    ``changed`` or, where binding raised, ``failed``; ``unbound`` in the end.
+    Its state is ``waiting`` until its module is imported, then ``bound``,
+    ``missing``, ``changed`` or, if binding raised, ``failed``; at last ``unbound``.
     ``reason`` says why it is not bound.
     """
 
@@ -56,19 +56,19 @@ class Binding:
     reason: str = ""
     _owner: Any = None
     _original: Any = None
-    _watched: Any = field(default=None, repr=False)
+    _wrapper: Any = field(default=None, repr=False)
 
     def bind(self, module: Any) -> None:
-        """Watch the seam; if that is not possible, say so and leave it.
+        """Replace the callable by its wrapper, or log why not.
 
-        This runs while the host imports its modules, so it never raises.
+        Never raises, because it runs while the host imports its modules.
         """
         if self.state == "bound":
             return
         try:
             self._bind(module)
         except Exception as error:
-            self._leave("failed", f"binding it raised {_described(error)}")
+            self._skip("failed", f"binding raised {_format_exception(error)}")
 
     def _bind(self, module: Any) -> None:
         *owners, name = self.seam.path.split(".")
@@ -79,111 +79,110 @@ class Binding:
             original = vars(owner)[name]
         except (AttributeError, KeyError):
             level = logging.DEBUG if self.seam.optional else logging.WARNING
-            self._leave("missing", "it is not in this release", level)
+            self._skip("missing", "this release does not have it", level)
             return
-        unlike = _unlike(original, self.seam, isinstance(owner, type))
+        unlike = _mismatch(original, self.seam, isinstance(owner, type))
         if unlike:
-            self._leave("changed", unlike)
+            self._skip("changed", unlike)
             return
-        if not self._is_still_there(owner, original):
-            watched = _watch(original, self.seam.makers)
-            setattr(owner, name, watched)
-            self._owner, self._original, self._watched = owner, original, watched
+        if not self._reuse_covered(owner, original):
+            wrapper = _wrap(original, self.seam.factories)
+            setattr(owner, name, wrapper)
+            self._owner, self._original, self._wrapper = owner, original, wrapper
         self.state, self.reason = "bound", ""
 
-    def _is_still_there(self, owner: Any, present: Any) -> bool:
-        """Return whether the seam is watched beneath what somebody else put there."""
-        for watched in map(id, _wrapped_in(present)):
-            covered = _COVERED.get(watched)
+    def _reuse_covered(self, owner: Any, present: Any) -> bool:
+        """Reuse a wrapper that is still in use beneath that of another tool."""
+        for wrapper in map(id, _wrapper_chain(present)):
+            covered = _COVERED.get(wrapper)
             if covered is not None and covered.seam == self.seam:
-                del _COVERED[watched]
+                del _COVERED[wrapper]
                 self._owner, self._original = owner, covered._original  # noqa: SLF001
-                self._watched = covered._watched  # noqa: SLF001
+                self._wrapper = covered._wrapper  # noqa: SLF001
                 return True
         return False
 
-    def _leave(self, state: str, reason: str, level: int = logging.WARNING) -> None:
+    def _skip(self, state: str, reason: str, level: int = logging.WARNING) -> None:
         self.state, self.reason = state, reason
         LOG.log(
             level,
-            "keylag does not watch %s:%s, because %s; its time goes to whatever "
-            "surrounds it",
+            "keylag does not measure %s:%s: %s; its time counts for its callers",
             *(self.seam.module, self.seam.path, reason),
         )
 
     def unbind(self) -> None:
-        """Put back what was there, unless somebody has wrapped it since.
+        """Restore the original, unless another tool has wrapped the wrapper since.
 
-        What stays beneath that does nothing outside of a request that is measured.
+        Then the wrapper stays in use; it measures nothing outside of timed requests.
         """
         if self.state == "bound":
-            attempt(f"unbind {self.seam.path}", self._put_back)
+            attempt(f"unbind {self.seam.path}", self._restore)
         self.state = "unbound"
 
-    def _put_back(self) -> None:
+    def _restore(self) -> None:
         name = self.seam.path.rpartition(".")[2]
-        if vars(self._owner).get(name) is self._watched:
-            setattr(self._owner, name, _uncovered(self._original))
+        if vars(self._owner).get(name) is self._wrapper:
+            setattr(self._owner, name, _original_beneath(self._original))
         else:
-            _COVERED[id(self._watched)] = self
+            _COVERED[id(self._wrapper)] = self
 
 
-#: Unbound, but still beneath what somebody else has put there; by what is there.
+#: Unbound bindings whose wrapper is still in use, by the id of the wrapper.
 _COVERED: dict[int, Binding] = {}
 
 
-def _uncovered(original: Any) -> Any:
-    """Return what was there before any seam that has been unbound since."""
+def _original_beneath(original: Any) -> Any:
+    """Return the original beneath the wrappers of unbound seams."""
     while id(original) in _COVERED:
         original = _COVERED.pop(id(original))._original  # noqa: SLF001
     return original
 
 
-def _wrapped_in(call: Any) -> Iterator[Any]:
-    """Yield a callable, and what it says that it wraps."""
-    for _ in range(100):  # somebody's wrapper may name itself
+def _wrapper_chain(call: Any) -> Iterator[Any]:
+    """Yield a callable and all that its ``__wrapped__`` leads to."""
+    for _ in range(100):  # a wrapper of another tool may refer to itself
         if call is None:
             return
         yield call
         call = getattr(call, "__wrapped__", None)
 
 
-def _described(error: BaseException) -> str:
-    """Return an exception's type and words, also if it cannot say them."""
+def _format_exception(error: BaseException) -> str:
+    # Works also if the exception's __str__ raises.
     return traceback.format_exception_only(type(error), error)[-1].strip()
 
 
-def _unlike(original: Any, seam: Seam, in_class: bool) -> str:  # noqa: FBT001
-    """Say what is there instead of what the seam knows; "" if it is that."""
+def _mismatch(original: Any, seam: Seam, in_class: bool) -> str:  # noqa: FBT001
+    """Return how the callable differs from what the seam expects, or ""."""
     is_property = isinstance(original, property)
     if is_property != (seam.kind == "property"):
-        return f"it is {'a' if is_property else 'no'} property now"
-    function = _function(original)
+        return f"it is {'now' if is_property else 'no longer'} a property"
+    function = _underlying_function(original)
     if not callable(function):
-        return "it cannot be called any more"
+        return "it is no longer callable"
     if isinstance(function, type):
-        return "it is a class now"
+        return "it is now a class"
     if in_class and not _is_method(original, function, seam.kind):
-        return "it is no method any more"
-    lacking = _lacking(function, seam.expects)
+        return "it is no longer a method"
+    lacking = _missing_parameters(function, seam.expects)
     return f"it no longer takes {', '.join(lacking)}" if lacking else ""
 
 
 def _is_method(original: Any, function: Any, kind: str) -> bool:
-    """Return whether a call of an instance passes that on, as a function's does."""
+    """Return whether a call on an instance passes the instance, as a function does."""
     if kind == "descriptor":
         return original is function and hasattr(type(function), "__get__")
-    return any(hasattr(each, "__code__") for each in _wrapped_in(function))
+    return any(hasattr(each, "__code__") for each in _wrapper_chain(function))
 
 
-def _lacking(function: Any, expected: tuple[str, ...]) -> list[str]:
-    """Return the expected parameters that a function does not take in their place."""
+def _missing_parameters(function: Any, expected: tuple[str, ...]) -> list[str]:
+    """Return the expected parameters that the function lacks at their position."""
     if not expected:
         return []
     try:
         taken = list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
-        # A compiled function need not say what it takes; anything else is strange.
+        # Compiled functions may have no signature.
         return [] if inspect.isbuiltin(function) else list(expected)
     return [
         name
@@ -192,8 +191,7 @@ def _lacking(function: Any, expected: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _function(original: Any) -> Any:
-    """Return the function beneath a property, a class method or a static one."""
+def _underlying_function(original: Any) -> Any:
     if isinstance(original, property):
         return original.fget
     if isinstance(original, (staticmethod, classmethod)):
@@ -201,19 +199,19 @@ def _function(original: Any) -> Any:
     return original
 
 
-def _watch(original: Any, makers: Iterable[Maker]) -> Any:
-    """Apply the makers to a function, or to the getter of a property."""
+def _wrap(original: Any, factories: Iterable[WrapperFactory]) -> Any:
+    """Apply the factories to a function, or to the getter of a property."""
     if isinstance(original, property) and original.fget is not None:
-        return original.getter(_watch(original.fget, makers))
+        return original.getter(_wrap(original.fget, factories))
     if isinstance(original, (staticmethod, classmethod)):
-        return type(original)(_watch(original.__func__, makers))
-    for maker in makers:
-        original = maker(original)
+        return type(original)(_wrap(original.__func__, factories))
+    for factory in factories:
+        original = factory(original)
     return original
 
 
 def bind_all(seams: Iterable[Seam]) -> list[Binding]:
-    """Bind each seam now if its module is imported, else when it is; never raises."""
+    """Bind each seam now, or when its module is imported; never raises."""
     bindings = [Binding(seam) for seam in seams]
     for binding in bindings:
         if binding.seam.module in sys.modules:
@@ -232,8 +230,11 @@ def _bind_if_waiting(binding: Binding) -> Callable[[Any], None]:
 
 
 def when_imported(name: str, call: Callable[[Any], None]) -> None:
-    """Call this with a module when that is imported; what it raises stays here."""
-    hook = partial(attempt, f"watch the import of {name}", call)
+    """Call `call(module)` when a module is imported; log what it raises."""
+    hook = partial(attempt, f"handle the import of {name}", call)
     attempt(
-        f"wait for the import of {name}", wrapt.register_post_import_hook, hook, name
+        f"register for the import of {name}",
+        wrapt.register_post_import_hook,
+        hook,
+        name,
     )

@@ -1,11 +1,10 @@
-"""A constant comment that tells the database what a statement is for.
+"""A comment with route and operation at the end of each SQL statement.
 
     SELECT .../*keylag:route='POST /v3/auth/tokens',operation='validate'*/
 
-pt-query-digest takes a blank between the two for a part of the statement, so
-there is none.  The comment holds a route template and an operation, never an
-id, so that a slow log can be split by them.  Off by default; switched on by
-KEYLAG_SQL_COMMENT.
+It lets a slow log be grouped by route and operation.  Both are closed sets without
+ids.  There is no blank before the comment, because pt-query-digest would count it as
+a part of the statement.  KEYLAG_SQL_COMMENT enables it.
 """
 
 from __future__ import annotations
@@ -15,46 +14,46 @@ from typing import Any
 from urllib.parse import quote
 
 from keylag_otel import environment
-from keylag_otel.clock import Clock, current
-from keylag_otel.ledger import route_template
 from keylag_otel.model import OPERATIONS, PHASE_BITS
-from keylag_otel.wrappers import Call, fault
+from keylag_otel.request_aggregator import route_template
+from keylag_otel.request_timer import RequestTimer, current_timer
+from keylag_otel.wrappers import Call, count_fault
 
 _SAFE = " /{}:-_."
 
 
 @lru_cache(maxsize=1024)
 def comment(method: str, route: str, operation: str) -> str:
-    """Return the comment; directly behind a statement, it leaves its digest alone."""
+    """Return the comment to append to a statement; it keeps the fingerprint."""
     name = quote(f"{method} {route_template(route)}", safe=_SAFE)
-    # A driver that formats statements would take a per cent sign for its own.
+    # Drivers format statements with %.
     return f"/*keylag:route='{name}',operation='{operation}'*/".replace("%", "%%")
 
 
-def commented(statement: Any, clock: Clock) -> Any:
-    """Return a statement with its comment, or as it is where its route is not known."""
-    if clock.route is None or not isinstance(statement, str):
+def add_comment(statement: Any, timer: RequestTimer) -> Any:
+    """Return a statement with its comment, or unchanged if its route is unknown."""
+    if timer.route is None or not isinstance(statement, str):
         return statement
     return statement + comment(
-        clock.method, clock.route, OPERATIONS[clock.at >> PHASE_BITS]
+        timer.method, timer.route, OPERATIONS[timer.current_cell >> PHASE_BITS]
     )
 
 
-def commenting(execute: Call) -> Call:
-    """Comment what a dialect executes; as it is while that is switched off."""
+def wrap_execute(execute: Call) -> Call:
+    """Wrap a dialect's execution to add comments, if they are enabled."""
     if not environment.sql_comment():
         return execute
 
     @wraps(execute)
-    def commenting_execute(
+    def execute_with_comment(
         self: Any, cursor: Any, statement: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        text, clock = statement, current()
+        text, timer = statement, current_timer()
         try:
-            if clock is not None:
-                text = commented(statement, clock)
+            if timer is not None:
+                text = add_comment(statement, timer)
         except Exception:
-            fault(execute)
+            count_fault(execute)
         return execute(self, cursor, text, *args, **kwargs)
 
-    return commenting_execute
+    return execute_with_comment

@@ -1,17 +1,22 @@
-"""SQL statements: how many, for which part of Keystone, and how they ended."""
+"""Hooks that count SQL statements, rows and errors by table class."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from keylag_otel.clock import COUNTS, Clock, executed, stated
-from keylag_otel.tally import tally
-from keylag_otel.traces.attributes import DB_SYSTEM, DB_TEXT
+from keylag_otel.counters import counter_id
+from keylag_otel.request_timer import (
+    COUNTS,
+    RequestTimer,
+    count_statement,
+    record_statement,
+)
+from keylag_otel.traces.attribute_keys import DB_SYSTEM, DB_TEXT
 from keylag_otel.wrappers import Call, timed
 
-#: Part of Keystone to its tables, the most telling first: a statement that joins
-#: several belongs to the first part that one of them is in.
+#: Tables by table class, most specific first: a statement that joins several tables
+#: belongs to the first class with one of them.
 TABLE_CLASSES = {
     "revocation_event": "revocation_event",
     "user+password": (
@@ -48,7 +53,7 @@ _TABLE = re.compile(
 _NAME = re.compile(r"\w+")
 _NO_TABLE = "SELECT"  # FROM (SELECT ...
 
-#: By the number that MySQL and MariaDB give an error.
+#: Kinds of errors by error number of MySQL and MariaDB.
 _ERRORS = {
     1205: "lock_timeout",
     1213: "deadlock",
@@ -57,16 +62,16 @@ _ERRORS = {
     2055: "disconnect",
 }
 
-#: SQLAlchemy keeps the text of a compiled statement, so the same few hundred
-#: strings come again.  Should somebody generate texts, start over.
-_KNOWN_LIMIT = 2048
-#: Longer ones name many values one by one, hardly ever as many again.
-_LONGEST_KNOWN = 16_384
-_known: dict[str, tuple[int, int]] = {}
+#: SQLAlchemy caches compiled statements, so a few hundred texts recur.  The cache is
+#: cleared at this size, in case texts are generated.
+_CACHE_LIMIT = 2048
+#: Longer texts list many values and hardly ever recur.
+_LONGEST_CACHED = 16_384
+_cached_ids: dict[str, tuple[int, int]] = {}
 
 
 def tables_of(statement: str) -> list[str]:
-    """Return the tables that a statement names, each once, in their order."""
+    """Return the distinct tables of a statement, in their order."""
     names = (
         name
         for first, more in _TABLE.findall(statement)
@@ -77,7 +82,7 @@ def tables_of(statement: str) -> list[str]:
 
 
 def table_class(statement: str) -> str:
-    """Return which part of Keystone a statement is for; `other` if none."""
+    """Return the table class of a statement, or `other`."""
     names = set(tables_of(statement))
     for part, tables in TABLE_CLASSES.items():
         if not names.isdisjoint(tables.split()):
@@ -85,47 +90,49 @@ def table_class(statement: str) -> str:
     return "other"
 
 
-def _tallies(statement: str) -> tuple[int, int]:
-    if len(_known) >= _KNOWN_LIMIT:
-        _known.clear()
+def _counter_ids(statement: str) -> tuple[int, int]:
+    if len(_cached_ids) >= _CACHE_LIMIT:
+        _cached_ids.clear()
     part = table_class(statement)
-    found = (tally("sql_statements", part), tally("sql_rows", part))
-    if len(statement) <= _LONGEST_KNOWN:
-        _known[statement] = found
+    found = (counter_id("sql_statements", part), counter_id("sql_rows", part))
+    if len(statement) <= _LONGEST_CACHED:
+        _cached_ids[statement] = found
     return found
 
 
-def note_error(clock: Clock, args: tuple[Any, ...], error: Exception) -> None:
-    """Count a statement that failed, by its part of Keystone and by what happened."""
+def count_sql_error(
+    timer: RequestTimer, args: tuple[Any, ...], error: Exception
+) -> None:
+    """Count a failed statement by table class and kind of error."""
     number = error.args[0] if error.args else None
     kind = _ERRORS.get(number, "other") if isinstance(number, int) else "other"
-    clock.tally(tally("sql_errors", table_class(args[2]), kind))
+    timer.increment(counter_id("sql_errors", table_class(args[2]), kind))
 
 
-def watch_statement(call: Call) -> Call:
-    """Count a dialect's execution of a statement, its rows and its errors."""
-    counted = stated(COUNTS.index("sql_statements"), DB_SYSTEM, DB_TEXT)
-    done = executed(_known, _tallies)
-    return timed("sql", before=counted, after=done, failed=note_error)(call)
+def wrap_statement(call: Call) -> Call:
+    """Wrap a dialect's execution: time it, count statements, rows and errors."""
+    before = record_statement(COUNTS.index("sql_statements"), DB_SYSTEM, DB_TEXT)
+    after = count_statement(_cached_ids, _counter_ids)
+    return timed("sql", before=before, after=after, on_error=count_sql_error)(call)
 
 
-def note_connect(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def count_connect(timer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Count a connection to the database."""
     del args, kwargs
-    clock.tally(tally("sql_connects"))
+    timer.increment(counter_id("sql_connects"))
 
 
-def note_checkout(clock: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Count a connection taken from the pool, and whether it has to be waited for."""
+def count_checkout(timer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Count a checkout from the pool, and whether it has to wait."""
     del kwargs
     pool = args[0]
-    clock.tally(tally("sql_pool_checkouts"))
+    timer.increment(counter_id("sql_pool_checkouts"))
     if not pool.checkedin() and 0 <= pool._max_overflow <= pool.overflow():  # noqa: SLF001
-        clock.tally(tally("sql_pool_waits"))
+        timer.increment(counter_id("sql_pool_waits"))
 
 
-def note_retry(clock: Any, args: tuple[Any, ...], retried: Any) -> None:
-    """Count what oslo.db will run again."""
+def count_retry(timer: Any, args: tuple[Any, ...], retried: Any) -> None:
+    """Count an operation that oslo.db will retry."""
     del args
     if retried:
-        clock.tally(tally("sql_retries"))
+        timer.increment(counter_id("sql_retries"))

@@ -1,8 +1,7 @@
-"""The way out: metrics and traces from each worker, by OpenTelemetry's own variables.
+"""Start and stop the export of metrics and traces in each worker.
 
-Nothing may be started before a server forks its workers: exporter threads do
-not survive a fork.  So each process starts its own, when it is told that it is
-a new process or when its first request arrives, whichever comes first.
+Exporter threads do not survive a fork, so each worker starts its own: after the
+fork, or with its first request, whichever comes first.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from typing import Any
 from opentelemetry import metrics
 from opentelemetry.metrics import MeterProvider
 
-from keylag_otel import environment, gauges, instruments, process, provider
+from keylag_otel import environment, gauges, instruments, meter_provider, process
 from keylag_otel.auth_token import recording
-from keylag_otel.clock import COUNTS, process_number
-from keylag_otel.durations import Durations
-from keylag_otel.farewell import Farewell
-from keylag_otel.ledger import LEDGER
-from keylag_otel.metering import (
-    histogram,
-    observe,
-    observe_ledger,
-    observe_readings,
+from keylag_otel.duration_histogram import DurationHistogram
+from keylag_otel.instrument_factory import (
+    create_gauges,
+    create_histogram,
+    create_observable,
+    create_request_counters,
 )
-from keylag_otel.seldom import hear_all
+from keylag_otel.log_rate_limit import remove_log_filters
+from keylag_otel.request_aggregator import AGGREGATOR
+from keylag_otel.request_timer import COUNTS, process_generation
+from keylag_otel.shutdown import FlushAtExit
 from keylag_otel.traces import tracing
 from keylag_otel.version import __version__
 
@@ -37,52 +36,53 @@ LOG = logging.getLogger("keylag_otel")
 _SCOPE = "keylag_otel"
 
 
-class _Process:
-    """Which process was started, and with which provider."""
+class _State:
+    """State of this process; forked children inherit it."""
 
+    #: `process_generation` of the process whose exports were started.
     number: int | None = None
     provider: MeterProvider | None = None
-    #: The global provider when Keystone was instrumented, and in which process.
-    early: tuple[Any, int] = (None, 0)
+    #: The global provider when Keystone was instrumented, and the process id then.
+    provider_at_start: tuple[Any, int] = (None, 0)
     starting = RLock()
-    #: The process that Python itself was told has been forked.
-    told: int | None = None
+    #: The process id of the last fork that Python was notified of.
+    notified_pid: int | None = None
 
 
-def use(given: MeterProvider | None) -> None:
-    """Use this provider in every process, instead of what the variables say."""
-    _Process.provider = given
-    _Process.early = (metrics.get_meter_provider(), os.getpid())
-    _Process.number = None
+def use_provider(given: MeterProvider | None) -> None:
+    """Use this provider in all processes, instead of one from the variables."""
+    _State.provider = given
+    _State.provider_at_start = (metrics.get_meter_provider(), os.getpid())
+    _State.number = None
 
 
 def stop() -> None:
-    """End this process's own exports, as if it had not been instrumented."""
-    Farewell.close_all()
-    hear_all()
-    tracing.Process.tracing = None
-    tracing.use(None)
-    use(None)
+    """Flush and shut down the exports of this process, and undo their set-up."""
+    FlushAtExit.close_all()
+    remove_log_filters()
+    tracing.State.tracing = None
+    tracing.use_provider(None)
+    use_provider(None)
 
 
 def start_once_per_process() -> None:
-    """Start this process's metrics and traces, once; never raises."""
-    number = process_number()
-    if _Process.number == number:
+    """Start the metrics and traces of this process, once; never raises."""
+    number = process_generation()
+    if _State.number == number:
         return
-    # Requests of other threads wait, lest the ledger forgets what they add.
-    with _Process.starting:
-        if _Process.number != number:
+    # Other threads wait, because starting resets the aggregator.
+    with _State.starting:
+        if _State.number != number:
             _start()
-            _Process.number = number
+            _State.number = number
 
 
 def _start() -> None:
     try:
-        LEDGER.reset()
-        _create_instruments(_Process.provider or _global_provider())
+        AGGREGATOR.reset()
+        _create_instruments(_State.provider or _global_provider())
     except Exception:
-        LOG.warning("keylag measures, but cannot export metrics", exc_info=True)
+        LOG.warning("keylag cannot export metrics", exc_info=True)
     try:
         tracing.start()
     except Exception:
@@ -90,59 +90,64 @@ def _start() -> None:
 
 
 def _create_instruments(given: MeterProvider | None) -> None:
-    """Create them with a given provider, or one of our own."""
-    durations = Durations(instruments.REQUEST_DURATION, _SCOPE, LEDGER)
-    is_ours = given is None and not environment.wants_deltas()
-    chosen = given or provider.build(durations.added_to if is_ours else None)
+    durations = DurationHistogram(instruments.REQUEST_DURATION, _SCOPE, AGGREGATOR)
+    is_ours = given is None and not environment.uses_delta_temporality()
+    chosen = given or meter_provider.build(durations.append_to if is_ours else None)
     meter = metrics.get_meter(_SCOPE, __version__, chosen)
     if is_ours:
-        LEDGER.reset(exemplify=durations.exemplify)
+        AGGREGATOR.reset(record_exemplar=durations.record_exemplar)
     else:
-        LEDGER.reset(histogram(meter, instruments.REQUEST_DURATION))
-    observe_ledger(meter, LEDGER, instruments.PHASE_TIME, instruments.TALLIES)
+        AGGREGATOR.reset(create_histogram(meter, instruments.REQUEST_DURATION))
+    create_request_counters(
+        meter, AGGREGATOR, instruments.PHASE_TIME, instruments.COUNTERS
+    )
     for name in COUNTS:
-        observe(meter, instruments.COUNTERS[name], partial(LEDGER.count, name))
-    observe_readings(meter, instruments.GAUGES, gauges.READ)
-    for name, read in process.READ.items():
-        observe(meter, instruments.PROCESS[name], read)
-    recording.create(meter)
+        create_observable(
+            meter,
+            instruments.REQUEST_COUNTERS[name],
+            partial(AGGREGATOR.request_counts, name),
+        )
+    create_gauges(meter, instruments.GAUGES, gauges.CALLBACKS)
+    for name, read in process.CALLBACKS.items():
+        create_observable(meter, instruments.PROCESS[name], read)
+    recording.create_instruments(meter)
 
 
 def _global_provider() -> MeterProvider | None:
-    """Return what the deployer has set in this process, if anything.
+    """Return the global provider if the deployer set it in this process, else None.
 
-    What was set before the server forked is left alone: its threads may not
-    be here, and all workers would be one instance to the endpoint.
+    A provider from before the fork has no threads in this worker, and all workers
+    would share its instance id.
     """
     found = metrics.get_meter_provider()
     if not hasattr(found, "force_flush"):
         return None
-    early, pid = _Process.early
+    early, pid = _State.provider_at_start
     if found is early and pid != os.getpid():
-        _say_alone()
+        _log_ignored_provider()
         return None
     return found
 
 
-def _say_alone() -> None:
+def _log_ignored_provider() -> None:
     LOG.info(
-        "keylag exports by itself, as the OTEL_* variables say: the global meter "
-        "provider was set before the server forked this worker; to have it used, "
-        "set it after the fork or give it to "
+        "keylag uses its own meter provider, configured by the OTEL_* variables: the "
+        "global one was set before the server forked this worker. To use a global "
+        "one, set it after the fork, or pass it to "
         "KeystoneInstrumentor().instrument(meter_provider=...)"
     )
-    if _Process.told != os.getpid():
+    if _State.notified_pid != os.getpid():
         LOG.warning(
-            "this worker was forked without telling Python: OpenTelemetry's own "
-            "threads are missing here, and the worker will wait half a minute for "
-            "them when it ends; set `py-call-osafterfork = true` in uWSGI"
+            "this worker was forked without Python's fork hooks: the threads of "
+            "OpenTelemetry are missing, and the worker will wait half a minute for "
+            "them at exit; set `py-call-osafterfork = true` in uWSGI"
         )
 
 
-def _forked() -> None:
-    """Start over in a child; a lock may be held by a thread that is not here."""
-    _Process.starting = RLock()
-    _Process.told = os.getpid()
+def _after_fork() -> None:
+    # A thread that is not in this child may have held the lock.
+    _State.starting = RLock()
+    _State.notified_pid = os.getpid()
 
 
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,6 +1,6 @@
-"""How a seam is watched: each maker turns a callable into its watched twin.
+"""Wrapper factories for seams: each returns a function from callable to wrapper.
 
-A watched call passes arguments, result and exception through untouched.
+A wrapper passes arguments, result and exception through unchanged.
 """
 
 from __future__ import annotations
@@ -9,65 +9,71 @@ import logging
 from functools import partial
 from typing import Any, Callable
 
-from keylag_otel.clock import Clock, tell_faults, watch, watch_body
-from keylag_otel.ledger import LEDGER
 from keylag_otel.model import OPERATIONS, PHASE_BITS, PHASE_MASK, PHASES
+from keylag_otel.request_aggregator import AGGREGATOR
+from keylag_otel.request_timer import (
+    RequestTimer,
+    set_fault_handler,
+    wrap,
+    wrap_context_manager,
+)
 
 Call = Callable[..., Any]
-Maker = Callable[[Call], Call]
-Note = Callable[[Clock, "tuple[Any, ...]", "dict[str, Any]"], None]
-NoteResult = Callable[[Clock, "tuple[Any, ...]", Any], None]
-NoteFailure = Callable[[Clock, "tuple[Any, ...]", Exception], None]
+WrapperFactory = Callable[[Call], Call]
+BeforeHook = Callable[[RequestTimer, "tuple[Any, ...]", "dict[str, Any]"], None]
+AfterHook = Callable[[RequestTimer, "tuple[Any, ...]", Any], None]
+ErrorHook = Callable[[RequestTimer, "tuple[Any, ...]", Exception], None]
 
 LOG = logging.getLogger("keylag_otel")
 
 
 def timed(
-    phase: str | None = None, operation: str | None = None, **notes: Call
-) -> Maker:
-    """Book a call's self time to a phase, an operation, or both.
+    phase: str | None = None, operation: str | None = None, **hooks: Call
+) -> WrapperFactory:
+    """Time a call in a phase, an operation, or both.
 
-    What is not given stays as it is: the innermost that says something wins.
-    `notes` are those of ``clock.watch``.
+    Without a phase or operation, that of the caller continues.  `hooks` are those of
+    `keylag_otel.pure.wrapper.wrap`.
     """
-    keep = (0 if phase else PHASE_MASK) | (0 if operation else ~PHASE_MASK)
-    put = PHASES.index(phase or "other") * bool(phase)
-    put |= (OPERATIONS.index(operation or "other") * bool(operation)) << PHASE_BITS
-    return partial(watch, keep=keep, put=put, **notes)
+    mask = (0 if phase else PHASE_MASK) | (0 if operation else ~PHASE_MASK)
+    bits = PHASES.index(phase or "other") * bool(phase)
+    bits |= (OPERATIONS.index(operation or "other") * bool(operation)) << PHASE_BITS
+    return partial(wrap, mask=mask, bits=bits, **hooks)
 
 
-def noted(note: Note) -> Maker:
-    """Let `note` read the arguments before the call; its failure is ours alone."""
-    return partial(watch, before=note)
+def before_call(hook: BeforeHook) -> WrapperFactory:
+    """Run a hook before each call: ``hook(timer, args, kwargs)``."""
+    return partial(wrap, before=hook)
 
 
-def noted_result(note: NoteResult) -> Maker:
-    """Let `note` read the arguments and the result after a call that returned."""
-    return partial(watch, after=note)
+def after_call(hook: AfterHook) -> WrapperFactory:
+    """Run a hook after each call that returns: ``hook(timer, args, result)``."""
+    return partial(wrap, after=hook)
 
 
-def noted_failure(note: NoteFailure) -> Maker:
-    """Let `note` read the arguments and what a call raised; it is raised on."""
-    return partial(watch, failed=note)
+def on_exception(hook: ErrorHook) -> WrapperFactory:
+    """Run a hook after each call that raises: ``hook(timer, args, exception)``."""
+    return partial(wrap, on_error=hook)
 
 
-def fault(call: Any) -> None:
-    """Count an exception of our own, raised while watching `call`; never raises."""
+def count_fault(call: Any) -> None:
+    """Count an exception of Keylag's own code around `call`; never raises."""
     try:
         name = getattr(call, "__qualname__", None)
-        LEDGER.fault(name if isinstance(name, str) else "unknown")
-        LOG.debug("keylag failed while watching %s", name)
+        AGGREGATOR.count_fault(name if isinstance(name, str) else "unknown")
+        LOG.debug("keylag failed in the wrapper of %s", name)
     except Exception:
-        LOG.debug("keylag could not count its own failure", exc_info=True)
+        LOG.debug("keylag could not count a fault", exc_info=True)
 
 
-tell_faults(fault)
+set_fault_handler(count_fault)
 
 
-def timed_context(phase: str, left: Note | None = None) -> Maker:
-    """Like `timed`, for the body of the context manager that a call returns.
+def timed_context(phase: str, on_exit: BeforeHook | None = None) -> WrapperFactory:
+    """Time the body of the context manager that a call returns.
 
-    `left` reads the call's positional arguments when the body is left.
+    ``on_exit(timer, args, {})`` gets the positional arguments of the call when the
+    body ends.
     """
-    put = PHASES.index(phase)
-    return partial(watch_body, keep=~PHASE_MASK, put=put, left=left)
+    bits = PHASES.index(phase)
+    return partial(wrap_context_manager, mask=~PHASE_MASK, bits=bits, on_exit=on_exit)

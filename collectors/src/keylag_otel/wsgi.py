@@ -1,6 +1,6 @@
-"""Keystone's application, instrumented: point the WSGI server here.
+"""The instrumented application of Keystone, for the configuration of a WSGI server.
 
-It takes the place of ``keystone.wsgi.api:application``.
+It replaces ``keystone.wsgi.api:application``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from contextlib import suppress
 from keylag_otel import KeystoneInstrumentor, telemetry
 from keylag_otel.guard import attempt
 
-attempt("watch this Keystone", KeystoneInstrumentor().instrument)
+attempt("instrument Keystone", KeystoneInstrumentor().instrument)
 
-# Keystone reads the process's arguments while it is imported, and these are
-# the WSGI server's, which it does not know.
+# Keystone parses the arguments of the process on import; hide those of the server.
 _argv, sys.argv = sys.argv, sys.argv[:1]
 try:
     from keystone.server.wsgi import initialize_public_application
@@ -23,8 +22,7 @@ try:
 finally:
     sys.argv = _argv
 
-# Outside uWSGI, and without its master, there is nothing to be told of forks:
-# the first request does.
+# Elsewhere, and in uWSGI without a master, the first request starts the exports.
 with suppress(Exception):
     from uwsgidecorators import postfork
 

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from typing import Final
 from urllib.parse import urlsplit
 
-from keylag_otel.command_errors import CODES
+from keylag_otel.command_errors import EXIT_CODES_HELP
 
 PACKAGE: Final = "keylag-dashboards"
 
@@ -26,7 +26,7 @@ def absolute_url(url: str) -> str:
 def make_parser(module: str, description: str) -> ArgumentParser:
     """Return the parser of a command that runs as `python -m MODULE`."""
     parser = ArgumentParser(
-        prog=f"python -m {module}", description=description, epilog=CODES
+        prog=f"python -m {module}", description=description, epilog=EXIT_CODES_HELP
     )
     shown = f"{PACKAGE} {version(PACKAGE)}"
     parser.add_argument("--version", action="version", version=shown)

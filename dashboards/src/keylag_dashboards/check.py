@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from keylag_dashboards.arguments import absolute_url, make_parser
-from keylag_otel.command_errors import ended
+from keylag_otel.command_errors import run_command
 
 GENERATED: Final = Path(__file__).parents[2] / "generated" / "provisioned"
 WINDOW: Final = "1h"
@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="address of Prometheus, such as http://127.0.0.1:9090",
     )
     options = parser.parse_args(arguments)
-    return ended(lambda: _check(options.prometheus.rstrip("/")))
+    return run_command(lambda: _check(options.prometheus.rstrip("/")))
 
 
 def _check(prometheus: str) -> int:

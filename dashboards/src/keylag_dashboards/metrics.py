@@ -20,12 +20,12 @@ def instruments_by_kind() -> Iterator[tuple[Instrument, str]]:
     yield auth_token.REQUEST_DURATION, "histogram"
     yield auth_token.PHASE_TIME, "counter"
     for kind, table in (
+        ("counter", instruments.REQUEST_COUNTERS),
         ("counter", instruments.COUNTERS),
-        ("counter", instruments.TALLIES),
         ("counter", instruments.PROCESS),
         ("gauge", instruments.GAUGES),
         ("histogram", auth_token.HISTOGRAMS),
-        ("counter", auth_token.TALLIES),
+        ("counter", auth_token.COUNTERS),
         ("gauge", auth_token.GAUGES),
     ):
         for instrument in table.values():

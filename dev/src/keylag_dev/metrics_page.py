@@ -11,13 +11,13 @@ from keylag.state import CHECKOUT
 from keylag_dashboards.metrics import instruments_by_kind, prometheus_name
 from keylag_otel.auth_token import instruments as auth_token
 from keylag_otel.authentication import COMBINATIONS, METHODS, MULTIPLE, OTHER
-from keylag_otel.instruments import OVERFLOW, TALLIES
-from keylag_otel.ledger import LIMIT as ROWS
+from keylag_otel.instruments import COUNTERS, OVERFLOW
 from keylag_otel.model import OPERATIONS, PHASES
+from keylag_otel.request_aggregator import AGGREGATE_LIMIT
 
 PAGE = CHECKOUT / "docs" / "reference" / "metrics.md"
 
-COUNTERS = frozenset((*TALLIES.values(), *auth_token.TALLIES.values()))
+LIMITED = frozenset((*COUNTERS.values(), *auth_token.COUNTERS.values()))
 AUTH_METHODS = (*METHODS, *COMBINATIONS.values(), MULTIPLE, OTHER)
 
 INTRODUCTION = """\
@@ -36,7 +36,7 @@ The Prometheus name is that of the Collector's Prometheus exporter.
 
 def page() -> str:
     """Return the Markdown of the page."""
-    introduction = INTRODUCTION.format(rows=ROWS, overflow=OVERFLOW)
+    introduction = INTRODUCTION.format(rows=AGGREGATE_LIMIT, overflow=OVERFLOW)
     lines = [
         introduction,
         "| metric | Prometheus | kind | unit | what | attributes | limit |",
@@ -47,7 +47,7 @@ def page() -> str:
         lines.append(
             f"| `{instrument.name}` | `{prometheus_name(instrument, kind)}` | {kind} "
             f"| {instrument.unit} | {instrument.description} | {attributes} "
-            f"| {instrument.limit if instrument in COUNTERS else ''} |"
+            f"| {instrument.limit if instrument in LIMITED else ''} |"
         )
     lines += ["", f"`keystone.phase` is one of {_join_names(PHASES)}."]
     lines += ["", f"`keystone.auth.method` is one of {_join_names(AUTH_METHODS)}."]

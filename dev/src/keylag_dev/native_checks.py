@@ -24,7 +24,9 @@ REFERENCE_TESTS = "tests/test_native_references.py"
 SAFETY_TESTS = "tests/test_native_safety.py"
 UNIT_TESTS = tuple(
     f"tests/test_{name}.py"
-    for name in ("answer", "request", "sums", "totals", "trace_tree", "wrappers")
+    for name in (
+        *("aggregate", "aggregator", "request", "response", "trace_tree", "wrappers"),
+    )
 )
 FEW_EXAMPLES = {"HYPOTHESIS_EXAMPLES": "20"}
 """Settings for checks with another focus than random sequences."""
@@ -105,7 +107,7 @@ def compile_native(folder: Path, python: str | Path, flags: Sequence[str]) -> No
         [python, "-c", _PRINT_BUILD_SETTINGS], text=True
     ).split()
     sources = sorted((folder / "native").glob("*.c"))
-    target = folder / "src" / "keylag_otel" / f"_watch{suffix}"
+    target = folder / "src" / "keylag_otel" / f"_native{suffix}"
     command = ["gcc", "-shared", "-fPIC", *WARNING_FLAGS, *flags, f"-I{include}"]
     ended = subprocess.run(
         [*command, *sources, "-o", target], capture_output=True, text=True, check=False

@@ -140,7 +140,7 @@ def compile_collectors(python: Python, scratch: Path) -> None:
     try:
         for command in (
             [*install, *options, source],
-            [python.program, "-c", "import keylag_otel._watch"],
+            [python.program, "-c", "import keylag_otel._native"],
         ):
             build.run(
                 python.debian_command(command, _tools_folder(), scratch), env=flags

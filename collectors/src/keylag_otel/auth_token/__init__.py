@@ -1,1 +1,1 @@
-"""What is watched in a service that asks Keystone: keystonemiddleware.auth_token."""
+"""Instrumentation of keystonemiddleware.auth_token in services."""

@@ -1,4 +1,4 @@
-"""The requests that auth_token sends to Keystone, each try by itself."""
+"""Metrics and spans of the requests of auth_token to Keystone, including retries."""
 
 from __future__ import annotations
 
@@ -10,79 +10,81 @@ from opentelemetry.trace import INVALID_SPAN, Span
 
 from keylag_otel.auth_token import instruments, spans
 from keylag_otel.auth_token.recording import record
-from keylag_otel.clock import current
 from keylag_otel.instruments import ERROR_TYPE, STATUS
 from keylag_otel.model import PHASE_MASK, PHASES
-from keylag_otel.wrappers import Call, fault
+from keylag_otel.request_timer import current_timer
+from keylag_otel.wrappers import Call, count_fault
 
 _KEYSTONE = PHASES.index("keystone")
 _NS_PER_SECOND = 1e9
 _KINDS = {"GET": "validate", "POST": "authenticate"}
 
 
-def kind_of(method: str, url: str) -> str:
-    """Return what a request to Keystone is for.
+def call_kind(method: str, url: str) -> str:
+    """Return the purpose of a request to Keystone.
 
-    ``validate`` a token, ``authenticate`` the service itself, or ``discover``
-    where and which version Keystone is.
+    ``validate`` a token, ``authenticate`` the service, ``discover`` the endpoints and
+    versions of Keystone, or ``other``.
     """
     path = url.partition("?")[0]
     return _KINDS.get(method, "other") if path.endswith("/tokens") else "discover"
 
 
-def error_of(error: BaseException) -> str:
-    """Return ``timeout``, ``connection`` or ``other``."""
+def error_kind(error: BaseException) -> str:
+    """Return the kind of an error: ``timeout``, ``connection`` or ``other``."""
     names = {kind.__name__ for kind in type(error).__mro__}
     kinds = {"Timeout": "timeout", "ConnectionError": "connection"}
     return next((kinds[name] for name in kinds if name in names), "other")
 
 
-def called(request: Call) -> Call:
-    """Record each request that is sent while a service waits for Keystone."""
+def wrap_request(request: Call) -> Call:
+    """Wrap ``Session.request`` to record requests in phase keystone."""
 
     @wraps(request)
-    def watched(self: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
-        clock = current()
-        if clock is None or clock.at & PHASE_MASK != _KEYSTONE:
+    def wrapper(self: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
+        timer = current_timer()
+        if timer is None or timer.current_cell & PHASE_MASK != _KEYSTONE:
             return request(self, method, url, *args, **kwargs)
-        call = _Sent(method, url)
-        kwargs = call.traced(kwargs)
+        call = _OutgoingCall(method, url)
+        kwargs = call.add_trace_headers(kwargs)
         try:
-            answer = request(self, method, url, *args, **kwargs)
+            response = request(self, method, url, *args, **kwargs)
         except Exception as error:
-            call.ended(ERROR_TYPE, error_of(error))
+            call.finish(ERROR_TYPE, error_kind(error))
             raise
-        call.ended(STATUS, answer.status_code)
-        return answer
+        call.finish(STATUS, response.status_code)
+        return response
 
-    return watched
+    return wrapper
 
 
-class _Sent:
-    """One request on its way; none of its methods raises."""
+class _OutgoingCall:
+    """A request to Keystone; none of its methods raises."""
 
     def __init__(self, method: str, url: str) -> None:
         self._method = method
         self._url = url
         self._attributes: dict[str, Any] = {}
         self._span: Span = INVALID_SPAN
-        self._began = now()
+        self._started_at = now()
 
-    def traced(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments, with the trace in the headers if there is one."""
+    def add_trace_headers(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Start a span; return `kwargs` with the trace context in the headers."""
         try:
-            self._attributes[instruments.CALL] = kind_of(self._method, self._url)
-            self._span, kwargs = spans.start_call(self._method, kwargs)
+            self._attributes[instruments.CALL] = call_kind(self._method, self._url)
+            self._span, kwargs = spans.start_call_span(self._method, kwargs)
         except Exception:
-            fault(called)
+            count_fault(wrap_request)
         return kwargs
 
-    def ended(self, name: str, value: Any) -> None:
-        """Record how long it took, and what came of it."""
+    def finish(self, name: str, value: Any) -> None:
+        """Record the duration with one more attribute, and end the span."""
         try:
             self._attributes[name] = value
-            record("call", (now() - self._began) / _NS_PER_SECOND, self._attributes)
+            record(
+                "call", (now() - self._started_at) / _NS_PER_SECOND, self._attributes
+            )
             self._span.set_attributes(self._attributes)
             self._span.end()
         except Exception:
-            fault(called)
+            count_fault(wrap_request)

@@ -1,4 +1,4 @@
-"""How auth_token is configured here: what decides how often Keystone is asked."""
+"""Gauges of the configuration of auth_token."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from functools import wraps
 from typing import Any, Callable
 
 from keylag_otel.auth_token import instruments
-from keylag_otel.gauges import Readings
-from keylag_otel.wrappers import Call, fault
+from keylag_otel.gauges import Observations
+from keylag_otel.wrappers import Call, count_fault
 
 
 @dataclass(frozen=True)
-class Choices:
-    """The choices of one auth_token middleware."""
+class MiddlewareConfiguration:
+    """The configuration of one auth_token middleware."""
 
     strategy: str
     """``none``, ``mac`` or ``encrypt``."""
@@ -23,41 +23,41 @@ class Choices:
     cache_seconds: int
 
 
-#: A process may have several pipelines, usually of one configuration.
-_SEEN: dict[Choices, None] = {}
+#: A process may have several middlewares, usually with one configuration.
+_SEEN: dict[MiddlewareConfiguration, None] = {}
 
 
-def remembered(init: Call) -> Call:
-    """Remember the choices of each middleware that is made."""
+def wrap_init(init: Call) -> Call:
+    """Wrap ``AuthProtocol.__init__`` to register its configuration."""
 
     @wraps(init)
-    def watched(self: Any, *args: Any, **kwargs: Any) -> None:
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
         try:
-            _SEEN[_choices(self._conf.get)] = None
+            _SEEN[_configuration_of(self._conf.get)] = None
         except Exception:
-            fault(init)
+            count_fault(init)
 
-    return watched
+    return wrapper
 
 
-def _choices(get: Callable[[str], Any]) -> Choices:
+def _configuration_of(get: Callable[[str], Any]) -> MiddlewareConfiguration:
     servers = "memcached" if get("memcached_servers") else "process"
-    return Choices(
+    return MiddlewareConfiguration(
         strategy=get("memcache_security_strategy").lower(),
         cache="environment" if get("cache") else servers,
         cache_seconds=int(get("token_cache_time")),
     )
 
 
-def _cache_time() -> Readings:
-    """Yield the shortest time for which a token is believed."""
+def _cache_time() -> Observations:
+    """Yield the shortest token_cache_time in seconds."""
     if _SEEN:
         yield min(one.cache_seconds for one in _SEEN), {}
 
 
 def _configuration_info() -> Iterator[tuple[float, dict[str, Any]]]:
-    """Yield 1 with the choices that have no number."""
+    """Yield 1 with the other options as attributes."""
     for one in list(_SEEN):
         yield (
             1,
@@ -65,8 +65,8 @@ def _configuration_info() -> Iterator[tuple[float, dict[str, Any]]]:
         )
 
 
-#: By the name of the instrument in ``instruments.GAUGES``.
-READ: dict[str, Callable[[], Readings]] = {
+#: By the keys of ``instruments.GAUGES``.
+CALLBACKS: dict[str, Callable[[], Observations]] = {
     "cache_time": _cache_time,
     "configuration_info": _configuration_info,
 }

@@ -1,7 +1,6 @@
-"""Every metric of a service that auth_token protects, declared once.
+"""Declarations of the metrics of services with auth_token: `keystone.auth_token.*`.
 
-Names, units and attributes as in `keylag_otel.instruments`, whose own these are
-beside: what a service does about tokens is `keystone.auth_token.*`.
+They have the form of those in `keylag_otel.instruments`.
 """
 
 from __future__ import annotations
@@ -35,74 +34,72 @@ REQUEST_DURATION = Instrument(
 PHASE_TIME = Instrument(
     "keystone.auth_token.phase.time",
     "s",
-    "Self time of a service's requests; the operation auth_token is what went to "
-    "authentication, the rest is the service's own",
+    "Self time of a service's requests; operation auth_token is authentication, the "
+    "rest is the service's own",
     (METHOD, STATUS, PHASE, OPERATION),
 )
 
-#: Recorded as they happen; by the name that `recording.record` takes.
+#: Recorded per call; by the name that `recording.record` takes.
 HISTOGRAMS = {
     "call": Instrument(
         "keystone.auth_token.call.duration",
         "s",
-        "Time of a request that auth_token sent to Keystone; one that is tried "
-        "again is several",
+        "Time of a request of auth_token to Keystone; each retry counts as a request",
         (CALL, STATUS, ERROR_TYPE),
     ),
     "cache": Instrument(
         "keystone.auth_token.cache.duration",
         "s",
-        "Time of a look-up or a change in the token cache, with waiting for a "
-        "connection; a stall is one far above the others",
+        "Time of a look-up or change in the token cache, including the wait for a "
+        "connection; a stalled cache server is far above the others",
         (CACHE_OPERATION,),
     ),
     "age": Instrument(
         "keystone.auth_token.cache.age",
         "s",
-        "Time since this worker last had the token validated by Keystone, when it "
-        "was looked up: of a hit its age, of a miss how long ago it was known",
+        "Time since this worker last validated the token online, at each look-up: "
+        "the age of a hit, or how long ago a miss was validated",
         (CACHE_RESULT,),
     ),
 }
 
-#: Counters; by the name that `tally` takes.
-TALLIES = {
+#: Counters, by the name that `counter_id` takes.
+COUNTERS = {
     "auth_token_validations": Instrument(
         "keystone.auth_token.validations",
         "{validation}",
-        "Tokens that were asked about: offline in the token cache (a hit), online "
-        "of Keystone (a miss)",
+        "Validated tokens: offline by the token cache (a hit), online by Keystone "
+        "(a miss)",
         (VALIDATION, RESULT),
     ),
     "retries": Instrument(
         "keystone.auth_token.retries",
         "{retry}",
-        "Calls to Keystone that were made again: after a failed connection or a "
-        "time-out, or because Keystone refused the service's own credentials",
+        "Retried calls to Keystone: after a failed connection or a time-out, or "
+        "because Keystone refused the service's own credentials",
         (RETRY,),
     ),
     "token_cache_errors": Instrument(
         "keystone.auth_token.cache.errors",
         "{error}",
         "Failures of the token cache; server_dead is a memcached that its client "
-        "gives up for a while",
+        "skips for a while",
         (ERROR_TYPE,),
     ),
     "replayed_misses": Instrument(
         "keystone.auth_token.cache.replayed_misses",
         "{miss}",
-        "Misses that the same uses of tokens would make if token_cache_time were "
-        "so many times as long",
+        "Misses of the same look-ups if token_cache_time were this many times as long",
         (TIMES,),
     ),
 }
 
-#: Read when metrics are exported; by the name in ``configuration.READ``.
+#: Read at each export; by the keys of ``configuration.CALLBACKS``.
 GAUGES = {
     "cache_time": Instrument(
         "keystone.auth_token.cache.time",
         "s",
-        "Configured token_cache_time: how long a validated token is believed",
+        "Configured token_cache_time: how long a validated token stays cached",
     ),
     "configuration_info": Instrument(
         "keystone.auth_token.configuration.info",
@@ -113,8 +110,8 @@ GAUGES = {
     ),
 }
 
-#: Seconds.  Cache and call: from a round trip to the time-outs.  Age: around the
-#: default of token_cache_time, 300, up to a token's usual lifetime.
+#: Bucket bounds in seconds.  Cache and call: from a round trip to the time-outs.  Age:
+#: around the default token_cache_time, 300, up to the usual lifetime of a token.
 BUCKETS = {
     "call": (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
     "cache": (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 3.0, 10.0),

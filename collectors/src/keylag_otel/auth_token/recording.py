@@ -1,7 +1,7 @@
-"""Where the numbers of a service's requests go, in this process.
+"""The aggregator and the histograms of a service's requests.
 
-A service's request passes ten seams, not hundreds, so what is not summed up in
-the ledger is recorded at once.
+A request of a service passes some ten seams, so it can afford to record histograms
+with the SDK directly.
 """
 
 from __future__ import annotations
@@ -13,49 +13,57 @@ from typing import Any, Callable
 from opentelemetry.metrics import Meter
 
 from keylag_otel.auth_token import configuration, instruments
-from keylag_otel.ledger import Ledger
-from keylag_otel.metering import histogram, observe_ledger, observe_readings
-from keylag_otel.wrappers import Call, Maker, fault
+from keylag_otel.instrument_factory import (
+    create_gauges,
+    create_histogram,
+    create_request_counters,
+)
+from keylag_otel.request_aggregator import RequestAggregator
+from keylag_otel.wrappers import Call, WrapperFactory, count_fault
 
 _NS_PER_SECOND = 1e9
 
-#: The totals of what auth_token was asked, apart from those of Keystone itself.
-SERVED = Ledger()
+#: Aggregates of requests through auth_token, separate from those of Keystone.
+SERVICE_AGGREGATOR = RequestAggregator()
 
 _recorders: dict[str, Callable[[float, dict[str, Any]], None]] = {}
 
 
-def create(meter: Meter) -> None:
-    """Create the instruments of a service in this process."""
-    SERVED.reset(histogram(meter, instruments.REQUEST_DURATION))
-    observe_ledger(meter, SERVED, instruments.PHASE_TIME, instruments.TALLIES)
-    observe_readings(meter, instruments.GAUGES, configuration.READ)
+def create_instruments(meter: Meter) -> None:
+    """Create the instruments of a service."""
+    SERVICE_AGGREGATOR.reset(create_histogram(meter, instruments.REQUEST_DURATION))
+    create_request_counters(
+        meter, SERVICE_AGGREGATOR, instruments.PHASE_TIME, instruments.COUNTERS
+    )
+    create_gauges(meter, instruments.GAUGES, configuration.CALLBACKS)
     for name, instrument in instruments.HISTOGRAMS.items():
-        _recorders[name] = histogram(meter, instrument, instruments.BUCKETS[name])
+        _recorders[name] = create_histogram(
+            meter, instrument, instruments.BUCKETS[name]
+        )
 
 
 def record(name: str, seconds: float, attributes: dict[str, Any]) -> None:
-    """Record seconds; `name` is a key of ``instruments.HISTOGRAMS``."""
+    """Record seconds in a histogram; `name` is a key of ``instruments.HISTOGRAMS``."""
     recorder = _recorders.get(name)
     if recorder is not None:
         recorder(seconds, attributes)
 
 
-def recorded(name: str, attributes: dict[str, Any]) -> Maker:
-    """Record how long a call takes, whatever comes of it."""
+def record_duration(name: str, attributes: dict[str, Any]) -> WrapperFactory:
+    """Return a wrapper factory that records durations in a histogram."""
 
-    def maker(call: Call) -> Call:
+    def factory(call: Call) -> Call:
         @wraps(call)
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            moment = now()
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            started_at = now()
             try:
                 return call(*args, **kwargs)
             finally:
                 try:
-                    record(name, (now() - moment) / _NS_PER_SECOND, attributes)
+                    record(name, (now() - started_at) / _NS_PER_SECOND, attributes)
                 except Exception:
-                    fault(call)
+                    count_fault(call)
 
-        return watched
+        return wrapper
 
-    return maker
+    return factory

@@ -1,7 +1,7 @@
-"""auth_token from the request to the call to Keystone, in keystonemiddleware 10 on.
+"""Seams of keystonemiddleware.auth_token, from release 10 on.
 
-The outermost is `BaseAuthProtocol.__call__`, which answers for the service: what
-is in front of it, and the sending of a streamed answer, is not seen.
+The outermost is `BaseAuthProtocol.__call__`.  Middleware outside of it is not timed,
+nor is the sending of a streamed response.
 """
 
 from __future__ import annotations
@@ -9,83 +9,89 @@ from __future__ import annotations
 from functools import lru_cache, partial, wraps
 from typing import Any
 
-from keylag_otel.auth_token.calls import called
-from keylag_otel.auth_token.configuration import remembered
-from keylag_otel.auth_token.instruments import CACHE_OPERATION
-from keylag_otel.auth_token.notes import (
-    note_again,
-    note_cache_error,
-    note_cached,
-    note_dead,
-    note_lookup,
-    note_not_accepted,
-    note_reconnect,
+from keylag_otel.auth_token.calls import wrap_request
+from keylag_otel.auth_token.configuration import wrap_init
+from keylag_otel.auth_token.hooks import (
+    count_cache_error,
+    count_dead_server,
+    count_online_validation,
+    count_reauthentication,
+    count_reconnect,
+    count_rejected_token,
+    count_token_lookup,
 )
-from keylag_otel.auth_token.recording import SERVED, recorded
-from keylag_otel.auth_token.spans import opened, traced
-from keylag_otel.request import Measuring
+from keylag_otel.auth_token.instruments import CACHE_OPERATION
+from keylag_otel.auth_token.recording import SERVICE_AGGREGATOR, record_duration
+from keylag_otel.auth_token.spans import open_span, wrap_process_request
+from keylag_otel.request import TimingMiddleware
 from keylag_otel.seam import Seam
-from keylag_otel.wrappers import Call, Maker, noted, noted_failure, timed
+from keylag_otel.wrappers import Call, WrapperFactory, before_call, on_exception, timed
 
 _PACKAGE = "keystonemiddleware.auth_token"
-#: How many arguments a WSGI server gives: the environment and `start_response`.
+#: The number of WSGI arguments: the environment and `start_response`.
 _WSGI = 2
 
 
-def measured_service(call: Any) -> Call:
-    """Put the stopwatch around auth_token and all that it protects.
+def wrap_service(call: Any) -> Call:
+    """Wrap auth_token to time it and the service behind it.
 
-    Keystone's own middleware, which asks nobody, is left alone.
+    Keystone's own subclass, which validates tokens by itself, is not timed.
     """
-    measuring = lru_cache(maxsize=1)(partial(Measuring, ledger=SERVED))
+    middleware = lru_cache(maxsize=1)(
+        partial(TimingMiddleware, aggregator=SERVICE_AGGREGATOR)
+    )
 
     @wraps(getattr(call, "func", call))
-    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         serve = call.__get__(self, type(self))
         if not (hasattr(self, "_identity_server") and len(args) == _WSGI):
             return serve(*args, **kwargs)
-        return measuring().serve(serve, *args)
+        return middleware().serve(serve, *args)
 
-    return watched
+    return wrapper
 
 
-def _token_cache(operation: str, watched: Maker) -> Seam:
-    """Return the seam of a look-up or a change, each of them a round trip."""
+def _token_cache_seam(operation: str, wrapper: WrapperFactory) -> Seam:
+    """Return the seam of a method of the token cache; each call is a round trip."""
     return Seam(
         f"{_PACKAGE}._cache",
         f"TokenCache.{operation}",
-        (watched, recorded("cache", {CACHE_OPERATION: operation})),
+        (wrapper, record_duration("cache", {CACHE_OPERATION: operation})),
     )
 
 
 SEAMS = (
-    # An attribute that makes the method which is called: webob's `wsgify`.
+    # A descriptor: webob's `wsgify`.
     Seam(
         _PACKAGE,
         "BaseAuthProtocol.__call__",
-        (measured_service,),
+        (wrap_service,),
         kind="descriptor",
     ),
-    Seam(_PACKAGE, "AuthProtocol.__init__", (remembered,), expects=("self",)),
+    Seam(_PACKAGE, "AuthProtocol.__init__", (wrap_init,), expects=("self",)),
     Seam(
         _PACKAGE,
         "AuthProtocol.process_request",
-        (opened, timed("other", "auth_token"), traced),
+        (open_span, timed("other", "auth_token"), wrap_process_request),
         expects=("self", "request"),
     ),
-    Seam(_PACKAGE, "AuthProtocol.fetch_token", (noted_failure(note_not_accepted),)),
-    _token_cache("get", timed("cache", after=note_lookup, failed=note_cache_error)),
-    _token_cache("set", timed("cache", before=note_cached, failed=note_cache_error)),
+    Seam(_PACKAGE, "AuthProtocol.fetch_token", (on_exception(count_rejected_token),)),
+    _token_cache_seam(
+        "get", timed("cache", after=count_token_lookup, on_error=count_cache_error)
+    ),
+    _token_cache_seam(
+        "set",
+        timed("cache", before=count_online_validation, on_error=count_cache_error),
+    ),
     *(
         Seam(f"{_PACKAGE}._memcache_crypt", name, (timed("token_crypto"),))
         for name in ("derive_keys", "protect_data", "unprotect_data")
     ),
-    # Whatever Keystone is waited for: the service's own token and the discovery of
-    # Keystone's address are within.
+    # All waiting for Keystone, including the service's own token and discovery.
     Seam(
         f"{_PACKAGE}._identity",
         "IdentityServer.verify_token",
-        (opened, timed("keystone", before=note_again)),
+        (open_span, timed("keystone", before=count_reauthentication)),
     ),
     Seam(
         f"{_PACKAGE}._identity",
@@ -96,9 +102,11 @@ SEAMS = (
     Seam(
         "requests.sessions",
         "Session.request",
-        (called,),
+        (wrap_request,),
         expects=("self", "method", "url"),
     ),
-    Seam("keystoneauth1.session", "_Retries.__next__", (noted(note_reconnect),)),
-    Seam("memcache", "_Host.mark_dead", (noted(note_dead),), optional=True),
+    Seam("keystoneauth1.session", "_Retries.__next__", (before_call(count_reconnect),)),
+    Seam(
+        "memcache", "_Host.mark_dead", (before_call(count_dead_server),), optional=True
+    ),
 )

@@ -1,8 +1,7 @@
-"""Spans of authentication, for services that trace.
+"""Spans of auth_token in services that trace.
 
-Without Keylag's own traces or a global provider there is no span, and nothing
-is sent to Keystone that was not sent before.  Nothing of a token, a URL or an
-exception's text goes into a span.
+Without Keylag's own tracer or a global provider there are no spans, and requests to
+Keystone stay unchanged.  Spans contain no tokens, URLs or exception messages.
 """
 
 from __future__ import annotations
@@ -21,47 +20,47 @@ from opentelemetry.trace import (
     Tracer,
 )
 
-from keylag_otel.clock import current
 from keylag_otel.instruments import METHOD, OPERATION, PHASE
+from keylag_otel.request_timer import current_timer
 from keylag_otel.traces import tracing
-from keylag_otel.traces.epoch import epoch_ns
-from keylag_otel.traces.events import SPAN
+from keylag_otel.traces.events import SPAN_ANNOTATION
+from keylag_otel.traces.wall_clock import perf_counter_epoch_ns
 from keylag_otel.version import __version__
-from keylag_otel.wrappers import Call, fault
+from keylag_otel.wrappers import Call, count_fault
 
 _WAITING = {PHASE: "keystone", OPERATION: "auth_token"}
 
 
 def tracer() -> Tracer | None:
-    """Return Keylag's own tracer, else one of the deployer's provider, else None."""
-    if tracing.Process.tracing is not None:
-        return tracing.Process.tracing.tracer
+    """Return Keylag's own tracer, else one of the global provider, else None."""
+    if tracing.State.tracing is not None:
+        return tracing.State.tracing.tracer
     provider = trace.get_tracer_provider()
     if isinstance(provider, ProxyTracerProvider):
         return None
     return provider.get_tracer("keylag_otel", __version__)
 
 
-def traced(process_request: Call) -> Call:
-    """Put a span around auth_token, in the trace that the request came with."""
+def wrap_process_request(process_request: Call) -> Call:
+    """Wrap ``process_request`` to put a span around it, in the trace of the caller."""
 
     @wraps(process_request)
-    def watched(self: Any, request: Any) -> Any:
-        with _around(request.headers):
+    def wrapper(self: Any, request: Any) -> Any:
+        with _request_span(request.headers):
             return process_request(self, request)
 
-    return watched
+    return wrapper
 
 
-def _around(headers: Mapping[str, str]) -> AbstractContextManager[Any]:
-    """Return the span, below the service's own if that has one."""
+def _request_span(headers: Mapping[str, str]) -> AbstractContextManager[Any]:
+    """Return a current span, below the one of the service if there is one."""
     try:
         own = tracer()
-        if own is None or tracing.Process.tracing is not None:
-            # Keylag's own has a span of each step when the request is over.
+        if own is None or tracing.State.tracing is not None:
+            # Keylag's own tracer makes a span of each step at the end of the request.
             return nullcontext()
-        known = trace.get_current_span().get_span_context().is_valid
-        context = None if known else propagate.extract(headers)
+        has_parent = trace.get_current_span().get_span_context().is_valid
+        context = None if has_parent else propagate.extract(headers)
         return own.start_as_current_span(
             "auth_token",
             context,
@@ -69,48 +68,53 @@ def _around(headers: Mapping[str, str]) -> AbstractContextManager[Any]:
             set_status_on_exception=False,
         )
     except Exception:
-        fault(_around)
+        count_fault(_request_span)
         return nullcontext()
 
 
-def opened(call: Call) -> Call:
-    """Begin a call's span with the call, where Keylag makes the spans.
+def open_span(call: Call) -> Call:
+    """Wrap a call to start its span with the call, if Keylag traces the request.
 
-    It is the current one meanwhile, so that what is sent to Keystone is below it.
-    It ends with the others when the request is over.
+    The span is current during the call, as the parent of requests to Keystone.  It
+    ends with the others at the end of the request.
     """
 
     @wraps(call)
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        with _open(call):
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with _start_span(call):
             return call(*args, **kwargs)
 
-    return watched
+    return wrapper
 
 
-def _open(call: Call) -> AbstractContextManager[Any]:
-    """Begin the span of the innermost call; nothing where no span is recorded."""
+def _start_span(call: Call) -> AbstractContextManager[Any]:
+    """Start the span of the innermost call, if the request is traced."""
     try:
-        clock, own = current(), tracing.Process.tracing
-        if clock is None or own is None or not clock.writes or clock.is_full:
+        timer, own = current_timer(), tracing.State.tracing
+        if (
+            timer is None
+            or own is None
+            or not timer.records_events
+            or timer.event_limit_reached
+        ):
             return nullcontext()
         if not trace.get_current_span().is_recording():
             return nullcontext()
-        entered = epoch_ns() + clock.mark
+        entered = perf_counter_epoch_ns() + timer.last_tick
         span = own.tracer.start_span(call.__qualname__, start_time=entered)
-        clock.note(SPAN, span)
+        timer.annotate(SPAN_ANNOTATION, span)
         return trace.use_span(
             span, record_exception=False, set_status_on_exception=False
         )
     except Exception:
-        fault(_open)
+        count_fault(_start_span)
         return nullcontext()
 
 
-def start_call(method: str, kwargs: dict[str, Any]) -> tuple[Span, dict[str, Any]]:
-    """Start a span for one request to Keystone; return it, and `kwargs` with it.
+def start_call_span(method: str, kwargs: dict[str, Any]) -> tuple[Span, dict[str, Any]]:
+    """Start a span of a request to Keystone; return it, and `kwargs` with its headers.
 
-    Without a provider it is a span that nobody sees, and `kwargs` are the same.
+    Without a provider the span is invalid, and `kwargs` are unchanged.
     """
     own = tracer()
     if own is None:

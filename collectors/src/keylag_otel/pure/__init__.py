@@ -1,59 +1,58 @@
-"""What runs in each request, and some of it a hundred times, in Python.
+"""The hot path in Python: code that runs in every request, often many times.
 
-``native/`` is the same in C, file by file, and is used instead where it could be
-compiled, since it costs less.  What is said here holds for both, and both pass the
-same tests.
+``native/`` is the same in C, file by file, and costs less; it is used where it was
+compiled.  This documentation holds for both, and both pass the same tests.
 """
 
-from keylag_otel.pure.bodies import watch_body
-from keylag_otel.pure.clock import (
-    Clock,
-    Hooks,
+from keylag_otel.pure.aggregate import Aggregate
+from keylag_otel.pure.aggregator import Aggregator
+from keylag_otel.pure.context_managers import wrap_context_manager
+from keylag_otel.pure.hooks import (
+    count_bytes_received,
+    count_cache_get,
+    count_lookup,
+    count_memoized_call,
+    count_statement,
+    mark_miss,
+    record_statement,
+)
+from keylag_otel.pure.request_timer import (
+    Callbacks,
+    RequestTimer,
     activate,
-    active,
-    begun,
+    current_timer,
     deactivate,
-    process_number,
-    read_with,
-    running,
+    process_generation,
+    set_time_source,
+    start_timer,
+    timer_var,
 )
-from keylag_otel.pure.notes import (
-    computed,
-    executed,
-    got,
-    looked_up,
-    memoized,
-    received,
-    stated,
-)
-from keylag_otel.pure.sums import Sums
-from keylag_otel.pure.totals import Totals
-from keylag_otel.pure.watched import asked, tell_faults, watch
+from keylag_otel.pure.wrapper import set_fault_handler, wrap, wrap_cache_call
 
-#: Tell of what was raised while working on something of our own.
-report_fault = Hooks.heard
+#: Report an exception of Keylag's own code to the fault handler.
+report_fault = Callbacks.report_fault
 
 __all__ = [
-    "Clock",
-    "Sums",
-    "Totals",
+    "Aggregate",
+    "Aggregator",
+    "RequestTimer",
     "activate",
-    "active",
-    "asked",
-    "begun",
-    "computed",
+    "count_bytes_received",
+    "count_cache_get",
+    "count_lookup",
+    "count_memoized_call",
+    "count_statement",
+    "current_timer",
     "deactivate",
-    "executed",
-    "got",
-    "looked_up",
-    "memoized",
-    "process_number",
-    "read_with",
-    "received",
+    "mark_miss",
+    "process_generation",
+    "record_statement",
     "report_fault",
-    "running",
-    "stated",
-    "tell_faults",
-    "watch",
-    "watch_body",
+    "set_fault_handler",
+    "set_time_source",
+    "start_timer",
+    "timer_var",
+    "wrap",
+    "wrap_cache_call",
+    "wrap_context_manager",
 ]

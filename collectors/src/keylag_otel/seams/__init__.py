@@ -1,4 +1,4 @@
-"""What is watched: one table for each host library."""
+"""The seams of Keystone's process: one table for each host."""
 
 from keylag_otel.seams import dogpile, keystone, osprofiler, sqlalchemy
 

@@ -1,4 +1,4 @@
-"""The cache as dogpile runs it, and every backend that Keystone can be given."""
+"""Seams of dogpile.cache and of the clients of its backends."""
 
 from __future__ import annotations
 
@@ -8,69 +8,74 @@ from typing import Any
 from keylag_otel.cache_layers import (
     BACKEND,
     REQUEST_LOCAL,
-    give_layer,
-    is_null,
-    note_dead,
-    note_sent,
-    note_value_sent,
-    watch_class,
-    watch_local,
+    assign_layer,
+    count_dead_server,
+    count_memcache_bytes_sent,
+    count_pymemcache_bytes_sent,
+    is_null_backend,
+    wrap_backend_class,
+    wrap_local_lookup,
 )
-from keylag_otel.clock import Clock, computed, memoized, received
-from keylag_otel.patches import remember_decorated, remember_decorator
+from keylag_otel.counters import counter_id
+from keylag_otel.patches import register_decorated, register_decorator
+from keylag_otel.request_timer import (
+    RequestTimer,
+    count_bytes_received,
+    count_memoized_call,
+    mark_miss,
+)
 from keylag_otel.seam import Seam
-from keylag_otel.tally import tally
 from keylag_otel.wrappers import (
     Call,
-    fault,
-    noted,
-    noted_result,
+    after_call,
+    before_call,
+    count_fault,
     timed,
     timed_context,
 )
 
 
-def watch_backend(configure: Call) -> Call:
-    """Once a region has its backend, watch that backend's class, whatever it is.
+def wrap_configure(configure: Call) -> Call:
+    """Wrap ``CacheRegion.configure`` to wrap the class of the region's backend.
 
-    The null backend asks nobody, so it is left alone.
+    The null backend has no server and stays unwrapped.
     """
 
     @wraps(configure)
-    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         configured = configure(self, *args, **kwargs)
         try:
             backend = self.actual_backend
-            if not is_null(backend):
-                give_layer(backend, self.name, BACKEND)
-                watch_class(type(backend))
+            if not is_null_backend(backend):
+                assign_layer(backend, self.name, BACKEND)
+                wrap_backend_class(type(backend))
         except Exception:
-            fault(configure)
+            count_fault(configure)
         return configured
 
-    return watched
+    return wrapper
 
 
-def watch_proxy(wrap: Call) -> Call:
-    """Tell each proxy which region it serves."""
+def wrap_proxy_creation(wrap: Call) -> Call:
+    """Wrap ``CacheRegion.wrap`` to give each proxy the counters of its region."""
 
     @wraps(wrap)
-    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         wrapped = wrap(self, *args, **kwargs)
         try:
-            give_layer(self.backend, self.name, REQUEST_LOCAL)
+            assign_layer(self.backend, self.name, REQUEST_LOCAL)
         except Exception:
-            fault(wrap)
+            count_fault(wrap)
         return wrapped
 
-    return watched
+    return wrapper
 
 
-def watch_memoized(cache_on_arguments: Call) -> Call:
-    """Watch each function that is memoized, from before its key is made."""
+def wrap_cache_on_arguments(cache_on_arguments: Call) -> Call:
+    """Wrap the decorator of memoized functions to time calls, keys included."""
 
     @wraps(cache_on_arguments)
-    def watched(self: Any, *args: Any, **kwargs: Any) -> Call:
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Call:
         decorator: Call = cache_on_arguments(self, *args, **kwargs)
         if not callable(decorator):
             return decorator
@@ -78,52 +83,54 @@ def watch_memoized(cache_on_arguments: Call) -> Call:
         def memoize(function: Call) -> Call:
             decorated: Call = decorator(function)
             try:
-                return _memoized(self, function, decorated)
+                return _wrap_memoized(self, function, decorated)
             except Exception:
-                fault(cache_on_arguments)
+                count_fault(cache_on_arguments)
                 return decorated
 
-        remember_decorator(memoize, decorator)
+        register_decorator(memoize, decorator)
         return memoize
 
-    return watched
+    return wrapper
 
 
-def _memoized(region: Any, function: Call, decorated: Call) -> Call:
-    """Return the watched twin of what dogpile made of a function."""
+def _wrap_memoized(region: Any, function: Call, decorated: Call) -> Call:
+    """Return a wrapper of a memoized function."""
     if not callable(decorated):
         return decorated
     name = f"{function.__module__}:{function.__name__}"
-    # A region is named when it is configured, after its functions.
-    note = memoized(
+    # The region gets its name later, when it is configured.
+    hook = count_memoized_call(
         region,
         lambda: (
-            tally("memoized_calls", region.name, name, "hit"),
-            tally("memoized_calls", region.name, name, "miss"),
+            counter_id("memoized_calls", region.name, name, "hit"),
+            counter_id("memoized_calls", region.name, name, "miss"),
         ),
     )
-    watched = timed("cache", after=note, failed=note_not_computed)(decorated)
-    remember_decorated(function, watched, decorated)
-    return watched
+    wrapper = timed("cache", after=hook, on_error=clear_missed_region)(decorated)
+    register_decorated(function, wrapper, decorated)
+    return wrapper
 
 
-def note_not_computed(clock: Clock, args: tuple[Any, ...], error: Exception) -> None:
-    """Forget which region was to compute a value that it could not."""
-    del args, error
-    clock.missed = None
-
-
-def note_invalidated(
-    clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]
+def clear_missed_region(
+    timer: RequestTimer, args: tuple[Any, ...], error: Exception
 ) -> None:
-    """Count the invalidation of a whole region."""
+    """Clear the missed region after a computation that raised."""
+    del args, error
+    timer.missed_region = None
+
+
+def count_invalidation(
+    timer: RequestTimer, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Count the invalidation of a region."""
     del kwargs
-    clock.tally(tally("cache_invalidations", args[0].name))
+    timer.increment(counter_id("cache_invalidations", args[0].name))
 
 
 SEAMS = (
-    # Not `get_or_create`: memoized functions and region ids alone come by it, and
-    # both are asked for where time is the cache's already.
+    # Not `get_or_create`: only memoized functions and region ids use it, and both are
+    # in phase cache already.
     *(
         Seam("dogpile.cache.region", f"CacheRegion.{name}", (timed("cache"),))
         for name in (
@@ -139,61 +146,66 @@ SEAMS = (
     Seam(
         "dogpile.cache.region",
         "CacheRegion.invalidate",
-        (timed("cache"), noted(note_invalidated)),
+        (timed("cache"), before_call(count_invalidation)),
     ),
-    # The decorator's own work, keys and expiration times, is outside the above.
+    # The decorator computes keys and expiration times outside of the calls above.
     Seam(
         "dogpile.cache.region",
         "CacheRegion.cache_on_arguments",
-        (watch_memoized,),
+        (wrap_cache_on_arguments,),
         expects=("self",),
     ),
-    # Entered on a miss, around the call that computes the value.
+    # Its body computes the value after a miss.
     Seam(
         "dogpile.cache.region",
         "CacheRegion._log_time",
-        (timed_context("other", computed()),),
+        (timed_context("other", mark_miss()),),
         optional=True,
     ),
     *(
         Seam("dogpile.cache.region", f"CacheRegion.{name}", (maker,), expects=("self",))
-        for name, maker in (("configure", watch_backend), ("wrap", watch_proxy))
+        for name, maker in (
+            ("configure", wrap_configure),
+            ("wrap", wrap_proxy_creation),
+        )
     ),
-    # Keystone's request-local layer, between a region and its backend.
+    # Keystone's request-local cache, between a region and its backend.
     Seam(
         "keystone.common.cache._context_cache",
         "_ResponseCacheProxy._get_local_cache",
-        (watch_local,),
+        (wrap_local_lookup,),
         optional=True,
         expects=("self", "key"),
     ),
-    # Memcached's clients serialise by themselves; the others are given bytes.
+    # The memcached clients serialise values; the other backends get bytes.
     Seam(
         "memcache",
         "Client._recv_value",
-        (noted(received(3)),),
+        (before_call(count_bytes_received(3)),),
         optional=True,
         expects=("self", "server", "flags", "rlen"),
     ),
     Seam(
         "memcache",
         "Client._val_to_store_info",
-        (noted_result(note_sent),),
+        (after_call(count_memcache_bytes_sent),),
         optional=True,
     ),
-    # python-memcached tells nobody when a server is gone; all is a miss from then.
-    Seam("memcache", "_Host.mark_dead", (noted(note_dead),), optional=True),
+    # python-memcached reports a dead server as misses only.
+    Seam(
+        "memcache", "_Host.mark_dead", (before_call(count_dead_server),), optional=True
+    ),
     Seam(
         "pymemcache.serde",
         "PickleSerde.deserialize",
-        (noted(received(2)),),
+        (before_call(count_bytes_received(2)),),
         optional=True,
         expects=("self", "key", "value"),
     ),
     Seam(
         "pymemcache.serde",
         "PickleSerde.serialize",
-        (noted_result(note_value_sent),),
+        (after_call(count_pymemcache_bytes_sent),),
         optional=True,
     ),
 )

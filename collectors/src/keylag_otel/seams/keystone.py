@@ -1,41 +1,43 @@
-"""Keystone's own steps, from the outermost middleware to the token."""
+"""Seams of Keystone, from the outermost middleware to the token."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from keylag_otel.authentication import (
-    note_check,
-    note_failure,
-    note_hash,
-    note_method,
+    count_auth_failure,
+    count_password_check,
+    count_password_hash,
+    record_auth_method,
 )
-from keylag_otel.callers import note_caller
-from keylag_otel.clock import Clock
-from keylag_otel.request import measured_app
-from keylag_otel.revocation import note_fetched, note_written
+from keylag_otel.callers import count_validation
+from keylag_otel.request import wrap_app_setup
+from keylag_otel.request_timer import RequestTimer
+from keylag_otel.revocation import count_fetched_events, count_written_event
 from keylag_otel.seam import Seam
-from keylag_otel.wrappers import noted, noted_result, timed
+from keylag_otel.wrappers import after_call, before_call, timed
 
 
-def note_route(clock: Clock, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Note the rule that Flask matched; never the path, which holds ids."""
+def record_route(
+    timer: RequestTimer, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Record the rule that Flask matched; never the path, which contains ids."""
     del args, kwargs
-    if clock.route is None:
-        # Where Werkzeug leaves a request that it has read.
-        rule = clock.environ["werkzeug.request"].url_rule
-        clock.route = None if rule is None else rule.rule
+    if timer.route is None:
+        # Werkzeug stores the parsed request here.
+        rule = timer.environ["werkzeug.request"].url_rule
+        timer.route = None if rule is None else rule.rule
 
 
 SEAMS = (
     Seam(
         "keystone.server.flask.core",
         "setup_app_middleware",
-        (measured_app,),
+        (wrap_app_setup,),
         expects=("app",),
     ),
-    # Where the web framework hands over to Keystone's own code.
-    Seam("flask.app", "Flask.dispatch_request", (timed("other", before=note_route),)),
+    # The web framework calls Keystone's own code.
+    Seam("flask.app", "Flask.dispatch_request", (timed("other", before=record_route),)),
     Seam(
         "keystone.server.flask.request_processing.middleware.auth_context",
         "AuthContextMiddleware.process_request",
@@ -60,12 +62,20 @@ SEAMS = (
         optional=True,
     ),
     # GET /v3/auth/tokens
-    Seam("keystone.api.auth", "AuthTokenResource.get", (noted(note_caller),)),
+    Seam(
+        "keystone.api.auth", "AuthTokenResource.get", (before_call(count_validation),)
+    ),
     # POST /v3/auth/tokens
     Seam(
         "keystone.api._shared.authentication",
         "authenticate_for_token",
-        (timed(operation="authenticate", before=note_method, failed=note_failure),),
+        (
+            timed(
+                operation="authenticate",
+                before=record_auth_method,
+                on_error=count_auth_failure,
+            ),
+        ),
         expects=("auth",),
     ),
     Seam(
@@ -92,12 +102,12 @@ SEAMS = (
     Seam(
         "keystone.revoke.backends.sql",
         "Revoke.list_events",
-        (noted_result(note_fetched),),
+        (after_call(count_fetched_events),),
     ),
     Seam(
         "keystone.revoke.core",
         "Manager.revoke",
-        (noted(note_written),),
+        (before_call(count_written_event),),
         expects=("self", "event"),
     ),
     Seam(
@@ -121,17 +131,17 @@ SEAMS = (
         "render_token_response_from_model",
         (timed("render", "render"),),
     ),
-    # Where Keystone computes instead of asking somebody
+    # Computations of Keystone itself
     Seam(
         "keystone.common.password_hashing",
         "check_password",
-        (timed("password_hash", before=note_check),),
+        (timed("password_hash", before=count_password_check),),
         expects=("password", "hashed"),
     ),
     Seam(
         "keystone.common.password_hashing",
         "hash_password",
-        (timed("password_hash", after=note_hash),),
+        (timed("password_hash", after=count_password_hash),),
     ),
     Seam(
         "keystone.token.token_formatters",
@@ -200,7 +210,7 @@ SEAMS = (
         Seam("keystone.notifications", name, (timed("notification", "audit"),))
         for name in ("_send_audit_notification", "_send_notification")
     ),
-    # Who did it is worked out even when nobody is to be told.
+    # Keystone collects the initiator even without a notifier.
     *(
         Seam(
             "keystone.notifications",

@@ -1,19 +1,19 @@
-"""OSProfiler, where it is told of a request and where it tells of points."""
+"""Seams of OSProfiler: the start of a trace and the notification of points."""
 
 from __future__ import annotations
 
-from keylag_otel.point_values import without_values
+from keylag_otel.osprofiler_redaction import redact_values
 from keylag_otel.seam import Seam
-from keylag_otel.traces.osprofiler import held_back, note_traced
-from keylag_otel.wrappers import noted_result
+from keylag_otel.traces.osprofiler import force_trace, hold_points
+from keylag_otel.wrappers import after_call
 
 SEAMS = (
-    # Called once the header's signature is known to be right.
-    Seam("osprofiler.profiler", "init", (noted_result(note_traced),), optional=True),
+    # Called after the signature of the header was verified.
+    Seam("osprofiler.profiler", "init", (after_call(force_trace),), optional=True),
     Seam(
         "osprofiler.notifier",
         "notify",
-        (held_back, without_values),
+        (hold_points, redact_values),
         optional=True,
         expects=("info",),
     ),

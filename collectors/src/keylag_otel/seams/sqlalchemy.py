@@ -1,18 +1,18 @@
-"""SQL as SQLAlchemy 1.4 to 2.1 runs it: the driver, the pool, and the ORM around."""
+"""Seams of SQLAlchemy 1.4 to 2.1 and oslo.db: driver, pool, ORM and retries."""
 
 from __future__ import annotations
 
 from keylag_otel.seam import Seam
-from keylag_otel.sql_comment import commenting
+from keylag_otel.sql_comment import wrap_execute
 from keylag_otel.statements import (
-    note_checkout,
-    note_connect,
-    note_retry,
-    watch_statement,
+    count_checkout,
+    count_connect,
+    count_retry,
+    wrap_statement,
 )
-from keylag_otel.wrappers import noted, noted_result, timed, timed_context
+from keylag_otel.wrappers import after_call, before_call, timed, timed_context
 
-_STATEMENT = (commenting, watch_statement)
+_STATEMENT = (wrap_execute, wrap_statement)
 _STATEMENT_TAKES = ("self", "cursor", "statement")
 
 
@@ -65,23 +65,23 @@ SEAMS = (
     Seam(
         "sqlalchemy.engine.default",
         "DefaultDialect.connect",
-        (timed("sql"), noted(note_connect)),
+        (timed("sql"), before_call(count_connect)),
     ),
     Seam("sqlalchemy.pool.base", "Pool.connect", (timed("sql_pool"),)),
     Seam(
         "sqlalchemy.pool.impl",
         "QueuePool._do_get",
-        (noted(note_checkout),),
+        (before_call(count_checkout),),
         optional=True,
     ),
     Seam(
         "oslo_db.api",
         "wrap_db_retry._is_exception_expected",
-        (noted_result(note_retry),),
+        (after_call(count_retry),),
         optional=True,
     ),
-    # All that is done with a session, from before it is made: what is not the
-    # driver's in there is SQLAlchemy's.
+    # The body of a session, from before its creation: what is not the driver's time
+    # is SQLAlchemy's.
     Seam(
         "oslo_db.sqlalchemy.enginefacade",
         "_TransactionContextManager._transaction_scope",

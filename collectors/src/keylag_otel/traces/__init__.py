@@ -1,1 +1,1 @@
-"""One request opened up: what its clock wrote down, as spans and as points."""
+"""Traces of single requests: spans and OSProfiler points from recorded events."""

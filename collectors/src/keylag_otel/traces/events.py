@@ -1,17 +1,17 @@
-"""What a clock writes down of a request that is traced, and the tree it makes.
+"""The recorded events of a request, and the tree of calls that they make.
 
-The events of a clock are one flat list, in the order in which they happened:
+The events of a request timer are a flat list in chronological order:
 
 ``(moment, cell, call)``
-    a watched callable is entered, and its time goes to the cell;
+    enter a wrapped callable and switch to the cell;
 ``(moment, cell, None)``
-    the innermost one is left, and time goes to the cell again;
+    leave the innermost callable and switch back to the cell;
 ``(name, value)``
-    something was noted of the innermost one; without a name it is a tally.
+    annotate the innermost call; without a name, the value is a counter id.
 
-Moments are nanoseconds of ``perf_counter_ns``.  What is noted is the text of a
-statement without its parameters, or the number of a tally, whose attributes come
-from closed sets: no key, id, token or argument is ever written down.
+Moments are nanoseconds of ``perf_counter_ns``.  Annotations are texts of statements
+without parameters, and counter ids, whose attributes are closed sets: keys, ids,
+tokens and arguments are never recorded.
 """
 
 from __future__ import annotations
@@ -19,91 +19,101 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from keylag_otel.clock import START
+from keylag_otel.request_timer import INITIAL_CELL
 
-_NOTE = ("name", "value")
+_ANNOTATION = ("name", "value")
 
-#: The name of the note that has a call's span, where that began with the call.
-SPAN = "span"
+#: The annotation with the span of a call, if the span was started with the call.
+SPAN_ANNOTATION = "span"
 
 
-class Call:
-    """A watched call, or several alike; times are nanoseconds.
+class TracedCall:
+    """A wrapped call, or several collapsed ones; times are nanoseconds.
 
-    ``callee`` is what was called: None for the request itself, and for calls of
-    several callables that were gathered; for a point of OSProfiler's, what it
-    notified of its start.  ``inner`` are the calls that were made
-    meanwhile; they do not overlap.
+    ``callee`` is the callable, or None for the request and for collapsed calls of
+    different callables.  For a point of OSProfiler it is the start notification.
+    ``children`` are the calls within it; they do not overlap.
     """
 
-    __slots__ = ("began", "callee", "cell", "ended", "inner", "notes", "times")
+    __slots__ = (
+        "annotations",
+        "callee",
+        "cell",
+        "children",
+        "count",
+        "ended_at",
+        "started_at",
+    )
 
-    def __init__(self, callee: Any, cell: int, began: int) -> None:
+    def __init__(self, callee: Any, cell: int, started_at: int) -> None:
         self.callee = callee
         self.cell = cell
-        self.began = began
-        self.ended = began
-        self.notes: list[tuple[str | None, Any]] = []
-        self.inner: list[Call] = []
-        self.times = 1
+        self.started_at = started_at
+        self.ended_at = started_at
+        self.annotations: list[tuple[str | None, Any]] = []
+        self.children: list[TracedCall] = []
+        self.count = 1
 
     @property
     def span(self) -> Any:
-        """The span that began with it; None for most, whose spans are made later."""
-        return next((value for name, value in self.notes if name == SPAN), None)
+        """The span that was started with the call; None if it is made later."""
+        return next(
+            (value for name, value in self.annotations if name == SPAN_ANNOTATION), None
+        )
 
     @property
-    def length(self) -> int:
-        """How long it took, inner calls included."""
-        return self.ended - self.began
+    def duration(self) -> int:
+        """Duration in nanoseconds, children included."""
+        return self.ended_at - self.started_at
 
     @property
-    def own(self) -> int:
-        """How long it took, inner calls left out."""
-        return self.length - sum(call.length for call in self.inner)
+    def self_time(self) -> int:
+        """Duration in nanoseconds without children."""
+        return self.duration - sum(call.duration for call in self.children)
 
 
-def is_point(call: Call) -> bool:
-    """Return whether this is a point of OSProfiler's, and none of Keylag's calls."""
+def is_osprofiler_point(call: TracedCall) -> bool:
+    """Return whether this is a point of OSProfiler, not a call of Keylag."""
     return isinstance(call.callee, dict)
 
 
-def without_points(call: Call) -> Call:
-    """Return the call with what is in points directly in it."""
-    made = Call(call.callee, call.cell, call.began)
-    made.ended, made.notes = call.ended, call.notes
-    for inner in call.inner:
-        own = without_points(inner)
-        made.inner.extend(own.inner if is_point(inner) else [own])
-    return made
+def remove_osprofiler_points(call: TracedCall) -> TracedCall:
+    """Return a copy without points; their children move up."""
+    copy = TracedCall(call.callee, call.cell, call.started_at)
+    copy.ended_at, copy.annotations = call.ended_at, call.annotations
+    for child in call.children:
+        inner = remove_osprofiler_points(child)
+        copy.children.extend(inner.children if is_osprofiler_point(child) else [inner])
+    return copy
 
 
-def tree(events: Iterable[tuple[Any, ...]], began: int, wall: int) -> Call:
-    """Return the request as a call, and in it all that it made.
+def build_tree(
+    events: Iterable[tuple[Any, ...]], started_at: int, wall: int
+) -> TracedCall:
+    """Return the request as a call with its children.
 
-    It is as long as its wall time, which leaves out the time in which a server
-    was sending parts of an answer.  What was not left before the events end
-    lasts as long as the request.
+    Its duration is its wall time, without the time of sending a streamed response.
+    Calls without an end event last as long as the request.
     """
-    request = Call(None, START, began)
-    running = [request]
+    request = TracedCall(None, INITIAL_CELL, started_at)
+    open_calls = [request]
     for event in events:
-        if len(event) == len(_NOTE):
-            running[-1].notes.append((event[0], event[1]))
+        if len(event) == len(_ANNOTATION):
+            open_calls[-1].annotations.append((event[0], event[1]))
         elif event[2] is not None:
-            call = Call(event[2], event[1], event[0])
-            running[-1].inner.append(call)
-            running.append(call)
+            call = TracedCall(event[2], event[1], event[0])
+            open_calls[-1].children.append(call)
+            open_calls.append(call)
         else:
-            _leave(running, event[0], event[1])
-    for call in running:
-        call.ended = max(began + wall, call.began)
+            _end_innermost(open_calls, event[0], event[1])
+    for call in open_calls:
+        call.ended_at = max(started_at + wall, call.started_at)
     return request
 
 
-def _leave(running: list[Call], moment: int, cell: int) -> None:
-    """End the innermost call, and those around it that were abandoned."""
-    while len(running) > 1:
-        running.pop().ended = moment
-        if running[-1].cell == cell:
+def _end_innermost(open_calls: list[TracedCall], moment: int, cell: int) -> None:
+    """End the innermost call, and abandoned calls around it."""
+    while len(open_calls) > 1:
+        open_calls.pop().ended_at = moment
+        if open_calls[-1].cell == cell:
             break

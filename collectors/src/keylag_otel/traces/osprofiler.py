@@ -1,10 +1,10 @@
-"""OSProfiler's points: Keystone's own, and those that only Keylag knows of.
+"""OSProfiler points: those of Keystone, and those that Keylag adds.
 
-Where OSProfiler traces a request, Keystone makes a point of the request and of
-each SQL statement, and hands two notifications of each to a driver at once.  Here
-they are held back until the request is over, and then sent by the same notifier,
-in one tree with the cache, the revocation check, password hashes, token crypto
-and whatever else Keylag watches.  So no point's time holds the sending of another.
+With OSProfiler, Keystone notifies a driver of the start and stop of each request and
+SQL statement.  Keylag holds these notifications until the end of the request and
+sends them in one tree with points for cache, revocation check, password hashes, token
+crypto and all other calls that it measures.  So no point includes the time of sending
+another.
 """
 
 from __future__ import annotations
@@ -21,72 +21,71 @@ from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 
 from keylag_otel import instruments
-from keylag_otel.clock import Clock, current
 from keylag_otel.model import CELLS
-from keylag_otel.traces.describing import attributes_of_call
-from keylag_otel.traces.events import Call, is_point
-from keylag_otel.traces.gathering import gathered, walk
-from keylag_otel.wrappers import Call as Callee
-from keylag_otel.wrappers import fault
+from keylag_otel.request_timer import RequestTimer, current_timer
+from keylag_otel.traces.collapse_spans import collapse, walk
+from keylag_otel.traces.events import TracedCall, is_osprofiler_point
+from keylag_otel.traces.span_attributes import call_attributes
+from keylag_otel.wrappers import Call, count_fault
 
 Point = dict[str, Any]
 
-#: The name of the note that has the notification of a point's end.
-_STOP = "osprofiler-stop"
+#: The annotation with the stop notification of a point.
+_STOP_ANNOTATION = "osprofiler-stop"
 
-#: What the point of the whole request is called; OSProfiler's own is "wsgi".
+#: The name of Keylag's point of the whole request; OSProfiler's own is "wsgi".
 _REQUEST = "request"
 
 _SHORT_ID = (1 << 64) - 1
 _NS_PER_SECOND = 1e9
 
 
-class Process:
-    """What else this process does with what OSProfiler traces."""
+class State:
+    """Whether this process also exports spans."""
 
-    #: OpenTelemetry spans are made of it, which is what OSProfiler's OTLP driver
-    #: is for: it takes the current time for a point's, whenever it gets it.
-    makes_spans = False
+    #: If so, OSProfiler's OTLP driver gets no points: it would use the current time
+    #: as the time of a point.
+    exports_spans = False
 
 
-def note_traced(clock: Clock, args: tuple[Any, ...], profiler: Any) -> None:
-    """Let the clock write down a request that OSProfiler traces from here on."""
+def force_trace(timer: RequestTimer, args: tuple[Any, ...], profiler: Any) -> None:
+    """Record the events of a request from where OSProfiler traces it."""
     del args, profiler
-    clock.writes = clock.kept = True
+    timer.records_events = timer.is_traced = True
 
 
-def held_back(notify: Callee) -> Callee:
-    """Keep a notification for the end of the request, where it is part of one."""
+def hold_points(notify: Call) -> Call:
+    """Wrap OSProfiler's `notify` to hold notifications until the end of the request."""
 
     @wraps(notify)
-    def watched(info: Point) -> Any:
-        clock = current()
+    def wrapper(info: Point) -> Any:
+        timer = current_timer()
         try:
-            if clock is not None and clock.writes and _holds(clock, info):
+            if timer is not None and timer.records_events and _hold(timer, info):
                 return None
         except Exception:
-            fault(notify)
+            count_fault(notify)
         return notify(info)
 
-    return watched
+    return wrapper
 
 
-def _holds(clock: Clock, info: Point) -> bool:
-    """Write a notification down; False if it has to be sent at once."""
-    if clock.is_full or (_is_otlp() and not Process.makes_spans):
+def _hold(timer: RequestTimer, info: Point) -> bool:
+    """Record a notification; return False if it has to be sent at once."""
+    if timer.event_limit_reached or (_is_otlp() and not State.exports_spans):
         return False
     if info["name"].endswith("-start"):
-        clock.turn(clock.at, info)
+        timer.switch(timer.current_cell, info)
     else:
-        clock.note(_STOP, info)
-        clock.turn(clock.at)
+        timer.annotate(_STOP_ANNOTATION, info)
+        timer.switch(timer.current_cell)
     return True
 
 
-def parent_of(request: Call) -> Context | None:
-    """Return the span that OSProfiler's OTLP driver would put a request below.
+def parent_context(request: TracedCall) -> Context | None:
+    """Return the parent span that OSProfiler's OTLP driver would give a request.
 
-    None if OSProfiler does not trace the request, or under ids of another form.
+    None if OSProfiler does not trace the request, or if its ids are not UUIDs.
     """
     first = _first_point(request)
     if first is None:
@@ -100,100 +99,113 @@ def parent_of(request: Call) -> Context | None:
     return trace.set_span_in_context(NonRecordingSpan(parent), Context())
 
 
-def send(request: Call, epoch: int) -> None:
-    """Send the points of a request that OSProfiler traces, in their order.
+def send_points(request: TracedCall, epoch: int) -> None:
+    """Send the points of a request that OSProfiler traces, in chronological order.
 
-    ``epoch`` is the nanoseconds since 1970 at which ``perf_counter_ns`` was 0.
+    ``epoch`` is the Unix time in nanoseconds at which ``perf_counter_ns`` was 0.
     """
     first = _first_point(request)
     if first is None or _is_otlp():
         return
-    from osprofiler import notifier  # noqa: PLC0415 - only where it traces
+    from osprofiler import notifier  # noqa: PLC0415 - optional
 
-    for point in _Points(epoch).of_request(gathered(request), first):
+    for point in _PointBuilder(epoch).of_request(collapse(request), first):
         notifier.notify(point)
 
 
-def _first_point(request: Call) -> Point | None:
-    return next((call.callee for call in walk(request) if is_point(call)), None)
+def _first_point(request: TracedCall) -> Point | None:
+    return next(
+        (call.callee for call in walk(request) if is_osprofiler_point(call)), None
+    )
 
 
 def _is_otlp() -> bool:
-    from osprofiler import notifier  # noqa: PLC0415 - only where it traces
+    from osprofiler import notifier  # noqa: PLC0415 - optional
 
     driver = getattr(notifier.get(), "__self__", None)
     name = getattr(driver, "get_name", None)
     return name is not None and name() == "otlp"
 
 
-class _Points:
+class _PointBuilder:
     """Makes the notifications of one request."""
 
     def __init__(self, epoch: int) -> None:
         self._epoch = epoch
         self._host = socket.gethostname()
 
-    def of_request(self, request: Call, first: Point) -> Iterator[Point]:
-        """Yield the notifications of a request and of all in it, `first` the first.
+    def of_request(self, request: TracedCall, first: Point) -> Iterator[Point]:
+        """Yield the notifications of a request; `first` is its first point.
 
-        OSProfiler's middleware is within others of Keystone's, which its own points
-        leave out; so the request is a point of ours, around them.
+        Keylag's point of the request surrounds OSProfiler's own, whose middleware is
+        inside of others.
         """
-        asker = {"base_id": first["base_id"], "trace_id": first["parent_id"]}
-        return self._ours(_REQUEST, request, asker)
+        root = {"base_id": first["base_id"], "trace_id": first["parent_id"]}
+        return self._keylag_point(_REQUEST, request, root)
 
-    def _within(self, call: Call, above: Point) -> Iterator[Point]:
-        """Yield the notifications of the calls in a call; `above` has its ids."""
-        for inner in call.inner:
-            if is_point(inner):
-                yield from self._theirs(inner, above)
+    def _child_points(self, call: TracedCall, parent: Point) -> Iterator[Point]:
+        for child in call.children:
+            if is_osprofiler_point(child):
+                yield from self._keystone_point(child, parent)
             else:
-                yield from self._ours(_name(inner, call), inner, above)
+                yield from self._keylag_point(_name(child, call), child, parent)
 
-    def _theirs(self, call: Call, above: Point) -> Iterator[Point]:
-        """Yield a point of Keystone's, in the one of ours that it was made in.
+    def _keystone_point(self, call: TracedCall, parent: Point) -> Iterator[Point]:
+        """Yield a point of Keystone below its parent of Keylag.
 
-        What Keylag watched while a statement was executed is that statement.
+        Calls within a statement are left out: the point of the statement has them.
         """
         start = call.callee
         info, phase, inner = start["info"], CELLS[call.cell][0], call
         if "db" in info:
-            phase, inner = "sql", Call(None, 0, 0)
-        place = {instruments.PHASE: phase, instruments.OPERATION: _operation(call)}
-        parent = {"parent_id": above["trace_id"]}
-        told = {"info": {**info, **place}}
-        yield {**start, **parent, **self._at(call.began), **told}
-        yield from self._within(inner, start)
-        for name, stop in call.notes:
-            if name == _STOP:
-                yield {**stop, **parent, **self._at(call.ended)}
+            phase, inner = "sql", TracedCall(None, 0, 0)
+        attributes = {instruments.PHASE: phase, instruments.OPERATION: _operation(call)}
+        parent = {"parent_id": parent["trace_id"]}
+        details = {"info": {**info, **attributes}}
+        yield {**start, **parent, **self._timestamp(call.started_at), **details}
+        yield from self._child_points(inner, start)
+        for name, stop in call.annotations:
+            if name == _STOP_ANNOTATION:
+                yield {**stop, **parent, **self._timestamp(call.ended_at)}
 
-    def _ours(self, name: str, call: Call, above: Point) -> Iterator[Point]:
+    def _keylag_point(
+        self, name: str, call: TracedCall, parent: Point
+    ) -> Iterator[Point]:
         ids = {
-            "base_id": above["base_id"],
+            "base_id": parent["base_id"],
             "trace_id": str(uuid4()),
-            "parent_id": above["trace_id"],
+            "parent_id": parent["trace_id"],
         }
         host = {"host": self._host}
-        info = {**host, **attributes_of_call(call)}
-        yield {"name": f"{name}-start", **ids, **self._at(call.began), "info": info}
-        yield from self._within(call, ids)
-        yield {"name": f"{name}-stop", **ids, **self._at(call.ended), "info": host}
+        info = {**host, **call_attributes(call)}
+        yield {
+            "name": f"{name}-start",
+            **ids,
+            **self._timestamp(call.started_at),
+            "info": info,
+        }
+        yield from self._child_points(call, ids)
+        yield {
+            "name": f"{name}-stop",
+            **ids,
+            **self._timestamp(call.ended_at),
+            "info": host,
+        }
 
-    def _at(self, moment: int) -> Point:
+    def _timestamp(self, moment: int) -> Point:
         seconds = (self._epoch + moment) / _NS_PER_SECOND
         utc = datetime.fromtimestamp(seconds, timezone.utc)
         return {"timestamp": utc.strftime("%Y-%m-%dT%H:%M:%S.%f")}
 
 
-def _operation(call: Call) -> str:
+def _operation(call: TracedCall) -> str:
     return CELLS[call.cell][1]
 
 
-def _name(call: Call, outside: Call) -> str:
-    """Return the operation that a call begins, else its phase.
+def _name(call: TracedCall, outside: TracedCall) -> str:
+    """Return the operation that a call starts, else its phase.
 
-    OSProfiler adds up the points of a name; it cuts one at its first hyphen.
+    OSProfiler aggregates points by name, up to the first hyphen.
     """
     phase, operation = CELLS[call.cell]
     return phase if operation == _operation(outside) else operation

@@ -1,4 +1,4 @@
-"""The sampler of a provider of our own; the only module here that needs the SDK."""
+"""The sampler of Keylag's tracer provider.  Importing this needs the SDK."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ from typing import Any
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler, SamplingResult
 
-from keylag_otel.traces.keeping import is_kept
+from keylag_otel.traces.forced_sampling import is_forced
 
 
-class KeepingSampler(Sampler):
-    """Asks another sampler, but for spans in a context that is to be kept.
+class ForcibleSampler(Sampler):
+    """Delegates to another sampler, except where sampling is forced.
 
-    The other one decides at the head of a request.  What it left out can so be
-    kept when the request is over, because it was slow or because OSProfiler was
-    asked to trace it.
+    The other sampler decides at the start of a request.  At its end, Keylag can still
+    trace a request that was slow or that OSProfiler traces.
     """
 
-    def __init__(self, head: Sampler) -> None:
-        self._head = head
+    def __init__(self, default: Sampler) -> None:
+        self._default = default
 
     def should_sample(
         self, parent_context: Context | None, *args: Any, **kwargs: Any
     ) -> SamplingResult:
-        """Return the decision, with the caller's trace state."""
-        sampler = ALWAYS_ON if is_kept(parent_context) else self._head
+        """Return the decision, with the trace state of the caller."""
+        sampler = ALWAYS_ON if is_forced(parent_context) else self._default
         return sampler.should_sample(parent_context, *args, **kwargs)
 
     def get_description(self) -> str:
-        """Return a name for logs."""
-        return f"KeepingSampler{{{self._head.get_description()}}}"
+        """Return a description for logs."""
+        return f"ForcibleSampler{{{self._default.get_description()}}}"

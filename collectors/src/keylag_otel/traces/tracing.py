@@ -1,7 +1,7 @@
-"""A request's trace from its head to its end, in this process.
+"""Traces of the requests of this process.
 
-Nothing is written down unless a request is to be traced; spans are made when it
-is over, of what its clock has written down until then.
+The timer records events only for requests that may be traced.  Spans are made from
+the events when the request is over.
 """
 
 from __future__ import annotations
@@ -26,172 +26,182 @@ from opentelemetry.trace import (
 )
 
 from keylag_otel import environment, instruments
-from keylag_otel.clock import START, Clock
-from keylag_otel.ledger import request_attributes
 from keylag_otel.model import CELLS
-from keylag_otel.pure.sums import key_of
-from keylag_otel.traces import attributes as names
-from keylag_otel.traces import osprofiler, provider
-from keylag_otel.traces.epoch import epoch_ns
-from keylag_otel.traces.events import Call, tree, without_points
-from keylag_otel.traces.gathering import gathered
-from keylag_otel.traces.keeping import keep
-from keylag_otel.traces.spans import send_inner
+from keylag_otel.pure.aggregator import request_key
+from keylag_otel.request_aggregator import request_attributes
+from keylag_otel.request_timer import INITIAL_CELL, RequestTimer
+from keylag_otel.traces import attribute_keys, osprofiler, tracer_provider
+from keylag_otel.traces.collapse_spans import collapse
+from keylag_otel.traces.events import TracedCall, build_tree, remove_osprofiler_points
+from keylag_otel.traces.forced_sampling import force_sampling
+from keylag_otel.traces.spans import end_child_spans
+from keylag_otel.traces.wall_clock import perf_counter_epoch_ns
 from keylag_otel.version import __version__
-from keylag_otel.wrappers import fault
+from keylag_otel.wrappers import count_fault
 
 _SERVER_ERROR = 500
 
 
-class Head:
-    """What is known of a request that may be traced; times are nanoseconds.
+class PendingTrace:
+    """A request that may be traced; times are nanoseconds.
 
-    ``epoch`` is when, since 1970, ``perf_counter_ns`` was 0.
+    ``epoch`` is the Unix time at which ``perf_counter_ns`` was 0.
     """
 
-    __slots__ = ("began", "epoch", "parent", "span")
+    __slots__ = ("epoch", "parent", "span", "started_at")
 
-    def __init__(self, clock: Clock, parent: Context | None = None) -> None:
-        self.began = clock.began
-        self.epoch = epoch_ns()
+    def __init__(self, timer: RequestTimer, parent: Context | None = None) -> None:
+        self.started_at = timer.started_at
+        self.epoch = perf_counter_epoch_ns()
         self.parent = Context() if parent is None else parent
         self.span: Span = INVALID_SPAN
 
 
-class Tracing:
+class RequestTracer:
     """Traces the requests of this process.
 
-    ``slow`` is from how many seconds on each request is, None for never.  ``share``
-    is how much of those that begin a trace is; None if the sampler has to be asked.
+    Requests of at least ``slow_seconds`` are always traced, unless it is None.
+    ``ratio`` is that of root spans to sample; if None, the sampler decides.
     """
 
     def __init__(
-        self, tracer: Tracer, slow: float | None = None, share: float | None = None
+        self,
+        tracer: Tracer,
+        slow_seconds: float | None = None,
+        ratio: float | None = None,
     ) -> None:
         self.tracer = tracer
-        self._share = share
+        self._ratio = ratio
         fields = propagate.get_global_textmap().fields
-        self._headers = frozenset(_key(field) for field in fields)
-        self._slow_ns = None if slow is None else slow * 1e9
+        self._pendingers = frozenset(_key(field) for field in fields)
+        self._slow_ns = None if slow_seconds is None else slow_seconds * 1e9
 
-    def begin(self, clock: Clock) -> Head | None:
-        """Ask the sampler, and let the clock write down what may be wanted.
+    def begin_trace(self, timer: RequestTimer) -> PendingTrace | None:
+        """Decide whether to trace a request, and whether to record its events.
 
-        Few callers name a span, so OpenTelemetry is not asked for it each time.
-        Nothing is made of a request that is left out before that.
+        Requests without a trace pendinger are sampled here by ratio, because a call of
+        the SDK's sampler costs more.
         """
-        clock.writes = self._slow_ns is not None
+        timer.records_events = self._slow_ns is not None
         here = contexts.get_current()
-        if not self._headers.isdisjoint(clock.environ):
+        if not self._pendingers.isdisjoint(timer.environ):
             if not _is_valid(here):
-                here = propagate.extract(clock.environ, here, _HEADERS)
-        elif not here and self._share is not None:
-            if random() >= self._share:  # noqa: S311 - no secret
+                here = propagate.extract(timer.environ, here, _HEADERS)
+        elif not here and self._ratio is not None:
+            if random() >= self._ratio:  # noqa: S311 - no secret
                 return None
-            here = keep(here)
-        head = Head(clock, here)
-        head.span = self._start(head, head.parent, clock.method)
-        clock.kept = head.span.is_recording()
-        clock.writes = clock.writes or clock.kept
-        return head
+            here = force_sampling(here)
+        pending = PendingTrace(timer, here)
+        pending.span = self._start(pending, pending.parent, timer.method)
+        timer.is_traced = pending.span.is_recording()
+        timer.records_events = timer.records_events or timer.is_traced
+        return pending
 
-    def is_slow(self, clock: Clock) -> bool:
-        """Return whether a request took so long that it is traced for it."""
-        return self._slow_ns is not None and clock.wall_ns >= self._slow_ns
+    def is_slow(self, timer: RequestTimer) -> bool:
+        """Return whether the request is slow enough to be traced."""
+        return self._slow_ns is not None and timer.wall_ns >= self._slow_ns
 
-    def span_of(self, head: Head, request: Call, clock: Clock) -> tuple[Span, Context]:
-        """Return the span of a request that is over, and what its spans start in.
+    def span_of(
+        self, pending: PendingTrace, request: TracedCall, timer: RequestTimer
+    ) -> tuple[Span, Context]:
+        """Return the span of a finished request, and its parent context.
 
-        It is not recording if the request is not to be traced.
+        The span is not recording if the request is not traced.
         """
-        asked = osprofiler.parent_of(request)
-        if asked is not None and not _is_valid(head.parent):
-            return self._kept(head, asked, clock.method)
-        if self.is_slow(clock) and not head.span.is_recording():
-            return self._kept(head, head.parent, clock.method)
-        return head.span, head.parent
+        requested = osprofiler.parent_context(request)
+        if requested is not None and not _is_valid(pending.parent):
+            return self._start_forced(pending, requested, timer.method)
+        if self.is_slow(timer) and not pending.span.is_recording():
+            return self._start_forced(pending, pending.parent, timer.method)
+        return pending.span, pending.parent
 
-    def send(self, span: Span, context: Context, call: Call, epoch: int) -> None:
-        """End the spans of all calls in a request."""
+    def send(self, span: Span, context: Context, call: TracedCall, epoch: int) -> None:
+        """End the spans of all calls of a request."""
         inside = trace.set_span_in_context(span, context)
-        send_inner(self.tracer, inside, gathered(without_points(call)), epoch)
+        end_child_spans(
+            self.tracer, inside, collapse(remove_osprofiler_points(call)), epoch
+        )
 
-    def _kept(self, head: Head, parent: Context, method: str) -> tuple[Span, Context]:
-        context = keep(parent)
-        return self._start(head, context, method), context
+    def _start_forced(
+        self, pending: PendingTrace, parent: Context, method: str
+    ) -> tuple[Span, Context]:
+        context = force_sampling(parent)
+        return self._start(pending, context, method), context
 
-    def _start(self, head: Head, parent: Context, method: str) -> Span:
+    def _start(self, pending: PendingTrace, parent: Context, method: str) -> Span:
         return self.tracer.start_span(
             method,
             parent,
             SpanKind.SERVER,
             {instruments.METHOD: method},
-            start_time=head.epoch + head.began,
+            start_time=pending.epoch + pending.started_at,
         )
 
 
-class Process:
-    """How this process traces; None while it does not."""
+class State:
+    """The tracer of this process; None while it traces nothing."""
 
-    tracing: Tracing | None = None
+    tracing: RequestTracer | None = None
     given: TracerProvider | None = None
 
 
-def use(given: TracerProvider | None) -> None:
-    """Use this provider in every process; its sampler alone decides what is kept."""
-    Process.given = given
+def use_provider(given: TracerProvider | None) -> None:
+    """Use this provider in all processes; its sampler decides alone."""
+    State.given = given
 
 
 def start() -> None:
-    """Start this process's traces, if any are wanted."""
-    chosen = Process.given or provider.build()
-    osprofiler.Process.makes_spans = chosen is not None
-    Process.tracing = None
+    """Start tracing in this process, if a provider is given or configured."""
+    chosen = State.given or tracer_provider.build()
+    osprofiler.State.exports_spans = chosen is not None
+    State.tracing = None
     if chosen is not None:
         tracer = chosen.get_tracer("keylag_otel", __version__)
-        share = None if Process.given else environment.traced_share()
-        Process.tracing = Tracing(tracer, environment.trace_slow_seconds(), share)
+        ratio = None if State.given else environment.sampling_ratio()
+        State.tracing = RequestTracer(tracer, environment.trace_slow_seconds(), ratio)
 
 
-def begin(clock: Clock) -> Head | None:
-    """Begin a request's trace; None where nothing is traced, or this is left out."""
+def begin_trace(timer: RequestTimer) -> PendingTrace | None:
+    """Begin the trace of a request; return None if it is not traced."""
     try:
-        return Process.tracing.begin(clock) if Process.tracing else None
+        return State.tracing.begin_trace(timer) if State.tracing else None
     except Exception:
-        fault(begin)
+        count_fault(begin_trace)
         return None
 
 
-def entered(head: Head) -> Token[Context] | None:
-    """Make a request's span the current one, so that what it calls is below it."""
-    if not head.span.is_recording():
+def attach_span(pending: PendingTrace) -> Token[Context] | None:
+    """Make the span of a request current, as the parent of its calls."""
+    if not pending.span.is_recording():
         return None
-    return contexts.attach(trace.set_span_in_context(head.span, head.parent))
+    return contexts.attach(trace.set_span_in_context(pending.span, pending.parent))
 
 
-def left(token: Token[Context]) -> None:
-    """Make that the current one which was."""
+def detach_span(token: Token[Context]) -> None:
+    """Restore the span that was current before."""
     contexts.detach(token)
 
 
-def is_wanted(clock: Clock) -> bool:
-    """Return whether what a clock has written down is to be sent."""
-    tracing = Process.tracing
-    return clock.kept or (tracing is not None and tracing.is_slow(clock))
+def should_send(timer: RequestTimer) -> bool:
+    """Return whether to send the recorded events of a request."""
+    tracing = State.tracing
+    return timer.is_traced or (tracing is not None and tracing.is_slow(timer))
 
 
 @contextmanager
-def finished(head: Head | None, clock: Clock, status: int) -> Iterator[None]:
-    """Send what a clock has written down, now that the request is over.
+def finish_trace(
+    pending: PendingTrace | None, timer: RequestTimer, status: int
+) -> Iterator[None]:
+    """Send the trace of a finished request.
 
-    Its span is the current one meanwhile, so that metrics can refer to it.
+    In the body, the span of the request is current, so that it can be an exemplar.
     """
     context = Context()
     try:
-        clock.kept = True
-        context = _send(head or Head(clock), clock, status)
+        timer.is_traced = True
+        context = _send(pending or PendingTrace(timer), timer, status)
     except Exception:
-        fault(finished)
+        count_fault(finish_trace)
     token = contexts.attach(context)
     try:
         yield
@@ -199,31 +209,30 @@ def finished(head: Head | None, clock: Clock, status: int) -> Iterator[None]:
         contexts.detach(token)
 
 
-def _send(head: Head, clock: Clock, status: int) -> Context:
-    request = tree(clock.events, head.began, clock.wall_ns)
-    osprofiler.send(request, head.epoch)
-    if Process.tracing is None:
+def _send(pending: PendingTrace, timer: RequestTimer, status: int) -> Context:
+    request = build_tree(timer.events, pending.started_at, timer.wall_ns)
+    osprofiler.send_points(request, pending.epoch)
+    if State.tracing is None:
         return Context()
-    span, context = Process.tracing.span_of(head, request, clock)
+    span, context = State.tracing.span_of(pending, request, timer)
     if span.is_recording():
-        _describe(span, clock, status)
-        Process.tracing.send(span, context, request, head.epoch)
-        span.end(head.epoch + request.ended)
+        _describe(span, timer, status)
+        State.tracing.send(span, context, request, pending.epoch)
+        span.end(pending.epoch + request.ended_at)
     return trace.set_span_in_context(span)
 
 
-def _describe(span: Span, clock: Clock, status: int) -> None:
-    """Give the span of a request its name and attributes."""
-    found = request_attributes(*key_of(clock, status))
-    phase, operation = CELLS[START]
+def _describe(span: Span, timer: RequestTimer, status: int) -> None:
+    found = request_attributes(*request_key(timer, status))
+    phase, operation = CELLS[INITIAL_CELL]
     found |= {instruments.PHASE: phase, instruments.OPERATION: operation}
     if instruments.ROUTE in found:
         span.update_name(f"{found[instruments.METHOD]} {found[instruments.ROUTE]}")
     if status >= _SERVER_ERROR:
         found[instruments.ERROR_TYPE] = str(status)
         span.set_status(StatusCode.ERROR)
-    if clock.is_full:
-        found[names.CUT] = True
+    if timer.event_limit_reached:
+        found[attribute_keys.CUT] = True
     span.set_attributes(found)
 
 
@@ -231,13 +240,13 @@ def _is_valid(context: Context) -> bool:
     return trace.get_current_span(context).get_span_context().is_valid
 
 
-def _key(header: str) -> str:
-    """Return what a header is called in a WSGI environment."""
-    return f"HTTP_{header.upper().replace('-', '_')}"
+def _key(pendinger: str) -> str:
+    """Return the key of a pendinger in a WSGI environment."""
+    return f"HTTP_{pendinger.upper().replace('-', '_')}"
 
 
 class _Headers(Getter["dict[str, Any]"]):
-    """Finds a header in a WSGI environment."""
+    """Gets a pendinger from a WSGI environment."""
 
     def get(self, carrier: dict[str, Any], key: str) -> list[str] | None:
         value = carrier.get(_key(key))

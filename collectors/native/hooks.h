@@ -1,0 +1,26 @@
+/* Hooks in C, which wrappers run without a Python call. */
+#ifndef KEYLAG_HOOKS_H
+#define KEYLAG_HOOKS_H
+
+#include "request_timer.h"
+
+typedef struct Hook Hook;
+
+/* Runs a hook; -1 with an exception on failure.  `result` is NULL before the call. */
+typedef int (*HookFunction)(Hook *, RequestTimer *, PyObject *const *args,
+                            Py_ssize_t count, PyObject *result);
+
+struct Hook {
+    PyObject_HEAD HookFunction run;
+    PyObject *expected, *source;
+    long counters[2];
+};
+
+#pragma GCC visibility push(hidden)
+
+extern PyTypeObject HookType;
+extern PyObject *layer_name; /* the attribute of a backend that holds its cache layer */
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,117 @@
+"""Wrappers of host functions, and the hooks that they run."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any, Callable
+
+from keylag_otel.pure.request_timer import (
+    CELL_MASK,
+    COUNT_LIMIT,
+    Callbacks,
+    current_timer,
+    int_below,
+)
+
+Call = Callable[..., Any]
+
+
+def wrap(  # noqa: C901, PLR0913, PLR0917 - one wrapper for all cases
+    call: Call,
+    mask: int = CELL_MASK,
+    bits: int = 0,
+    before: Callable[..., Any] | None = None,
+    after: Callable[..., Any] | None = None,
+    on_error: Callable[..., Any] | None = None,
+) -> Call:
+    """Return a wrapper that calls the original and measures it.
+
+    While the call runs, the current cell is ``cell & mask | bits``.  The hooks are
+    ``before(timer, args, kwargs)``, ``after(timer, args, result)`` and
+    ``on_error(timer, args, exception)``.  An Exception of a hook goes to the fault
+    handler and is suppressed.  Outside of a request the wrapper only calls.
+    """
+    mask, bits = mask & CELL_MASK, bits & CELL_MASK
+
+    def run(hook: Any, *values: Any) -> None:
+        try:
+            hook(*values)
+        except Exception:
+            Callbacks.report_fault(call)
+
+    @wraps(call)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        timer = current_timer()
+        if timer is None:
+            return call(*args, **kwargs)
+        outer = timer.current_cell
+        inside = outer & mask | bits
+        if inside != outer:
+            timer.switch(inside, call)
+        try:
+            if before is not None:
+                run(before, timer, args, kwargs)
+            result = call(*args, **kwargs)
+            if after is not None:
+                run(after, timer, args, result)
+        except Exception as error:
+            if on_error is not None:
+                run(on_error, timer, args, error)
+            raise
+        finally:
+            if inside != outer:
+                timer.switch(outer)
+        return result
+
+    return wrapper
+
+
+def wrap_cache_call(
+    call: Call,
+    count_index: int,
+    after: Callable[..., Any],
+    on_error: Callable[..., Any],
+    /,
+) -> Call:
+    """Return a wrapper of a backend method, which sets the current cache layer.
+
+    The method's object has a cache layer; without one the wrapper only calls.
+    It increments ``counts[count_index]`` and stays in the current cell; events record
+    its start and end.  Nested backend calls count once.  The hooks are those of
+    `wrap`.  Raises ValueError for an invalid index.
+    """
+    count_index = int_below(COUNT_LIMIT, count_index)
+
+    @wraps(call)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        timer = current_timer()
+        if timer is None or timer.cache_layer is not None:
+            return call(*args, **kwargs)
+        cache_layer = _layer_of(args)
+        if cache_layer is None:
+            return call(*args, **kwargs)
+        timer.cache_layer = cache_layer
+        timer.count_if_present(count_index)
+        if timer.records_events:
+            timer.switch(timer.current_cell, call)
+        try:
+            return inner(*args, **kwargs)
+        finally:
+            timer.cache_layer = None
+            if timer.records_events:
+                timer.switch(timer.current_cell)
+
+    inner = wrap(call, after=after, on_error=on_error)
+    return wrapper
+
+
+def _layer_of(args: tuple[Any, ...]) -> Any:
+    try:
+        return args[0]._keylag_layer  # noqa: SLF001
+    except Exception:
+        return None
+
+
+def set_fault_handler(handler: Callable[[Any], Any]) -> None:
+    """Call this with each wrapped call whose hook raised an Exception."""
+    Callbacks.fault_handler = handler

@@ -106,7 +106,7 @@ up: setup ## Start a stack and print its addresses
 	@$(KEYLAG) up
 
 down: ## Stop the stack
-	@if [[ -x $(KEYLAG) ]]; then $(KEYLAG) down; else echo "Nothing is running."; fi
+	@if [[ -x $(KEYLAG) ]]; then $(KEYLAG) down; else echo "No stack is running."; fi
 
 clean: ## Stop everything and delete all that was made
 	@if [[ -x $(KEYLAG) ]]; then $(KEYLAG) down --all; fi

@@ -79,7 +79,7 @@ def test_kinds_of_revocation_events_agree() -> None:
         if attribute != "domain_scope_id"
     ]
 
-    assert seen_inside == list(revocations.KINDS)
+    assert seen_inside == list(revocations.EVENT_KINDS)
 
 
 def test_exporter_parses_the_sql_comment() -> None:

@@ -116,7 +116,7 @@ def test_failed_load_of_one_arm_leaves_the_others(tmp_path: Path) -> None:
         results = interleaved_load.run_load(plan, ROUND, targets, tmp_path / "jmeter")
 
     assert results["b"].rows == []
-    assert "The load never began" in results["b"].problems[0]
+    assert "The load did not start" in results["b"].problems[0]
     assert any(not row.warm_up for row in results["a"].rows), results["a"]
 
 

@@ -23,12 +23,12 @@ from keylag_dashboards.model import Board
 
 PAGE: Final = CHECKOUT / "docs" / "reference" / "panels.md"
 INTRODUCTION: Final = """\
-# What the dashboards ask, and what they found
+# Queries of the dashboards, and their results
 
 <!-- Made by `python -m keylag_dev.panels_page`; run it again instead of editing. -->
 
-Every query of every panel, variable and annotation, with the number of series that
-it found at the end of one run in containers, without Grafana and with images that
+Every query of every panel, variable and annotation, with the number of series that it
+found at the end of one run in containers, without Grafana, with the images that
 [the how-to](../how-to/compose.md) names:
 
 ```console
@@ -41,8 +41,8 @@ $ docker compose run --rm jmeter service-call --set threads=2 --set loops=10 \\
 $ .venv/bin/python -m keylag_dev.panels_page http://127.0.0.1:9090
 ```
 
-Grafana's intervals are an hour here, and each variable is *All*.
-A panel that is repeated has a number for each value; one that found nothing says why.
+Grafana's intervals are one hour, and each variable is *All*.
+A repeated panel has a number for each value; a query without results has the reason.
 """
 
 

@@ -3,6 +3,7 @@
 import ast
 import tomllib
 from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,32 @@ def test_phases_operations_and_categories_agree() -> None:
 
 def test_dashboard_shows_the_annotations_of_experiments() -> None:
     assert experiment.BOARD.grafana_tags == grafana_annotations.TAGS
+
+
+def module_imports(source: Path, package: str) -> dict[str, set[str]]:
+    """Return the modules of a package, each with those that it imports when loaded."""
+    modules = {}
+    for path in source.rglob("*.py"):
+        parts = path.relative_to(source).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        modules[name] = path
+    graph: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        found = set()
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    module = f"{node.module}.{alias.name}"
+                    found.add(module if module in modules else str(node.module))
+        graph[name] = {one for one in found if one in modules and one != name}
+    assert package in graph
+    return graph
+
+
+@pytest.mark.parametrize(("folder", "package"), PACKAGES.items())
+def test_modules_do_not_import_each_other_in_circles(folder: str, package: str) -> None:
+    order = TopologicalSorter(module_imports(ROOT / folder, package)).static_order()
+
+    assert package in list(order)

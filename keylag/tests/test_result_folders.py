@@ -3,6 +3,7 @@
 import re
 import resource
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from keylag import results
 from keylag.results import ResultsError
-from keylag.state import write_output
+from keylag.state import write_output, write_private
 
 
 @pytest.fixture(autouse=True)
@@ -103,14 +104,17 @@ def test_write_output_is_atomic_for_readers(here: Path) -> None:
         writing.result()
 
 
-def test_full_disk_keeps_the_old_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("write", [write_output, write_private])
+def test_full_disk_keeps_the_old_file(
+    tmp_path: Path, write: Callable[[Path, str], None]
+) -> None:
     path = tmp_path / "report.txt"
-    write_output(path, "old")
+    write(path, "old")
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limit[1]))
     try:
         with pytest.raises(OSError, match=r"report\.txt"):
-            write_output(path, "x" * 4096)
+            write(path, "x" * 4096)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
 

@@ -4,7 +4,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from keylag.errors import WrongUsageError
@@ -80,33 +80,43 @@ def replace_folder(target: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+@contextmanager
+def _replace_file(path: Path) -> Iterator[Path]:
+    """Yield the path of a scratch file that replaces `path` if the body succeeds.
+
+    Raises the body's OSError with the path.
+    """
+    scratch = path.with_name(f".{path.name}.new")
+    try:
+        yield scratch
+        scratch.replace(path)
+    except OSError as error:
+        # An error on closing, such as a full disk, has no file name.
+        error.filename = error.filename or str(path)
+        raise
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
 def write_output(path: Path, text: str) -> None:
     """Write a file atomically, and create its folder.
 
     Devices and pipes are written directly.  Raises OSError with the path.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    is_special = path.exists() and not path.is_file()
-    scratch = path if is_special else path.with_name(f".{path.name}.new")
-    try:
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
+    with _replace_file(path) as scratch:
         scratch.write_text(text, encoding="utf-8")
-        scratch.replace(path)
-    except OSError as error:
-        # An error on closing, such as a full disk, has no file name.
-        error.filename = error.filename or str(path)
-        if not is_special:
-            scratch.unlink(missing_ok=True)
-        raise
 
 
 def write_private(path: Path, text: str) -> None:
     """Write a file with mode 0600 atomically; raises OSError."""
-    scratch = path.with_name(f".{path.name}.new")
-    with suppress(FileNotFoundError):
-        scratch.unlink()
-    handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    scratch.replace(path)
+    with _replace_file(path) as scratch:
+        scratch.unlink(missing_ok=True)
+        handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())

@@ -269,7 +269,7 @@ def test_a_repository_that_cannot_be_reached_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv(jmeter.REPOSITORY_VARIABLE, "http://127.0.0.1:1")
-    monkeypatch.setattr(jmeter, "TRIES", 0)
+    monkeypatch.setattr(jmeter, "RETRIES", 0)
 
     build = _build(tmp_path / "jars")
     with pytest.raises(ToolError, match=r"127\.0\.0\.1:1/org/a\.jar cannot be down"):

@@ -27,7 +27,7 @@ LOCK = "locks/jmeter.txt"
 REPOSITORY = "https://repo1.maven.org/maven2"
 REPOSITORY_VARIABLE = "KEYLAG_MAVEN_REPOSITORY"
 CONNECTIONS = 12
-TRIES = 3
+RETRIES = 3
 DOWNLOAD_TIMEOUT_SECONDS = 60
 MIN_VERSION = (5, 6)
 TIMEOUT_SECONDS = 30
@@ -87,44 +87,40 @@ def assemble_home(jars: Path, home: Path) -> None:
 
 
 def artifacts(lock: str) -> list[tuple[str, str]]:
-    """Return hash and path of each artifact that a lock file names."""
+    """Return (SHA-256, path in the repository) of each artifact of a lock file."""
     return [(digest, path) for digest, path in map(str.split, lock.splitlines())]
 
 
 def fetch(build: Build, wanted: Iterable[tuple[str, str]], folder: Path) -> None:
-    """Download artifacts into a folder, several at a time, and check each hash.
+    """Download artifacts into a folder in parallel, and check their hashes.
 
-    Raises ToolError if one cannot be had, or is not what the lock names.
+    Raises ToolError if a download fails or has another hash.
     """
     repository = os.environ.get(REPOSITORY_VARIABLE, REPOSITORY).rstrip("/")
-    own = local()
+    thread = local()
 
-    def one(artifact: tuple[str, str]) -> None:
+    def download(artifact: tuple[str, str]) -> None:
         digest, path = artifact
-        if build.cancelled:
-            return
-        if not hasattr(own, "session"):
-            own.session = _session()
-        content = _content(own.session, f"{repository}/{path}")
+        build.raise_if_cancelled()
+        if not hasattr(thread, "session"):
+            thread.session = _session()
+        content = _content(thread.session, f"{repository}/{path}")
         if hashlib.sha256(content).hexdigest() != digest:
             message = f"{repository}/{path} is not the file that {LOCK} names"
             raise ToolError(message)
-        (folder / path.rpartition("/")[2]).write_bytes(content)
+        (folder / Path(path).name).write_bytes(content)
 
     with ThreadPoolExecutor(CONNECTIONS) as pool:
-        for done in [pool.submit(one, artifact) for artifact in wanted]:
-            try:
-                done.result()
-            except BaseException:
-                build.cancel()
-                raise
-    if build.cancelled:
-        message = "cancelled"
-        raise ToolError(message)
+        try:
+            for _ in pool.map(download, wanted):
+                pass
+        except BaseException:
+            build.cancel()
+            raise
 
 
 def _session() -> requests.Session:
-    retry = Retry(TRIES, backoff_factor=0.5, status_forcelist=(500, 502, 503, 504))
+    retry = Retry(RETRIES, backoff_factor=0.5, status_forcelist=(500, 502, 503, 504))
     session = requests.Session()
     for scheme in ("http://", "https://"):
         session.mount(scheme, HTTPAdapter(max_retries=retry))
@@ -133,12 +129,12 @@ def _session() -> requests.Session:
 
 def _content(session: requests.Session, url: str) -> bytes:
     try:
-        answer = session.get(url, timeout=DOWNLOAD_TIMEOUT_SECONDS)
-        answer.raise_for_status()
+        response = session.get(url, timeout=DOWNLOAD_TIMEOUT_SECONDS)
+        response.raise_for_status()
     except requests.RequestException as error:
         message = f"{url} cannot be downloaded: {root_cause(error)}"
         raise ToolError(message) from error
-    return answer.content
+    return response.content
 
 
 def _build_jmeter(build: Build) -> None:

@@ -49,9 +49,7 @@ class Build:
     def _run_process(
         self, words: list[str], cwd: Path | None, env: Mapping[str, str] | None
     ) -> Iterator[subprocess.Popen[bytes]]:
-        if self.cancelled:
-            message = "cancelled"
-            raise ToolError(message)
+        self.raise_if_cancelled()
         with self.log.open("ab") as log:
             log.write(f"$ {' '.join(words)}\n".encode())
             log.flush()
@@ -68,6 +66,12 @@ class Build:
             yield process
         finally:
             self.running.remove(process)
+
+    def raise_if_cancelled(self) -> None:
+        """Raise ToolError after `cancel`."""
+        if self.cancelled:
+            message = "cancelled"
+            raise ToolError(message)
 
     def cancel(self) -> None:
         """Terminate running commands and refuse new ones."""

@@ -147,6 +147,6 @@ def test_the_table_has_the_mean_of_a_statement() -> None:
     sql_comparison.render_table([run], console)
 
     text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "SQL of /v3/auth/tokens from both sides" in text
+    assert "SQL of /v3/auth/tokens, in Keystone and in the database" in text
     row = text.split("cache-off")[1].split()
     assert row[1:10:2] == ["10", "10", "3.000", "1.000", "2.000"]

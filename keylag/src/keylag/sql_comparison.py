@@ -1,9 +1,8 @@
-"""Compares the SQL of token calls in Keystone's driver and in the database.
+"""Compares SQL time in Keystone's driver with SQL time in the database.
 
-Keystone counts and times its statements, and every response has them in its
-`Server-Timing`.  It also tags each statement with its route, so that the exporter of
-the slow log counts those of token calls.  What a statement costs Keystone beyond the
-database's own time is round trips and driver.
+The `Server-Timing` of each response has Keystone's statements and their time.
+Keystone tags its statements with their route, so the exporter of the slow log counts
+those of token calls.  The difference is network and driver time.
 """
 
 import math
@@ -18,8 +17,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.table import Table
 
-from keylag.breakdown import Run
+from keylag.breakdown import Run, parse_label
 from keylag.jtl import SETUP_PREFIX, Sample
+from keylag.server_timing import ServerTiming
 from keylag.stack import Stack
 
 ROUTE: Final = "/v3/auth/tokens"
@@ -27,7 +27,7 @@ LOGGED: Final = "keylag_slow_log_statement_duration_seconds"
 BEHIND: Final = "keylag_slow_log_behind_bytes"
 TIMEOUT_SECONDS: Final = 10
 PAUSE_SECONDS: Final = 1.1
-"""Longer than the exporter leaves the last statement of a log uncounted."""
+"""Longer than the delay of the slow log reader."""
 MAX_PAUSES: Final = 30
 
 
@@ -52,10 +52,9 @@ class SqlTotals:
 
 
 def parse_exposition(exposition: str) -> tuple[dict[str, Logged], float]:
-    """Return what an exporter's text says of token calls, by method.
+    """Return the logged statements of token calls by method, and the unread bytes.
 
-    The second value is how many bytes of the log it has not read yet; infinite if it
-    does not say.
+    The bytes are infinite if the exporter does not read a slow log.
     """
     totals: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     behind = math.inf
@@ -75,10 +74,10 @@ def parse_exposition(exposition: str) -> tuple[dict[str, Logged], float]:
 def wait_for_logged(
     stack: Stack, wait: Callable[[float], None] = time.sleep
 ) -> dict[str, Logged]:
-    """Return the statements of all token calls in the stack's slow log, by method.
+    """Return the logged statements of all token calls of a stack, by method.
 
-    Waits until the exporter has read the whole log and two readings agree, at most
-    half a minute.  Raises requests' errors.
+    Waits until the exporter has read the whole log and two scrapes agree; after half a
+    minute, returns the latest scrape.  Raises requests' errors.
     """
     url = f"{stack.url('exporters')}/metrics"
     before = None
@@ -96,23 +95,26 @@ def wait_for_logged(
 def compare_sides(
     samples: Iterable[Sample], before: Mapping[str, Logged], after: Mapping[str, Logged]
 ) -> dict[str, SqlTotals]:
-    """Return both sides of the token calls of a run, by method.
+    """Return the totals of the token calls of a run, by method.
 
-    `before` and `after` are what was logged before and after the run.
+    `before` and `after` are the logged statements before and after the run.
     """
-    sent: dict[str, list[Sample]] = defaultdict(list)
+    timings: dict[str, list[ServerTiming]] = defaultdict(list)
     for sample in samples:
-        method, route, *_ = [*sample.label.removeprefix(SETUP_PREFIX).split(" "), ""]
+        method, route, _ = parse_label(sample.label.removeprefix(SETUP_PREFIX))
         if route == ROUTE and sample.timing:
-            sent[method].append(sample)
+            timings[method].append(sample.timing)
     return {
-        method: _sides(group, before.get(method, Logged()), after.get(method, Logged()))
-        for method, group in sorted(sent.items())
+        method: _totals(
+            group, before.get(method, Logged()), after.get(method, Logged())
+        )
+        for method, group in sorted(timings.items())
     }
 
 
-def _sides(samples: Sequence[Sample], before: Logged, after: Logged) -> SqlTotals:
-    timings = [sample.timing for sample in samples if sample.timing]
+def _totals(
+    timings: Sequence[ServerTiming], before: Logged, after: Logged
+) -> SqlTotals:
     return SqlTotals(
         statements=sum(timing.counts.get("sql_statements", 0) for timing in timings),
         logged=after.count - before.count,
@@ -127,14 +129,14 @@ def _sides(samples: Sequence[Sample], before: Logged, after: Logged) -> SqlTotal
 
 
 def render_table(runs: Sequence[Run], console: Console) -> None:
-    """Print both sides of every run's statements, a statement's mean in ms."""
+    """Print the mean time of a statement in ms, for every run and method."""
     table = Table(
-        title=f"SQL of {ROUTE} from both sides: a statement's mean, ms",
+        title=f"SQL of {ROUTE}, in Keystone and in the database: mean statement, ms",
         title_justify="left",
     )
     table.add_column("call")
     table.add_column("run")
-    for name in ("statements", "logged", "Keystone", "database", "between"):
+    for name in ("statements", "logged", "Keystone", "database", "difference"):
         table.add_column(name, justify="right")
     for run in runs:
         for method, totals in run["sql_sides"].items():
@@ -142,11 +144,11 @@ def render_table(runs: Sequence[Run], console: Console) -> None:
     console.print(table)
 
 
-def _table_row(sides: SqlTotals) -> list[str]:
-    client = 1e3 * sides.client_seconds / (sides.statements or 1)
-    server = 1e3 * sides.server_seconds / (sides.logged or 1)
+def _table_row(totals: SqlTotals) -> list[str]:
+    client = 1e3 * totals.client_seconds / (totals.statements or 1)
+    server = 1e3 * totals.server_seconds / (totals.logged or 1)
     return [
-        f"{sides.statements:.0f}",
-        f"{sides.logged:.0f}",
+        f"{totals.statements:.0f}",
+        f"{totals.logged:.0f}",
         *(f"{value:.3f}" for value in (client, server, client - server)),
     ]

@@ -34,7 +34,7 @@ DUE_SHARE = 0.9
 source whose interval is the scrape interval must be read by each scrape."""
 HEAD_START_SECONDS = 0.02
 """Delay before the next read starts in parallel. Most reads are shorter, and threads
-that compete for the GIL take a third more CPU time."""
+that compete for the GIL take more CPU time."""
 
 METRICS = (
     Metric(
@@ -188,8 +188,9 @@ class SourceCollector:
         self_metrics = Families(METRICS)
         reads = []
         for scheduled in self._sources:
-            reads.append((scheduled, scheduled.start_if_due()))
-            reads[-1][1].wait(min(deadline, time.monotonic() + HEAD_START_SECONDS))
+            source_read = scheduled.start_if_due()
+            source_read.wait(min(deadline, time.monotonic() + HEAD_START_SECONDS))
+            reads.append((scheduled, source_read))
         for scheduled, source_read in reads:
             source_read.wait(min(deadline, source_read.started + scheduled.timeout))
             yield self._report(

@@ -87,7 +87,7 @@ def test_exposition_is_gzip_compressed_on_request(run, log):
     assert headers["Content-Encoding"] == "gzip"
     assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
     assert {"keylag_slow_log_calls", "keylag_exporter_source_up"} <= names
-    assert {"process_cpu_seconds", "python_gc_collections"} <= names
+    assert "process_cpu_seconds" in names
 
 
 @pytest.fixture

@@ -36,9 +36,10 @@ _INDEX = b"keylag-exporter: see /metrics\n"
 
 
 class _Handler(WSGIRequestHandler):
-    """Handles requests with a timeout and without an access log."""
+    """Handles requests with a timeout, without an access log, in one write."""
 
     timeout = CLIENT_TIMEOUT_SECONDS
+    wbufsize = -1
 
     def log_message(self, *_: Any) -> None:
         """Log nothing."""

@@ -24,9 +24,10 @@ from keylag_exporters.settings import parse_address
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-Statistics = dict[str, str]
+Statistics = dict[str, Any]
+"""Values are bytes, or numbers and booleans where pymemcache converts them."""
 
-_BOOLEANS = {"yes": "1", "no": "0", "True": "1", "False": "0"}
+_BOOLEANS = {b"yes": 1, b"no": 0}
 
 
 class MemcachedSource:
@@ -59,7 +60,7 @@ class MemcachedSource:
         finally:
             client.close()
         families.add("memcached_up", 1)
-        families.add("memcached_version", 1, general.get("version", ""))
+        families.add("memcached_version", 1, general.get("version", b"").decode())
         _add_table(families, GENERAL, slabs | general)
         _add_table(families, SETTINGS, settings)
         _add_commands(families, general)
@@ -72,12 +73,7 @@ class MemcachedSource:
 
 def _fetch(client: Client, *arguments: str) -> Statistics:
     statistics = client.stats(*arguments)  # type: ignore[no-untyped-call]
-    return {_decode(name): _decode(value) for name, value in statistics.items()}
-
-
-def _decode(value: Any) -> str:
-    """Return a name or value as text; pymemcache converts some of them."""
-    return value.decode() if isinstance(value, bytes) else str(value)
+    return {name.decode(): value for name, value in statistics.items()}
 
 
 def _group_by_slab(statistics: Statistics, prefix: str) -> dict[str, Statistics]:
@@ -90,7 +86,7 @@ def _group_by_slab(statistics: Statistics, prefix: str) -> dict[str, Statistics]
     return found
 
 
-def _to_float(value: str) -> float:
+def _to_float(value: Any) -> float:
     return float(_BOOLEANS.get(value, value))
 
 

@@ -6,12 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import click
-from prometheus_client import (
-    CollectorRegistry,
-    GCCollector,
-    ProcessCollector,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
 from keylag_exporters import http_server, sources, web_config
 from keylag_exporters.collector import ScheduledSource, SourceCollector
@@ -52,7 +47,6 @@ def run(
     collector = SourceCollector(scheduled)
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
-    GCCollector(registry=registry)
     scheme = "https" if config.tls else "http"
     click.echo(f"{', '.join(settings)}: {scheme}://{listen}/metrics", err=True)
 

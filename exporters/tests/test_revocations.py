@@ -1,7 +1,7 @@
 """A real revocation table with the schema of Keystone 30."""
 
+import re
 import ssl
-import time
 from itertools import product
 from types import SimpleNamespace
 
@@ -173,9 +173,7 @@ def test_empty_table_exports_no_oldest_event_age(mariadb, create_source, samples
 @pytest.mark.stack
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_read_of_a_million_rows_takes_less_than_ten_seconds(
-    mariadb, create_source, samples
-):
+def test_read_examines_a_million_rows_a_few_times(mariadb, create_source, samples):
     create(mariadb, keys=[])
     fill(mariadb, 1_000_000)
     mariadb.execute(
@@ -184,15 +182,14 @@ def test_read_of_a_million_rows_takes_less_than_ten_seconds(
         database="keystone",
     )
     mariadb.slow_log.write_bytes(b"")
-    began = time.monotonic()
-    found = samples(create_source(statement_seconds=10).collect())
-    seconds = time.monotonic() - began
+    found = samples(create_source(statement_seconds=60).collect())
+    examined = re.findall(rb"Rows_examined: (\d+)", mariadb.slow_log.read_bytes())
 
     live = sum(v for (n, _), v in found.items() if n.endswith("_live_events"))
     # some hundred events expire in each second between the two counts
     total = live + value(found, "expired_events")
     assert total == pytest.approx(1_000_000, rel=0.01)
-    assert seconds < 10
+    assert 1_000_000 <= sum(map(int, examined)) < 4_000_000
 
 
 @pytest.mark.stack

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Set up everything that Keylag runs, starting from Debian with make and git.
-# What is there already is left alone; `make setup` runs this.  Arguments go to
-# `keylag setup`, which makes the rest.
+# Install everything that Keylag runs, starting from Debian with make and git.
+# A second run changes nothing; `make setup` runs this.  Arguments go to
+# `keylag setup`, which installs the rest.
 set -euo pipefail
 
-# The folder itself, by whatever link it was reached: one checkout is set up once.
+# Resolve links, so that one checkout is set up once.
 cd -P "$(dirname "${BASH_SOURCE[0]}")"
 PATH="$PATH:/usr/sbin:/sbin"
 state=${KEYLAG_STATE:-$PWD/.keylag}
 
-# A test that succeeds when the thing is there, and the package that brings it.
+# A test that succeeds if a program or file exists, and the package that has it.
 needs=(
   "command -v python3|python3"
   "python3 -c 'import ensurepip, venv'|python3-venv"
@@ -24,7 +24,7 @@ needs=(
   "python3 -c 'import os, sysconfig as s; os.stat(s.get_path(\"include\") + \"/Python.h\")'|python3-dev"
 )
 
-# What only tests and benchmarks run: asked for by --with tests, --with bench.
+# Needs of tests and benchmarks: --with tests, --with bench, ...
 declare -A more_needs=(
   [tests]="
     command -v pt-query-digest|percona-toolkit
@@ -50,23 +50,30 @@ for word in "$@"; do
   done <<<"${more_needs[$word]:-}"
 done
 
-# Our own packages, installed so that the checkout is what runs.
+# Keylag's packages, installed in editable mode.
 packages=(keylag collectors exporters dashboards dev)
 
 say() { printf '%s\n' "$*"; }
 
+# The exit codes are those of docs/reference/exit-codes.md.
 fail() {
   printf '%s\n' "$@" >&2
   exit 1
 }
 
-# What some program of the stack does not take in a path; keylag/state.py has the same.
+reject() {
+  printf '%s\n' "$@" >&2
+  exit 2
+}
+
+# Characters that some program of the stack rejects in a path; keylag/state.py has the
+# same list.
 unsafe=$' \t\n"\'$%\\:#&;<>()|*?![]{}^`'
 for path in "$PWD" "$state"; do
   if [[ $path == *["$unsafe"]* ]]; then
-    fail "The path $path has a blank or a special character in it, which MariaDB," \
-      "Keystone or uWSGI cannot use. Choose a path of letters, digits, / . _ - + @ =" \
-      "and commas, for the checkout and for KEYLAG_STATE. Nothing was made."
+    reject "The path $path contains a blank or a special character, which MariaDB," \
+      "Keystone or uWSGI reject. Choose a path of letters, digits, / . _ - + @ =" \
+      "and commas, for the checkout and for KEYLAG_STATE. Nothing was installed."
   fi
 done
 
@@ -74,7 +81,7 @@ check_python() {
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "Keylag needs Python 3.11 or newer; $(command -v python3) is $(python3 --version 2>&1)." \
       "Install one, as Debian 12 and Ubuntu 24.04 have it, and put it first on the PATH" \
-      "by the name python3. Nothing was made."
+      "by the name python3. Nothing was installed."
 }
 
 not_installed() {
@@ -93,14 +100,14 @@ missing_packages() {
 install_packages() {
   local missing=("$@") as_root=()
   if ! command -v apt-get >/dev/null; then
-    fail "Missing, and this is not Debian, so please install them yourself:" \
-      "  ${missing[*]}"
+    fail "These Debian packages are missing, and this system has no apt-get:" \
+      "  ${missing[*]}" "Install their programs, then run the same command again."
   fi
   if [[ $EUID -ne 0 ]]; then
     as_root=(sudo -n)
     if ! sudo -n true 2>/dev/null; then
       fail "These Debian packages are missing, and this user may not install them:" \
-        "  ${missing[*]}" "This line installs them, without starting their services:" \
+        "  ${missing[*]}" "This command installs them, without starting their services:" \
         "  sudo bash deploy/packages.sh ${missing[*]}" "Then run the same command again."
     fi
   fi
@@ -109,11 +116,11 @@ install_packages() {
       "network, look at /etc/apt/sources.list and at the proxy that apt uses."
 }
 
-# True when $1/.stamp holds the digest of the files given after it.
+# Digest of files; whether $1/.stamp has the digest $2.
 digest() { cat "$@" | sha256sum | cut -d' ' -f1; }
 is_current() { [[ -f $1/.stamp && $(<"$1/.stamp") == "$2" ]]; }
 
-# Put a finished folder in place of an old one.
+# Replace an old folder by a finished one.
 move_in() {
   rm -rf "$2"
   mv "$1" "$2"
@@ -140,7 +147,7 @@ make_environment() {
   is_current "$target" "$stamp" && return
   say "Installing the keylag command and what tests it, into $PWD/$target"
   rm -rf "$target.new"
-  # Movable: made beside the old one and put in its place when it is whole.
+  # Relocatable, because it replaces the old environment only when it is complete.
   "$uv" venv --quiet --relocatable --python "$python" "$target.new"
   "$uv" pip install --quiet --python "$target.new/bin/python" \
     --require-hashes -r locks/dev.txt ||
@@ -163,12 +170,12 @@ if [[ ${#missing[@]} -gt 0 ]]; then
 fi
 
 check_python
-# The interpreter itself, not a version manager's stand-in for it.
+# The interpreter itself, not the shim of a version manager.
 python=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')
 
 export UV_PYTHON_DOWNLOADS=never
 mkdir -p "$state/tools"
-# One set-up at a time in one checkout; the lock goes with this process.
+# One set-up at a time in one checkout; the lock ends with this process.
 exec 9>"$state/tools/.bootstrap.lock"
 flock --nonblock 9 || { say "Waiting for another set-up in this checkout"; flock 9; }
 make_uv 9>&-

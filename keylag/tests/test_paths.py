@@ -33,9 +33,9 @@ def test_unsafe_characters_are_rejected(character: str, tmp_path: Path) -> None:
 
     with pytest.raises(PathError, match="Choose a path of letters"):
         check_path(state)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "Choose a path of letters" in refused.stderr
-    assert "Nothing was made." in refused.stderr
+    assert "Nothing was installed." in refused.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -46,8 +46,8 @@ def test_checkout_path_with_a_space_is_rejected(tmp_path: Path) -> None:
     script.write_bytes(SETUP.read_bytes())
     refused = set_up(script, tmp_path)
 
-    assert refused.returncode == 1
-    assert f"The path {checkout} has a blank" in refused.stderr
+    assert refused.returncode == 2
+    assert f"The path {checkout} contains a blank" in refused.stderr
     assert list(checkout.iterdir()) == [script]
 
 

@@ -181,6 +181,25 @@ def test_readme_lists_all_properties_and_defaults() -> None:
     }
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_descriptions_of_properties_are_those_of_the_readme(name: str) -> None:
+    text = (load_plans.PLANS_FOLDER / "README.md").read_text()
+    meanings = dict(
+        re.findall(r"^\| `(\w+)` (?:\| [^|]+ ){3}\| ([^|]+) \|$", text, re.MULTILINE)
+    )
+
+    arguments = [
+        {prop.get("name"): prop.text for prop in element}
+        for element in tree(name).iter("elementProp")
+        if element.find("stringProp[@name='Argument.desc']") is not None
+    ]
+
+    assert len(arguments) >= len(load_plans.find_plan(name).defaults)
+    assert [each["Argument.desc"] for each in arguments] == [
+        meanings[str(each["Argument.name"])] for each in arguments
+    ]
+
+
 def test_plan_is_found_by_path(tmp_path: Path) -> None:
     path = tmp_path / "mine.jmx"
     path.write_text("<a>${__P(threads,2)} ${__P(loops,3)}</a>")

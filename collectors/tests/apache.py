@@ -20,7 +20,7 @@ import keylag_otel
 MODULES = Path("/usr/lib/apache2/modules")
 APACHE = "/usr/sbin/apache2"
 OUR_FILE = Path(keylag_otel.__file__).with_name("wsgi.py")
-#: mod_wsgi serves nothing as root; in a namespace of its own, root is nobody special.
+#: mod_wsgi refuses to run as root; in a user namespace, root has no privileges.
 AS_USER = ("unshare", "--map-user=1000", "--map-group=1000")
 
 CONFIGURATION = Path(__file__).with_name("apache.conf")
@@ -76,7 +76,7 @@ def _may_be_user() -> bool:
 
 @dataclass
 class Apache(Server):
-    """An Apache, whose workers are mod_wsgi's and not those that take connections."""
+    """An Apache; its workers are the processes of mod_wsgi."""
 
     graceful = signal.SIGUSR1
 

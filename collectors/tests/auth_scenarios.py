@@ -1,4 +1,4 @@
-"""All ways to log in to Keystone, and all ways to be refused."""
+"""All kinds of log-ins to Keystone, successful and rejected."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TOTP_DIGITS = 6
 
 
 def totp_code(secret: str) -> str:
-    """Return the code of now, as RFC 6238 has it."""
+    """Return the current code of RFC 6238."""
     counter = struct.pack(">Q", int(time.time()) // _TOTP_STEP_SECONDS)
     digest = hmac.new(base64.b32decode(secret), counter, hashlib.sha1).digest()
     offset = digest[-1] & 0xF
@@ -53,7 +53,7 @@ def make_totp(keystone: Keystone, user: str, secret: str = TOTP_SECRET) -> None:
 
 
 def make_trust(keystone: Keystone, trustee: str) -> dict[str, Any]:
-    """Let the administrator trust somebody with its role on its project."""
+    """Create a trust of the administrator: its role on its project."""
     ids = keystone.ids
     body = {
         "trustor_user_id": ids["user"],
@@ -66,7 +66,7 @@ def make_trust(keystone: Keystone, trustee: str) -> dict[str, Any]:
 
 
 def make_federation(keystone: Keystone) -> str:
-    """Let an identity provider vouch for users; return where they log in."""
+    """Create an identity provider; return the URL at which its users log in."""
     provider = "/v3/OS-FEDERATION/identity_providers/idp"
     group = keystone.make("/v3/groups", "group", {"name": "guests"})
     rules = [
@@ -106,7 +106,7 @@ def application_credential(made: dict[str, Any]) -> dict[str, Any]:
 
 
 def accepted(keystone: Keystone) -> dict[str, Reply]:
-    """Log in by every way that ends well; name of the way to its reply."""
+    """Log in successfully with each method; return the replies by name."""
     admin = keystone.ids["user"]
     friend = make_user(keystone, "friend")
     make_totp(keystone, friend["id"])
@@ -134,7 +134,7 @@ def accepted(keystone: Keystone) -> dict[str, Reply]:
 
 
 def refused(keystone: Keystone) -> dict[str, Reply]:
-    """Be refused in every way; name of the way to its reply."""
+    """Send all kinds of rejected log-ins; return the replies by name."""
     make_user(keystone, "wrong")
     make_user(keystone, "locked")
     make_user(keystone, "disabled", enabled=False)
@@ -167,7 +167,7 @@ def issued(keystone: Keystone, auths: dict[str, Any]) -> dict[str, Reply]:
 
 
 def _expire_password(user: str) -> None:
-    """Let a user's password have expired, in the database."""
+    """Make a user's password expire, in the database."""
     from keystone.common import sql
     from keystone.common.provider_api import ProviderAPIs
     from keystone.identity.backends.sql_model import User

@@ -1,4 +1,4 @@
-"""A service behind a real auth_token, and the Keystone that it asks over HTTP.
+"""A service behind a real auth_token, and its Keystone over HTTP.
 
 Both are in one process, each with a clock of its own, since Keystone answers in
 another thread.
@@ -45,7 +45,7 @@ def over_http(application: Any) -> Iterator[str]:
 
 @contextmanager
 def listed(keystone: Keystone) -> Iterator[str]:
-    """Serve Keystone, and tell its catalog where it is; yield its URL."""
+    """Serve Keystone, and put its URL into its catalog; yield the URL."""
     with over_http(keystone.application) as url:
         endpoints = keystone.call("GET", "/v3/endpoints", None, keystone.admin)
         for endpoint in endpoints.json["endpoints"]:
@@ -56,9 +56,9 @@ def listed(keystone: Keystone) -> Iterator[str]:
 
 
 class Service:
-    """Answers those whom auth_token lets pass, and keeps what was booked.
+    """A service behind auth_token that keeps the breakdowns of its requests.
 
-    `options` are those of [keystone_authtoken].  It is watched if its process is.
+    `options` are those of [keystone_authtoken].  It is instrumented if its process is.
     """
 
     def __init__(self, url: str, **options: Any) -> None:
@@ -89,7 +89,7 @@ def _answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> list
 
 
 def authtoken(url: str) -> dict[str, Any]:
-    """Return the options of a service that asks the Keystone at `url`."""
+    """Return the options of a service that uses the Keystone at `url`."""
     return {
         "auth_type": "password",
         "auth_url": url,
@@ -115,7 +115,7 @@ class Memcached:
 
     @contextmanager
     def hanging(self) -> Iterator[None]:
-        """Let it accept, as the kernel does for it, and not answer."""
+        """Suspend it: the kernel accepts connections, and nothing responds."""
         os.kill(self.pid, SIGSTOP)
         try:
             yield
@@ -137,7 +137,7 @@ def memcached() -> Iterator[Memcached]:
 
 
 def until(true: Callable[[], bool], what: str) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is true."""
     deadline = monotonic() + _PATIENCE_SECONDS
     while not true():
         if monotonic() > deadline:

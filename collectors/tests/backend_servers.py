@@ -26,7 +26,7 @@ def environment() -> dict[str, str]:
 
 
 def program(name: str) -> str:
-    """Return where a program is; skip the test, saying why, if it is nowhere."""
+    """Return the path of a program; skip the test if it is missing."""
     found = shutil.which(name, path=_PATH)
     if found is None:
         pytest.skip(f"there is no {name} on this machine; `make setup` installs it")
@@ -41,7 +41,7 @@ def free_port() -> int:
 
 @contextmanager
 def running_server(command: list[str], port: int, folder: Path) -> Iterator[int]:
-    """Run a server while the block runs; yield its port once it answers there."""
+    """Run a server while the block runs; yield its port when it accepts connections."""
     log = folder / f"{port}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -111,7 +111,7 @@ userPassword: secret
 
 
 def slapd(folder: Path) -> Iterator[int]:
-    """Run a directory with one user, `ada`, whose password is `secret`."""
+    """Run an LDAP server with one user, `ada`, whose password is `secret`."""
     port = free_port()
     # A copy, because AppArmor lets Debian's own only into Debian's own folders.
     own = shutil.copy(program("slapd"), folder / "slapd")
@@ -136,7 +136,7 @@ def redis(folder: Path) -> Iterator[int]:
 
 
 def mariadb(folder: Path) -> Iterator[int]:
-    """Run a MariaDB that lets anybody in, with an empty database `keystone`."""
+    """Run a MariaDB without passwords, with an empty database `keystone`."""
     port = free_port()
     (folder / "data" / "keystone").mkdir(parents=True)
     command = [

@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 Counts = dict[str, int]
 
-#: By port: what the answers to our own questions have added to the server's count.
+#: By port: the bytes that responses to our own requests add to the server's count.
 _answered: Counter[int] = Counter()
 
 
@@ -51,7 +51,7 @@ SERVICE_AGGREGATOR = {
 
 
 def _ask(port: int, question: bytes, end: bytes) -> str:
-    """Return a server's answer to one question."""
+    """Return a server's response to one command."""
     answer = b""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as server:
         server.sendall(question)
@@ -61,14 +61,14 @@ def _ask(port: int, question: bytes, end: bytes) -> str:
 
 
 def _own_answers(port: int, answer: str) -> int:
-    """Return the length of the answers before this one."""
+    """Return the length of the responses before this one."""
     before = _answered[port]
     _answered[port] += len(answer)
     return before
 
 
 def memcached_counts(port: int) -> Counts:
-    """Return what memcached has counted, without these questions' answers."""
+    """Return memcached's statistics, without the responses to these commands."""
     answer = _ask(port, b"stats\r\n", b"END\r\n")
     stats = dict(line.split(" ")[1:] for line in answer.splitlines()[:-1])
     return {
@@ -81,7 +81,7 @@ def memcached_counts(port: int) -> Counts:
 
 
 def redis_counts(port: int) -> Counts:
-    """Return what Redis has counted, without these questions' answers."""
+    """Return the statistics of Redis, without the responses to these commands."""
     answer = _ask(port, b"INFO all\r\n", b"\r\n\r\n")
     stats = dict(line.split(":", 1) for line in answer.splitlines() if ":" in line)
 

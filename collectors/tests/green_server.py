@@ -1,4 +1,4 @@
-"""Serve requests in greenlets of one thread, and print what their breakdowns say.
+"""Serve requests in greenlets of one thread, and print their breakdowns.
 
 ``python green_server.py eventlet|gevent COUNT``; each request waits a while in `sql`
 and in `cache`, and meanwhile all others are served.

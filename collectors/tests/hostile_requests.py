@@ -36,7 +36,7 @@ class HostileRequests:
             yield self._random.choice(self._kinds)()
 
     def _log_in(self) -> dict[str, Any]:
-        """Name any subset of methods, known and unknown, with nothing behind them."""
+        """Log in with any subset of methods, known and unknown, without data."""
         size = self._random.randrange(len(AUTH_METHODS) + 1)
         names = self._random.sample(AUTH_METHODS, size)
         names += [self._word() for _ in range(self._random.randrange(3))]
@@ -47,19 +47,19 @@ class HostileRequests:
         )
 
     def _walk(self) -> dict[str, Any]:
-        """Try any method on any route, with ids that were never there."""
+        """Send any method to any route, with unknown ids."""
         parts = self._random.choice(self._rules).split("/")
         path = "/".join(self._word() if "<" in part else part for part in parts)
         return self._environ(self._random.choice(METHODS), path + self._tail())
 
     def _wander(self) -> dict[str, Any]:
-        """Ask for paths that nobody knows."""
+        """Request unknown paths."""
         words = "/".join(self._word() for _ in range(self._random.randrange(4)))
         path = f"{self._random.choice(PREFIXES)}/{words}"
         return self._environ(self._random.choice(METHODS), path + self._tail())
 
     def _validate(self) -> dict[str, Any]:
-        """Ask about a token that is none."""
+        """Validate an invalid token."""
         method = self._random.choice(("GET", "HEAD", "DELETE"))
         return self._environ(method, "/v3/auth/tokens")
 

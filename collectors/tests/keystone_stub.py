@@ -1,4 +1,4 @@
-"""A stand-in for Keystone that starts at once: the same modules, no work.
+"""A stub of Keystone that starts at once: the same modules without their work.
 
 What a server does to its workers has nothing to do with what they serve.
 Where it is loaded, it leaves a file in the server's folder.
@@ -37,14 +37,14 @@ def initialize_public_application():
     Path(f"loaded-{os.getpid()}").touch()
     return core.setup_app_middleware(App())
 """,
-    # As Keystone's own module: it knows nothing of Keylag.
+    # Like Keystone's own module, it does not import Keylag.
     "keystone/wsgi/__init__.py": "",
     "keystone/wsgi/api.py": """
 from keystone.server.wsgi import initialize_public_application
 
 application = initialize_public_application()
 """,
-    # What opentelemetry-distro brings: the SDK is set up before anything else.
+    # As with opentelemetry-distro, the SDK is set up first.
     "configurator-1.0.dist-info/METADATA": "Name: configurator\nVersion: 1.0\n",
     "configurator-1.0.dist-info/entry_points.txt": """
 [opentelemetry_configurator]

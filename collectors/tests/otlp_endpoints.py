@@ -27,7 +27,7 @@ def free_port() -> int:
 
 
 class Sink:
-    """What a healthy endpoint was sent: the last sum of each series.
+    """The exports that a healthy endpoint received: the last sum of each series.
 
     A process that starts anew starts its sums anew, so its start is part of
     what tells one series from another.
@@ -40,7 +40,7 @@ class Sink:
         """Instance to the starts of its processes."""
 
     def take(self, body: bytes) -> None:
-        """Add what one export holds."""
+        """Add the content of one export."""
         export = ExportMetricsServiceRequest.FromString(body)
         for resource in export.resource_metrics:
             instance = _text(resource.resource.attributes, "service.instance.id")
@@ -58,7 +58,7 @@ class Sink:
 
     @property
     def requests(self) -> int:
-        """How many requests all workers counted."""
+        """Number of requests that all workers counted."""
         return sum(self.counts.values())
 
 
@@ -68,7 +68,7 @@ def _text(attributes: Any, key: str) -> str:
 
 @contextmanager
 def healthy(port: int = 0) -> Iterator[Sink]:
-    """Take exports and answer as a collector does, on a free port or this one."""
+    """Receive exports and respond as a Collector does, on a free port or this one."""
     sink = Sink()
 
     class Handler(BaseHTTPRequestHandler):
@@ -96,7 +96,7 @@ def _hang(connection: socket.socket, over: Event) -> None:
 
 
 def _drip(connection: socket.socket, over: Event) -> None:
-    """Answer for ever, a byte at a time."""
+    """Send an endless response, one byte at a time."""
     with connection, suppress(OSError):
         connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
         while not over.wait(0.1):

@@ -1,4 +1,4 @@
-"""Each way to log in or to be refused is labelled and timed, and adds up."""
+"""Each kind of log-in, successful or rejected, has labels and adds up."""
 
 from __future__ import annotations
 

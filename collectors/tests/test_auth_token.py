@@ -24,7 +24,7 @@ def source(module: str) -> str:
     return Path(find_spec(module).origin).read_text()
 
 
-#: Releases before 10.2 keep in their cache what Keystone has refused; Debian's do not.
+#: Releases before 10.2 cache Keystone's rejections; those of Debian do not.
 CACHES_REFUSALS = "_CACHE_INVALID" in source("keystonemiddleware.auth_token")
 REFUSED_BY = "offline" if CACHES_REFUSALS else "online"
 
@@ -40,7 +40,7 @@ def measured(reader: Any, name: str) -> dict[tuple[Any, ...], Any]:
 
 
 def metrics_reader() -> Any:
-    """Return a reader of what services of this process export from now on."""
+    """Return a reader of the metrics of this process from now on."""
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
@@ -54,14 +54,14 @@ def cached_in(memcached: int, **options: Any) -> dict[str, Any]:
 
 
 def drive(keystone: Keystone, memcached: int) -> Seen:
-    """Ask a Keystone that answers, then some that do not."""
+    """Call a service with a healthy Keystone, then with failing ones."""
     reader = metrics_reader()
     story = tell_the_story(keystone, memcached, reader)
     return {"story": story, "failures": fail(keystone, reader)}
 
 
 def tell_the_story(keystone: Keystone, memcached: int, reader: Any) -> Seen:
-    """Ask once, ask again, ask with a wrong token, without one, and protected."""
+    """Call the service twice, with a wrong token, without one, and with encryption."""
     token = keystone.issue(password("admin")).token
     with listed(keystone) as url:
         service = Service(url, **cached_in(memcached))
@@ -107,19 +107,19 @@ def tell_the_story(keystone: Keystone, memcached: int, reader: Any) -> Seen:
 
 
 def fail(keystone: Keystone, reader: Any) -> Seen:
-    """Ask a Keystone that is dead, one that hangs, and one that knows us not."""
+    """Call services whose Keystone is down, hangs, or rejects the service."""
     token = keystone.issue(password("admin")).token
-    with closing(socket.socket()) as silent, listed(keystone) as url:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        hung = f"http://127.0.0.1:{silent.getsockname()[1]}/v3"
+    with closing(socket.socket()) as hanging, listed(keystone) as url:
+        hanging.bind(("127.0.0.1", 0))
+        hanging.listen()
+        hung = f"http://127.0.0.1:{hanging.getsockname()[1]}/v3"
         answers = {"hanging": Service(hung, http_connect_timeout=1).call(token)}
-        answers["stranger"] = Service(url, password="wrong").call(token)  # noqa: S106
+        answers["rejected"] = Service(url, password="wrong").call(token)  # noqa: S106
         late = Service(url, password="wrong", delay_auth_decision=True)  # noqa: S106
         answers["deferred"] = late.call(token)
         known = Service(url, http_request_max_retries=1)
         assert known.call(token)[0] == 200
-    # Only what is asked with a token of the service's own is tried again.
+    # Only requests with the service's own token are retried.
     answers["dead"] = known.call("another-token")
     calls = measured(reader, "keystone.auth_token.call.duration")
     return {**answers, "calls": set(calls)}
@@ -143,8 +143,8 @@ def failures(driven: Seen) -> Seen:
     return driven["failures"]
 
 
-def judged(breakdown: Breakdown) -> dict[tuple[str, ...], int]:
-    """Return how often tokens were judged so."""
+def validations(breakdown: Breakdown) -> dict[tuple[str, ...], int]:
+    """Return the number of validations with this result."""
     return {
         tuple(key[1:]): count
         for key, count in breakdown.counters.items()
@@ -153,7 +153,7 @@ def judged(breakdown: Breakdown) -> dict[tuple[str, ...], int]:
 
 
 @pytest.mark.parametrize(
-    ("call", "status", "judgement"),
+    ("call", "status", "expected"),
     [
         ("miss", 200, {("online", "accepted"): 1}),
         ("hit", 200, {("offline", "accepted"): 1}),
@@ -165,12 +165,12 @@ def judged(breakdown: Breakdown) -> dict[tuple[str, ...], int]:
     ],
 )
 def test_validations_are_counted_as_offline_or_online(
-    story, call, status, judgement
+    story, call, status, expected
 ) -> None:
     answered, _, breakdown = story[call]
 
     assert (answered, breakdown.status) == (status, status)
-    assert judged(breakdown) == judgement
+    assert validations(breakdown) == expected
 
 
 @pytest.mark.parametrize("call", ["miss", "hit", "wrong", "protected hit"])
@@ -221,7 +221,7 @@ def test_keystone_counts_validations_by_service(story) -> None:
 
 
 def test_hits_have_an_age_and_first_uses_have_none(story) -> None:
-    # The second service's first look-up is of a token that this process knows.
+    # The first look-up of the second service is a token that this process has cached.
     assert story["counts"]["keystone.auth_token.cache.age"] == {
         ("hit",): 2,
         ("miss",): 1,
@@ -240,7 +240,7 @@ def test_first_use_is_a_miss_in_each_simulation(story) -> None:
     [
         ("dead", 503, {"connection": 1}),
         ("hanging", 500, {}),
-        ("stranger", 503, {"service_refused": 1}),
+        ("rejected", 503, {"service_refused": 1}),
         ("deferred", 200, {"service_refused": 1}),
     ],
 )
@@ -250,7 +250,7 @@ def test_unreachable_keystone_counts_as_unavailable(
     answered, _, breakdown = failures[keystone]
 
     assert answered == status
-    assert judged(breakdown) == {("online", "unavailable"): 1}
+    assert validations(breakdown) == {("online", "unavailable"): 1}
     again = {k[1]: n for k, n in breakdown.counters.items() if k[0] == "retries"}
     assert again == retries
     assert breakdown.phase("keystone") > 0

@@ -43,7 +43,7 @@ def providers() -> tuple[Any, Any]:
 
 
 class Arrived:
-    """A Keystone that remembers the traces that it was asked in."""
+    """A Keystone that records the trace ids of its requests."""
 
     def __init__(self, application: Any) -> None:
         self.application = application
@@ -67,7 +67,7 @@ def break_hooks() -> None:
 
 
 def drive(keystone: Keystone, memcached: int) -> Seen:
-    """Use good, bad and no tokens, whole and with our notes broken."""
+    """Use valid, invalid and no tokens, with working and with failing hooks."""
     reader, spans = providers()
     secrets, output = Secrets(), Output()
     keystone.application = arrived = Arrived(keystone.application)
@@ -81,14 +81,14 @@ def drive(keystone: Keystone, memcached: int) -> Seen:
         arrived.traces.clear()
         for _ in range(2):
             service = Service(url, **cached_in(memcached), memcache_pool_maxsize=1)
-            stranger = Service(url, password=f"{PASSWORD}-canary")
+            rejected = Service(url, password=f"{PASSWORD}-canary")
             token = keystone.issue(password("admin")).token
             secrets.add("token", token)
             for one, used in (
                 (service, token),
                 (service, token),
                 (service, "canary-token"),
-                (stranger, token),
+                (rejected, token),
             ):
                 status, answered, _ = one.call(used, traceparent=CALLER)
                 statuses.append(status)
@@ -164,7 +164,7 @@ def test_calls_to_keystone_propagate_their_span(driven) -> None:
     calls = [span for span in driven["spans"] if span[1] == "CLIENT"]
     own = {span[4] for span in driven["spans"] if span[0] == "auth_token"}
 
-    told = [f"00-{span[3]}-{span[4]}-01" for span in calls]
-    assert told == [trace for trace in driven["traces"] if trace]
+    sent = [f"00-{span[3]}-{span[4]}-01" for span in calls]
+    assert sent == [trace for trace in driven["traces"] if trace]
     assert {span[5] for span in calls} <= own
     assert {"GET", "POST"} == {span[0] for span in calls}

@@ -8,7 +8,7 @@ import pytest
 from auth_token_service import Memcached, Service, listed, memcached, until
 from keystone_client import Keystone, password
 from keystone_site import Site
-from test_auth_token import cached_in, judged, measured, metrics_reader
+from test_auth_token import cached_in, measured, metrics_reader, validations
 
 #: Long, and what it says is what today's keystonemiddleware does.
 pytestmark = [pytest.mark.newest, pytest.mark.matrix]
@@ -17,13 +17,13 @@ Seen = dict[str, Any]
 
 
 def hang(keystone: Keystone, server: Memcached) -> Seen:
-    """Call while memcached works, while it hangs, and when it is given up."""
+    """Call while memcached works, while it hangs, and when the client skips it."""
     reader = metrics_reader()
     token = keystone.issue(password("admin")).token
     with listed(keystone) as url:
         service = Service(url, **cached_in(server.port), memcache_pool_socket_timeout=1)
         until(
-            lambda: ("offline", "accepted") in judged(service.call(token)[2]),
+            lambda: ("offline", "accepted") in validations(service.call(token)[2]),
             "a hit",
         )
         with server.hanging():
@@ -41,17 +41,17 @@ def test_hanging_memcached_stalls_one_request_and_is_counted(
 
     for call in ("hung", "gone"):
         status, _, breakdown = seen[call]
-        assert (status, judged(breakdown)) == (200, {("online", "accepted"): 1})
+        assert (status, validations(breakdown)) == (200, {("online", "accepted"): 1})
     hung, gone = seen["hung"][2], seen["gone"][2]
     assert hung.counter_sum("token_cache_errors", "server_dead") == 1
     assert gone.counter_sum("token_cache_errors") == 0
-    # A time-out of one second, once: the next request does not ask that server.
+    # One timeout of one second: the next request skips this server.
     assert hung.phase("cache") > 0.9
     assert seen["slow"] >= 1
 
 
 def outlive(keystone: Keystone) -> Seen:
-    """Use a token until it has expired, which the token cache does not know."""
+    """Use a token until it has expired; the token cache still has it."""
     metrics_reader()
     with listed(keystone) as url:
         service, token = Service(url), ""
@@ -61,7 +61,7 @@ def outlive(keystone: Keystone) -> Seen:
             token = keystone.issue(password("admin")).token
             return service.call(token)[0] == 200
 
-        until(fresh, "a token that lives until it is judged")
+        until(fresh, "a token that is validated before it expires")
         until(lambda: service.call(token)[0] == 401, "expired")
         return {"expired": service.call(token)}
 
@@ -72,6 +72,6 @@ def test_expired_token_is_refused_despite_the_cache(site: Site) -> None:
     ]
 
     assert status == 401
-    # The cache still had it, and nobody was asked.
-    assert judged(breakdown) == {("offline", "accepted"): 1}
+    # The cache still has it, so Keystone gets no request.
+    assert validations(breakdown) == {("offline", "accepted"): 1}
     assert breakdown.phase("keystone") == 0

@@ -45,29 +45,29 @@ def grow(keystone: Keystone, number: int) -> int:
     fetched = keystone.validate(keystone.admin, token).breakdown
     for i in range(LOG_INS[number]):
         keystone.issue(password(f"user-{number}-{i}"))
-    meet_strangers(keystone, number)
+    send_rejected_requests(keystone, number)
     return fetched.counter_sum("revocation_events_fetched", "audit_chain")
 
 
-def meet_strangers(keystone: Keystone, number: int) -> None:
-    """Refuse as many requests, each with a token and an id of its own."""
+def send_rejected_requests(keystone: Keystone, number: int) -> None:
+    """Send this many rejected requests, each with its own token and id."""
     for i in range(number):
-        stranger = f"token-{number}-{i}"
-        keystone.call("GET", f"/v3/users/{number}-{i}", None, stranger)
+        token = f"token-{number}-{i}"
+        keystone.call("GET", f"/v3/users/{number}-{i}", None, token)
     keystone.breakdowns.clear()
 
 
 def kept() -> dict[str, int]:
-    """Return the sizes of all that Keylag keeps."""
+    """Return the sizes of Keylag's state."""
     from keylag_otel import counters, request_aggregator, sql_comment, statements
 
     return {
-        "ledger rows": len(request_aggregator.AGGREGATOR.aggregates()),
-        "ledger cells": sum(
+        "aggregates": len(request_aggregator.AGGREGATOR.aggregates()),
+        "cells": sum(
             len(aggregate.self_times())
             for _, aggregate in request_aggregator.AGGREGATOR.aggregates()
         ),
-        "ledger tallies": len(request_aggregator.AGGREGATOR.counters),
+        "counter values": len(request_aggregator.AGGREGATOR.counters),
         "counters": len(counters._keys),
         "routes": request_aggregator.route_template.cache_info().currsize,
         "comments": sql_comment.comment.cache_info().currsize,
@@ -86,7 +86,7 @@ def series(reader: Any) -> int:
 
 
 def own_bytes() -> int:
-    """Return the bytes that Keylag's own code has allocated and still holds."""
+    """Return the bytes that Keylag's code has allocated and not freed."""
     gc.collect()
     own = tracemalloc.Filter(inclusive=True, filename_pattern="*/keylag_otel/*")
     snapshot = tracemalloc.take_snapshot().filter_traces([own])
@@ -103,7 +103,7 @@ def drive(keystone: Keystone) -> dict[str, Any]:
     tracemalloc.start()
     held = []
     for number in (50, 250):
-        meet_strangers(keystone, number)
+        send_rejected_requests(keystone, number)
         held.append(own_bytes())
     return {"sizes": sizes, "held": held}
 

@@ -18,7 +18,7 @@ CALLS = ("issue", "validate", "issue_warm", "validate_warm")
 
 @pytest.fixture(scope="module")
 def seen(processes, prepared, tmp_path_factory, request) -> Any:
-    """By backend: what was booked, and what its server counted meanwhile."""
+    """By backend: Keylag's counters, and the statistics of its server."""
     kept: dict[str, Seen] = {}
 
     def look(key: str) -> Seen:
@@ -34,7 +34,7 @@ def seen(processes, prepared, tmp_path_factory, request) -> Any:
 
 
 def drive(keystone: Keystone, server: str | None, port: int) -> Seen:
-    """Issue and validate, cold and warm, and revoke; count on both sides."""
+    """Issue and validate, cold and warm, and revoke; return both counts."""
     token = keystone.issue(password("admin")).token
     calls = {
         "issue": lambda: keystone.issue(password("admin")),
@@ -65,7 +65,7 @@ def revoke(keystone: Keystone) -> Any:
 
 
 def looked_up(breakdown: Breakdown, layer: str, result: str) -> int:
-    """Return look-ups of a layer that ended so, over all regions."""
+    """Return the look-ups of a layer with this result, over all regions."""
     return sum(
         count
         for (name, *values), count in breakdown.counters.items()
@@ -99,7 +99,7 @@ def test_look_ups_hits_and_changes_match_the_server(seen, key, call) -> None:
 def test_bytes_match_the_server(seen, key, call) -> None:
     breakdown, server = seen(key)[call], seen(key)[f"{call} served"]
     calls = server["get"] + server["set"]
-    around_each = 160  # a command with a key of 40, its answer, the question itself
+    around_each = 160  # a command with a key of 40 bytes, and its response
 
     received = sum_of(breakdown, "cache_bytes", "receive")
     sent = sum_of(breakdown, "cache_bytes", "transmit")
@@ -181,7 +181,7 @@ def test_revocation_counts_an_invalidation(seen, key) -> None:
 
 
 def drive_dead(keystone: Keystone) -> list[Reply]:
-    """Ask for tokens while no cache server answers."""
+    """Issue tokens while no cache server responds."""
     return [keystone.issue(password("admin")) for _ in range(5)]
 
 

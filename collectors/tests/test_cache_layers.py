@@ -55,8 +55,8 @@ def counted(timer) -> dict[tuple, int]:
 
 
 @pytest.fixture
-def watched():
-    """Return a maker of fresh, watched backends of a class."""
+def make_backend():
+    """Return a factory of wrapped backends of a class."""
 
     def make(kind):
         fresh = type(kind.__name__, (kind,), {})
@@ -68,8 +68,10 @@ def watched():
     return make
 
 
-def test_hits_misses_and_changes_are_counted_by_region(active_timer, watched) -> None:
-    backend = watched(Shelf)
+def test_hits_misses_and_changes_are_counted_by_region(
+    active_timer, make_backend
+) -> None:
+    backend = make_backend(Shelf)
 
     backend.get("a")
     backend.set("a", object())
@@ -86,8 +88,10 @@ def test_hits_misses_and_changes_are_counted_by_region(active_timer, watched) ->
     assert active_timer.counts[1] == 4
 
 
-def test_bytes_are_counted_where_values_are_serialised(active_timer, watched) -> None:
-    backend = watched(Wire)
+def test_bytes_are_counted_where_values_are_serialised(
+    active_timer, make_backend
+) -> None:
+    backend = make_backend(Wire)
 
     backend.set_serialized("a", b"12345")
     backend.get_serialized("a")
@@ -99,8 +103,10 @@ def test_bytes_are_counted_where_values_are_serialised(active_timer, watched) ->
     assert seen[("cache_calls", "tokens", "backend", "get", "miss")] == 1
 
 
-def test_get_multi_counts_look_ups_and_one_round_trip(active_timer, watched) -> None:
-    backend = watched(Shelf)
+def test_get_multi_counts_look_ups_and_one_round_trip(
+    active_timer, make_backend
+) -> None:
+    backend = make_backend(Shelf)
     backend.kept["a"] = object()
 
     backend.get_multi(["a", "b", "c"])
@@ -111,15 +117,15 @@ def test_get_multi_counts_look_ups_and_one_round_trip(active_timer, watched) -> 
     assert active_timer.counts[1] == 1
 
 
-def test_an_error_is_counted_by_type_and_raised(active_timer, watched) -> None:
+def test_an_error_is_counted_by_type_and_raised(active_timer, make_backend) -> None:
     with pytest.raises(ConnectionError):
-        watched(Broken).get("a-key-with-a-token")
+        make_backend(Broken).get("a-key-with-a-token")
 
     assert counted(active_timer) == {("cache_errors", "tokens", "ConnectionError"): 1}
 
 
-def test_backend_class_is_wrapped_once(watched) -> None:
-    backend = watched(Shelf)
+def test_backend_class_is_wrapped_once(make_backend) -> None:
+    backend = make_backend(Shelf)
     before = type(backend).get
 
     cache_layers.wrap_backend_class(type(backend))
@@ -128,9 +134,9 @@ def test_backend_class_is_wrapped_once(watched) -> None:
 
 
 def test_a_backend_of_an_unknown_region_is_counted_as_such(
-    active_timer, watched
+    active_timer, make_backend
 ) -> None:
-    backend = watched(Shelf)
+    backend = make_backend(Shelf)
     del backend._keylag_layer
 
     backend.get("a")

@@ -1,4 +1,4 @@
-"""The service that asks for a validation, from its user name."""
+"""The service that requests a validation, by its user name."""
 
 from __future__ import annotations
 

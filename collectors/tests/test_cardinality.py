@@ -17,14 +17,14 @@ from keylag_otel import counters, request_aggregator
 SEED = 16
 FEW = 1_000
 MANY = 100_000
-#: Hostile requests before the first count: they find ways to fail that no list has.
+#: Hostile requests before the first count, for failures that no list has.
 WARM_UP_SEED, WARM_UP = 17, 2_000
 #: What may be new after the warm-up, whatever the number of requests.
 ROOM = 10
 CELLS_OF_ROW = 15
 BRACKETS = str.maketrans("<>:", "---")
 
-#: Methods: each by itself, one that is none, and each kind of several.
+#: Methods: each alone, an unknown one, and each kind of combination.
 COMBINED = ("password+totp", "token+totp", "password+token")
 NAMED = (
     *([name] for name in AUTH_METHODS),
@@ -40,7 +40,7 @@ PATHS = (
     "/v3/auth/OS-FEDERATION/identity_providers/idp/protocols/p/websso",
     "/v3/auth/OS-FEDERATION/websso/p",
 )
-#: Nobody, somebody unknown, and bodies that are not as long as they say.
+#: No user, an unknown user, and bodies with a wrong length.
 SAID = (
     {},
     {"HTTP_X_AUTH_TOKEN": "no"},
@@ -49,7 +49,7 @@ SAID = (
 
 
 def reader_without_limit() -> Any:
-    """Return a reader that shows each series, also where the SDK would cut them."""
+    """Return a reader of all series, without the SDK's limit."""
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
     from opentelemetry.sdk.metrics.view import View
@@ -76,12 +76,12 @@ def series(reader: Any) -> dict[str, int]:
 
 
 def kept(reader: Any) -> dict[str, int]:
-    """Return how much there is of all that a client may want to multiply."""
+    """Return the sizes of all state that a client might multiply."""
     rows = request_aggregator.AGGREGATOR.aggregates()
     sizes = Counter(key[0] for key in counters._keys)
     return {
         **series(reader),
-        **{f"tallies of {name}": number for name, number in sizes.items()},
+        **{f"counters of {name}": number for name, number in sizes.items()},
         "rows": len(rows),
         "overflow": sum("otel.metric.overflow" in attributes for attributes, _ in rows),
     }
@@ -100,7 +100,7 @@ def send(application: Any, environ: dict[str, Any]) -> int:
 
 
 def meet_each_kind(keystone: Keystone) -> None:
-    """Log in in each way, try all methods, and ask each route without a token."""
+    """Log in with each method, and send each HTTP method to each route."""
     token = keystone.issue(password("admin")).token
     keystone.validate(token)
     for names in NAMED:
@@ -120,11 +120,11 @@ def ask(keystone: Keystone, method: str, path: str, said: dict[str, str]) -> Non
 
 
 def throw(keystone: Keystone, number: int) -> dict[str, Any]:
-    """Meet each kind of request, then a number of hostile ones."""
+    """Send each kind of request, then a number of hostile ones."""
     rules = [rule.rule for rule in keystone.application.url_map.iter_rules()]
     reader = reader_without_limit()
     meet_each_kind(keystone)
-    # What was booked is not looked at from here on, and would pile up.
+    # The recorded breakdowns are unused from here on, and would pile up.
     del request_aggregator.AGGREGATOR.add
     for environ in HostileRequests(WARM_UP_SEED, rules).requests(WARM_UP):
         send(keystone.application, environ)
@@ -169,5 +169,5 @@ def test_hostile_requests_create_no_series(thrown) -> None:
 
 def test_hostile_requests_create_less_than_200_aggregates(thrown) -> None:
     assert thrown["after"]["rows"] < 200
-    assert thrown["after"]["tallies of auth_failures"] <= 60
+    assert thrown["after"]["counters of auth_failures"] <= 60
     assert thrown["after"]["overflow"] == 0

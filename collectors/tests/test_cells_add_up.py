@@ -16,7 +16,7 @@ pytestmark = pytest.mark.newest
 
 SLEEP_SECONDS = 0.1
 HALF_OF_IT = SLEEP_SECONDS / 2
-"""A sleep that is booked twice, not at all or elsewhere is off by more than this."""
+"""A sleep that is counted twice, not at all or elsewhere differs by more than this."""
 Seen = dict[str, Any]
 
 #: Way to end to its status.
@@ -74,7 +74,7 @@ def _raiser(error: type[BaseException]) -> Callable[..., Any]:
 
 
 def cut_short(keystone: Keystone, call: Callable[[], Any]) -> tuple[float, Breakdown]:
-    """Return how long a call took that has no reply, and what was booked."""
+    """Make a call without a reply; return its duration and its breakdown."""
     moment = time.perf_counter()
     call()
     return time.perf_counter() - moment, keystone.breakdowns[-1]
@@ -117,7 +117,7 @@ def test_time_before_an_exception_stays_in_its_cell(endings, ending) -> None:
 
 
 def serve(keystone: Keystone, environ: dict[str, Any], read: int) -> float:
-    """Answer a request whose client reads so many parts and goes away."""
+    """Serve a request whose client disconnects after so many parts."""
     parts = keystone.application(environ, lambda *_: None)
     moment = time.perf_counter()
     for _ in range(read):
@@ -149,7 +149,7 @@ def test_aborted_request_excludes_the_wait_for_the_client(site) -> None:
 
 
 def slow_down_policy(sleep: Callable[[float], None]) -> None:
-    """Let every decision of oslo.policy take a while."""
+    """Make every decision of oslo.policy slow."""
     from oslo_policy.policy import Enforcer
 
     enforce = Enforcer.enforce
@@ -213,7 +213,7 @@ def at_once(call: Callable[[], Any]) -> list[Any]:
 
 
 def timed_call(keystone: Keystone) -> tuple[float, Breakdown]:
-    """Validate; return the seconds waited and this very request's booking."""
+    """Validate; return the seconds waited and the breakdown of this request."""
     token = keystone.admin
     headers = {"X-Auth-Token": token, "X-Subject-Token": token}
     environ = environ_of("GET", "/v3/auth/tokens", None, headers)
@@ -230,7 +230,7 @@ def timed_call(keystone: Keystone) -> tuple[float, Breakdown]:
 
 
 def drive_greenlets(keystone: Keystone) -> list[Any]:
-    """Let one greenlet's decision wait until another has made its own."""
+    """Make the decision of one greenlet wait for that of another."""
     import greenlet
 
     keystone.validate(keystone.admin)

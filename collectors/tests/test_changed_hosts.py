@@ -1,6 +1,6 @@
-"""A host that is not what it was still imports and works, and its seam says why."""
+"""A host that has changed still imports and works, and its seam has a reason."""
 
-# What is strange here takes anything, and looks at nothing.
+# The changed callables accept and ignore any arguments.
 # ruff: noqa: ARG002, ARG005
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SEAMS = {
 
 
 class Raising:
-    """A callable that raises whatever is asked of it but to be called."""
+    """A callable that raises for each attribute, and can be called."""
 
     def __getattribute__(self, name: str) -> Any:
         raise RuntimeError(name)
@@ -39,7 +39,7 @@ class Raising:
 
 
 class Unsigned:
-    """A callable that knows no signature."""
+    """A callable without a signature."""
 
     @property
     def __signature__(self) -> Any:
@@ -61,7 +61,7 @@ async def later(*args: Any, **kwargs: Any) -> str:
     return "answer"
 
 
-#: What there may be in a host instead of the function that a seam knows.
+#: Objects that a host may have instead of the function of a seam.
 STRANGE: dict[str, Any] = {
     "None": None,
     "a number": 7,
@@ -92,7 +92,7 @@ def quiet(monkeypatch) -> None:
 
 
 def host(folder: Any, path: str) -> str:
-    """Write a module that has something strange at a path; return its name."""
+    """Write a module with a changed object at a path; return its name."""
     name = f"keylag_host_{next(_numbers)}"
     *owners, last = path.split(".")
     lines = ["from test_changed_hosts import chosen"]
@@ -111,7 +111,7 @@ def chosen() -> Any:
 
 
 def used(module: ModuleType, path: str) -> list[Any]:
-    """Use what is at a path in each way; return what came of it."""
+    """Use the object at a path in each way; return the outcomes."""
     *owners, name = path.split(".")
     owner: Any = module
     for part in owners:
@@ -121,7 +121,7 @@ def used(module: ModuleType, path: str) -> list[Any]:
 
 
 def outcome(owner: Any, name: str, given: tuple[Any, ...] | None) -> Any:
-    """Return a value, or the type of what is neither text nor number, or was raised."""
+    """Return a text or number, or the type of another value or exception."""
     try:
         value = getattr(owner() if isinstance(owner, type) else owner, name)
         value = value if given is None else value(*given)
@@ -149,7 +149,7 @@ def test_changed_host_imports_and_works(tmp_path, monkeypatch, name) -> None:
         assert (kind, state == "bound") == (kind, not binding.reason)
 
 
-def test_a_seam_that_cannot_be_bound_says_why_in_the_check(monkeypatch) -> None:
+def test_check_has_the_reason_of_a_seam_that_cannot_be_bound(monkeypatch) -> None:
     def maker(call: Any) -> Any:
         raise ValueError(call.__name__)
 

@@ -54,7 +54,7 @@ def test_a_seam_is_bound_changed_or_missing(path, expects, state) -> None:
     assert (finding.seam, finding.state) == (f"keylag_host:{path}", state)
 
 
-def test_a_changed_seam_says_what_it_no_longer_takes() -> None:
+def test_reason_of_a_changed_seam_names_the_missing_parameter() -> None:
     seam = Seam("keylag_host", "Thing.method", SQL, expects=("self", "token"))
 
     (finding,) = check.find_seams([seam])
@@ -240,12 +240,12 @@ def test_check_runs_as_module() -> None:
     assert "usage: keylag-otel" in result.stdout
 
 
-#: What the libraries of an old release warn of is not what the command says.
+#: Warnings of the libraries of old releases are not output of the command.
 QUIET = {"PYTHONWARNINGS": "ignore"}
 
 
-def told(*words: str, output: str = os.devnull) -> tuple[int, str]:
-    """Run the command as installed; return its exit code and what it complains of."""
+def run_check(*words: str, output: str = os.devnull) -> tuple[int, str]:
+    """Run the installed command; return its exit code and its error output."""
     with Path(output).open("w") as stdout:
         done = subprocess.run(
             [KEYLAG_OTEL, *words],
@@ -259,9 +259,9 @@ def told(*words: str, output: str = os.devnull) -> tuple[int, str]:
 
 
 def test_full_disk_is_reported_without_traceback(monkeypatch) -> None:
-    short = told("check", output="/dev/full")
+    short = run_check("check", output="/dev/full")
     monkeypatch.setenv("KEYLAG_DEBUG", "1")
-    code, long = told("check", output="/dev/full")
+    code, long = run_check("check", output="/dev/full")
 
     assert short == (1, "Error: No space left on device.\n")
     assert code == 1
@@ -270,8 +270,8 @@ def test_full_disk_is_reported_without_traceback(monkeypatch) -> None:
 
 
 def test_wrong_usage_exits_with_2() -> None:
-    assert told()[0] == 2
-    assert told("chek")[0] == 2
+    assert run_check()[0] == 2
+    assert run_check("chek")[0] == 2
 
 
 def test_closed_pipe_prints_no_error() -> None:

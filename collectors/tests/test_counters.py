@@ -70,24 +70,24 @@ def test_all_limits_fit_into_the_native_array() -> None:
 
 
 def test_counters_add_up_in_the_aggregator() -> None:
-    ledger = RequestAggregator()
+    aggregator = RequestAggregator()
     number = counters.counter_id("sql_rows", "catalog")
     for _ in range(3):
         timer = start_timer({"REQUEST_METHOD": "GET"})
         timer.increment(number, 7)
-        ledger.add(timer, 200)
+        aggregator.add(timer, 200)
 
-    assert list(ledger.counter_values("sql_rows")) == [
+    assert list(aggregator.counter_values("sql_rows")) == [
         (21, {instruments.TABLE_CLASS: "catalog"})
     ]
 
 
 def test_faults_are_counted_by_seam() -> None:
-    ledger = RequestAggregator()
+    aggregator = RequestAggregator()
 
-    ledger.count_fault("CacheRegion.get")
+    aggregator.count_fault("CacheRegion.get")
 
-    assert list(ledger.counter_values("faults")) == [
+    assert list(aggregator.counter_values("faults")) == [
         (1, {instruments.SEAM: "CacheRegion.get"})
     ]
 

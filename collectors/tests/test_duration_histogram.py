@@ -58,7 +58,7 @@ class Both:
             self._aggregator.record_exemplar(timer, 200)
 
     def collect(self) -> tuple[Any, Any]:
-        """Return the SDK's metric and ours, which comes behind it."""
+        """Return the SDK's metric and ours, which follows it."""
         found = metrics_of(self._ours.append_to(self._reader.get_metrics_data()))
         return tuple(metric for metric in found if metric.name == NAME)
 

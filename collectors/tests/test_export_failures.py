@@ -19,7 +19,7 @@ from keylag_otel import export_failures, log_rate_limit, meter_provider
 
 NOTHING = MetricsData([])
 SPANS: list[Any] = []
-#: Long enough that the SDK tries twice: it says why where it tries again.
+#: Long enough for two attempts of the SDK, because its retry logs the reason.
 SECONDS = "3"
 FAILS = "keylag cannot export"
 

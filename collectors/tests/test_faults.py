@@ -14,31 +14,34 @@ from keylag_otel.wrappers import before_call
 LOG_IN = {"auth": password("admin")}
 
 
-class Planted(Exception):  # noqa: N818 - what it is matters more than its ending
-    """Raised where only our code can have raised it."""
+class InjectedError(Exception):
+    """Raised by Keylag's code only."""
 
 
-def plant(*_: Any, **__: Any) -> Any:
-    raise Planted
+def raise_fault(*_: Any, **__: Any) -> Any:
+    raise InjectedError
 
 
 class Unreadable:
-    """Raises whatever is asked of it."""
+    """Raises for any use."""
 
-    __contains__ = __getattr__ = __iter__ = plant
+    __contains__ = __getattr__ = __iter__ = raise_fault
 
 
-#: Where our code runs while Keystone works, and what is put there.
-PLANTS = {
+#: Targets in Keylag's code, and the failing objects that replace them.
+TARGETS = {
     "the auth methods": ("keylag_otel.authentication.METHODS", Unreadable()),
-    "Server-Timing": ("keylag_otel.request.server_timing", plant),
-    "the ledger": ("keylag_otel.request_aggregator.RequestAggregator.add", plant),
-    "the start of a process": ("keylag_otel.meter_provider.build", plant),
+    "Server-Timing": ("keylag_otel.request.server_timing", raise_fault),
+    "the aggregator": (
+        "keylag_otel.request_aggregator.RequestAggregator.add",
+        raise_fault,
+    ),
+    "the start of a process": ("keylag_otel.meter_provider.build", raise_fault),
 }
 
 
 def answers(keystone: Any) -> list[tuple[int, Any]]:
-    """What Keystone says to a login and to a validation, without ids and times."""
+    """Keystone's responses to a log-in and a validation, without ids and times."""
     issued = keystone.post("/v3/auth/tokens", json=LOG_IN, buffered=True)
     token = issued.headers["X-Subject-Token"]
     headers = {"X-Auth-Token": token, "X-Subject-Token": token}
@@ -50,7 +53,7 @@ def answers(keystone: Any) -> list[tuple[int, Any]]:
     ]
 
 
-def planted_in_requests(name: str) -> bool:
+def fails_in_requests(name: str) -> bool:
     return not name.startswith("keylag_otel.meter_provider")
 
 
@@ -59,16 +62,16 @@ def timeless(answer: Any) -> Any:
     return {key: v for key, v in answer["token"].items() if key not in moment}
 
 
-@pytest.mark.parametrize("where", PLANTS)
+@pytest.mark.parametrize("where", TARGETS)
 def test_faults_leave_responses_unchanged(keystone, monkeypatch, where) -> None:
     expected = answers(keystone)
-    name, planted = PLANTS[where]
+    name, replacement = TARGETS[where]
     monkeypatch.setattr("keylag_otel.telemetry._State.number", None)
-    monkeypatch.setattr(name, planted)
+    monkeypatch.setattr(name, replacement)
 
     assert answers(keystone) == expected
-    # A process that cannot export says so in its log instead.
-    assert bool(list(AGGREGATOR.counter_values("faults"))) == planted_in_requests(name)
+    # A process that cannot export logs a message instead.
+    assert bool(list(AGGREGATOR.counter_values("faults"))) == fails_in_requests(name)
 
 
 def test_failing_hook_only_counts_a_fault(active_timer) -> None:
@@ -78,7 +81,7 @@ def test_failing_hook_only_counts_a_fault(active_timer) -> None:
     place = call.__qualname__
     before = {a["keylag.seam"]: n for n, a in AGGREGATOR.counter_values("faults")}
 
-    assert before_call(plant)(call)("answer") == "answer"
+    assert before_call(raise_fault)(call)("answer") == "answer"
 
     after = {a["keylag.seam"]: n for n, a in AGGREGATOR.counter_values("faults")}
     assert after[place] == before.get(place, 0) + 1

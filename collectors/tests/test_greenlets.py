@@ -33,15 +33,15 @@ def test_greenlets_have_separate_breakdowns(name, pure) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    breakdowns = json.loads(done.stdout)
 
-    assert len(told) == COUNT
+    assert len(breakdowns) == COUNT
     # All waited at the same time, and none for longer than it waited itself.
-    for each in told:
+    for each in breakdowns:
         cells = {name: spent for name, spent in each.items() if "." in name}
         assert sum(cells.values()) == pytest.approx(each["total"], abs=0.01)
         assert each["sql"] >= green_server.SQL_SECONDS * MS
         assert each["cache"] >= green_server.CACHE_SECONDS * MS
         assert set(cells) == {"sql.validate", "cache.roles", "wsgi.other"}
     elapsed = COUNT * (green_server.SQL_SECONDS + green_server.CACHE_SECONDS) * MS
-    assert max(each["total"] for each in told) < elapsed / 2
+    assert max(each["total"] for each in breakdowns) < elapsed / 2

@@ -131,11 +131,11 @@ Armed = Callable[[], Any]
 
 
 def _unarmed() -> None:
-    """Plant nothing in this call."""
+    """Make this call without a delay."""
 
 
 def call_of(keystone: Keystone, name: str) -> Callable[..., Reply]:
-    """Return a call that arms the delay once all that it needs is there."""
+    """Return a call that arms the delay when its inputs are ready."""
     log_in = password("admin")
 
     def validate_new(arm: Armed = _unarmed) -> Reply:
@@ -176,7 +176,7 @@ def call_of(keystone: Keystone, name: str) -> Callable[..., Reply]:
 
 
 def drive(keystone: Keystone, places: tuple[DelayPoint, ...]) -> list[DelayEffect]:
-    """Measure one place after the other."""
+    """Measure one delay point after the other."""
     return [measure(place, call_of(keystone, place.call)) for place in places]
 
 

@@ -16,7 +16,7 @@ from keylag_otel.wrappers import timed
 
 @pytest.fixture
 def host(monkeypatch) -> types.ModuleType:
-    """A library with one of two seams, and an instrumentor that knows both."""
+    """A library with one of two seams, and an instrumentor with both."""
     module = types.ModuleType("keylag_host")
     module.call = lambda: "answer"
     seams = tuple(Seam("keylag_host", name, (timed("sql"),)) for name in ("call", "no"))
@@ -103,7 +103,7 @@ def test_without_keystone_no_version_is_logged(monkeypatch) -> None:
 
 
 class Live:
-    """A provider that somebody has set, as far as ours asks it."""
+    """The part of a deployer's provider that Keylag uses."""
 
     def force_flush(self) -> bool:
         return True

@@ -18,7 +18,7 @@ METERS, TRACERS = object(), object()
 
 
 class Both:
-    """Two instrumentors of hosts of their own, and what they ask for."""
+    """Two instrumentors with their own hosts, and the providers that they request."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[Any, ...]] = []

@@ -30,7 +30,7 @@ def validate(keystone: Any, token: str, path: str = "/v3/auth/tokens") -> Any:
 
 
 def remembers_revocation_checks() -> bool:
-    """Keystone 2023.1 asks the database at each validation."""
+    """Keystone 2023.1 queries the database in each validation."""
     from keystone.token.provider import Manager
 
     return hasattr(Manager.check_revocation_v3, "invalidate")

@@ -39,7 +39,7 @@ PLACES = (
 
 
 def find_ldap() -> str:
-    """Make python-ldap importable; return why it is not, or nothing."""
+    """Make python-ldap importable; return the reason if it is not, or None."""
     sys.path.append(DEBIAN_LIBRARIES)
     try:
         import ldap  # noqa: F401
@@ -53,7 +53,7 @@ def find_ldap() -> str:
 
 
 def configure(keystone: Keystone, port: int) -> None:
-    """Create a domain that asks the directory."""
+    """Create a domain whose users are in the LDAP server."""
     domain = keystone.make("/v3/domains", "domain", {"name": "directory"})
     config = {
         "identity": {"driver": "ldap"},

@@ -16,7 +16,7 @@ from keylag_otel.log_rate_limit import (
 
 @pytest.fixture
 def heard() -> tuple[list[int], list[str], logging.Logger]:
-    """The time, what was said, and a logger that is heard seldom."""
+    """The time, the logged messages, and a logger with a rate limit."""
     now, said = [0], []
     logger = logging.getLogger("opentelemetry.exporter.made_up")
     handler = logging.Handler()

@@ -20,7 +20,7 @@ PATIENCE = 60
 
 
 class Database:
-    """Keystone's way to its database: oslo.db, with a pool of one connection."""
+    """Keystone's database access: oslo.db, with a pool of one connection."""
 
     def __init__(self, url: str) -> None:
         from oslo_db.sqlalchemy import enginefacade
@@ -29,7 +29,7 @@ class Database:
         self.text = text
         self.facade = enginefacade.transaction_context()
         self.facade.configure(connection=url, max_pool_size=1, max_overflow=0)
-        # SQLAlchemy 1.4 commits by itself unless it is told of the future.
+        # SQLAlchemy 1.4 commits automatically without `future`.
         self.elsewhere = create_engine(url, future=True).connect()
 
     def fill(self) -> None:
@@ -48,7 +48,7 @@ class Database:
 
 
 def deadlock(database: Database) -> None:
-    """Meet a deadlock, lose it for having done less, and come through by a retry."""
+    """Cause a deadlock, lose it, and succeed with a retry."""
     from oslo_db import api
 
     first, *others = ROWS
@@ -77,7 +77,7 @@ def deadlock(database: Database) -> None:
 
 
 def wait_for_the_pool(database: Database) -> None:
-    """Ask for the one connection while another thread has it."""
+    """Request the only connection while another thread has it."""
     taken = Event()
     pool = database.facade.writer.get_engine().pool
 
@@ -104,7 +104,7 @@ DEEDS: dict[str, Callable[[Database], None]] = {
 
 
 def drive(url: str) -> dict[str, Breakdown] | str:
-    """Do each in a request of its own; return what was booked, or what is missing."""
+    """Run each in its own request; return the breakdowns, or what is missing."""
     from keylag_otel.request import TimedApplication
 
     sys.path.append(DEBIAN_LIBRARIES)

@@ -22,7 +22,7 @@ CALLS_OF_A_REQUEST = 100
 #: An allocator's own noise; four bytes for each call.
 ROOM = 4 * 2**20
 
-#: Where nothing of Keystone's is remembered between requests.
+#: Paths for which Keystone keeps no state between requests.
 UNCACHED = {"cache": {"backend": "dogpile.cache.null"}, "DEFAULT": {"log_file": ""}}
 REQUESTS = 2_000
 
@@ -34,8 +34,8 @@ def resident() -> int:
     return pages * resource.getpagesize()
 
 
-def watched_call(leak: list[Any] | None) -> Callable[[dict[str, str]], str]:
-    """Return a function that is watched in every way, and may leak."""
+def wrapped_call(leak: list[Any] | None) -> Callable[[dict[str, str]], str]:
+    """Return a function with all kinds of wrappers, which may leak."""
     from keylag_otel.counters import counter_id
     from keylag_otel.wrappers import after_call, before_call, on_exception, timed
 
@@ -54,18 +54,18 @@ def watched_call(leak: list[Any] | None) -> Callable[[dict[str, str]], str]:
 
 
 def work(application: Any, calls: int) -> None:
-    """Serve requests that make as many calls, each with a path of its own."""
+    """Serve requests that make as many calls, each with its own path."""
     for number in range(calls // CALLS_OF_A_REQUEST):
         environ = {"REQUEST_METHOD": f"M{number}", "PATH_INFO": f"/{number}"}
         send(application, environ)
 
 
-def measure(planted: str) -> None:
+def measure(leak: str) -> None:
     """Print the growth in bytes from a warm-up to the end of all calls."""
     os.environ["OTEL_METRICS_EXPORTER"] = "none"
     from keylag_otel.request import TimedApplication
 
-    call = watched_call([] if planted else None)
+    call = wrapped_call([] if leak else None)
 
     def application(environ: dict[str, str], start_response: Any) -> list[bytes]:
         for _ in range(CALLS_OF_A_REQUEST):
@@ -80,9 +80,9 @@ def measure(planted: str) -> None:
     print(json.dumps(resident() - before))  # noqa: T201 - read by the test
 
 
-def growth_of(hot_path: str, planted: str = "") -> int:
+def growth_of(hot_path: str, leak: str = "") -> int:
     """Return what `measure` prints in a process of its own."""
-    code = f"import test_memory; test_memory.measure({planted!r})"
+    code = f"import test_memory; test_memory.measure({leak!r})"
     here = os.environ.get("PYTHONPATH", "")
     run = subprocess.run(
         [sys.executable, "-c", code],
@@ -109,7 +109,7 @@ def test_a_small_leak_per_call_is_detected() -> None:
 
 
 def serve(keystone: Keystone) -> list[int]:
-    """Serve hundreds of refused requests, then thousands; return the memory."""
+    """Serve hundreds of rejected requests, then thousands; return the memory."""
     from keylag_otel.request_aggregator import AGGREGATOR
 
     del AGGREGATOR.add

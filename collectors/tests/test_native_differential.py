@@ -52,7 +52,7 @@ texts = st.none() | st.text(max_size=3)
 
 
 class SameOutcome(RuleBasedStateMachine):
-    """Plays each operation on both sides and compares what came of it."""
+    """Runs each operation in both parts and compares the outcomes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -156,20 +156,22 @@ class SameOutcome(RuleBasedStateMachine):
 
     @rule(
         cell=st.tuples(cells, cells),
-        told=st.fixed_dictionaries(
+        behaviour=st.fixed_dictionaries(
             dict.fromkeys(("call", "before", "after", "on_error"), does)
         ),
     )
-    def call_wrapper(self, cell: Any, told: Any) -> None:
-        self.play(differential.call_wrapper, cell, told)
+    def call_wrapper(self, cell: Any, behaviour: Any) -> None:
+        self.play(differential.call_wrapper, cell, behaviour)
 
     @rule(
         counted=st.integers(-1, 17),
-        told=st.fixed_dictionaries(dict.fromkeys(("call", "after", "on_error"), does)),
+        behaviour=st.fixed_dictionaries(
+            dict.fromkeys(("call", "after", "on_error"), does)
+        ),
         layer=st.sampled_from((None, Layer)),
     )
-    def call_cache_call(self, counted: int, told: Any, layer: Any) -> None:
-        self.play(differential.call_cache_call, counted, told, layer)
+    def call_cache_call(self, counted: int, behaviour: Any, layer: Any) -> None:
+        self.play(differential.call_cache_call, counted, behaviour, layer)
 
     @rule(
         name=st.sampled_from(
@@ -208,21 +210,21 @@ class SameOutcome(RuleBasedStateMachine):
         )
 
     @rule(
-        told=st.fixed_dictionaries(
+        behaviour=st.fixed_dictionaries(
             dict.fromkeys(("enter", "body", "exit", "on_exit"), does)
         )
     )
-    def use_context(self, told: Any) -> None:
-        self.play(differential.use_context, told)
+    def use_context(self, behaviour: Any) -> None:
+        self.play(differential.use_context, behaviour)
 
     @rule(
         which=indexes,
         status=st.sampled_from(("200 OK", "404", "x", "", None, 200, b"200 OK")),
         parts=st.sampled_from(([b"one"], (b"one", b"two"), (), [], None, 5)),
-        told=mostly_returns,
+        behaviour=mostly_returns,
     )
-    def serve(self, which: int, status: Any, parts: Any, told: str) -> None:
-        self.play(differential.serve, which, status, parts, told)
+    def serve(self, which: int, status: Any, parts: Any, behaviour: str) -> None:
+        self.play(differential.serve, which, status, parts, behaviour)
 
 
 SameOutcome.TestCase.settings = settings(

@@ -1,4 +1,4 @@
-"""No operation of the C part keeps a reference that it should have given back.
+"""No operation of the native part leaks a reference.
 
 As CPython's own `regrtest -R`: each operation is run many times over, and what is
 counted must not grow.  A debug build of Python counts all references there are; any
@@ -133,7 +133,7 @@ SCENARIOS: dict[str, tuple[tuple[Any, ...], ...]] = {
 
 
 def played(operations: tuple[tuple[Any, ...], ...]) -> None:
-    """Run operations once, on objects that are gone afterwards."""
+    """Run operations once, on objects that are freed afterwards."""
     side = Side(_native)
     side.outcome(differential.new_timer, "GET", 0, 2)
     for operation, *args in operations:
@@ -143,7 +143,7 @@ def played(operations: tuple[tuple[Any, ...], ...]) -> None:
 
 
 def counted() -> int:
-    """Return how many references, or memory blocks, there are."""
+    """Return the number of references, or of memory blocks."""
     gc.collect()
     if hasattr(sys, "gettotalrefcount"):
         return int(sys.gettotalrefcount())
@@ -152,7 +152,7 @@ def counted() -> int:
 
 
 def growth(operations: tuple[tuple[Any, ...], ...]) -> list[int]:
-    """Return by how much each round of runs has made the count grow."""
+    """Return the growth of the count in each round of runs."""
     counts = []
     for _ in range(ROUNDS + 2):  # the first two fill caches
         for _ in range(RUNS):
@@ -168,7 +168,7 @@ def test_references_do_not_grow(name) -> None:
     assert min(grown) < RUNS / 2, grown
 
 
-def test_one_lost_reference_in_each_run_is_seen() -> None:
+def test_one_leaked_reference_per_run_is_detected() -> None:
     def lose(side: Side) -> None:
         del side
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(NO_VALUE))

@@ -892,14 +892,14 @@ def test_native_part_can_be_imported_again() -> None:
         """
         import sys
         from keylag_otel import _native as first
-        watched = first.wrap(len)
+        wrapper = first.wrap(len)
         timer = first.RequestTimer("GET", 3, 2)
         del sys.modules["keylag_otel._native"]
         from importlib import import_module
         second = import_module("keylag_otel._native")
         assert second is not first and second.timer_var is first.timer_var
         second.timer_var.set(timer)
-        assert watched([1]) == 1 and second.current_timer() is timer
+        assert wrapper([1]) == 1 and second.current_timer() is timer
         """
     )
 

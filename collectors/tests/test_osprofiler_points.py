@@ -36,7 +36,7 @@ def signed() -> dict[str, str]:
 
 
 def drive(keystone: Keystone) -> tuple[Breakdown, list[Span]]:
-    """Validate a token, signed and unsigned; return what the signed one was."""
+    """Validate a token, signed and unsigned; return the trace of the signed call."""
     from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
     traces = Traces(ALWAYS_OFF)
@@ -81,7 +81,7 @@ def shown(redis: int, form: str) -> str:
 
 @pytest.fixture(scope="module")
 def request_point(driven, redis) -> dict[str, Any]:
-    """Our point of the request, with all others in it."""
+    """Keylag's point of the request, which contains all others."""
     (point,) = json.loads(shown(redis, "json"))["children"]
     found: dict[str, Any] = point
     return found
@@ -103,7 +103,7 @@ def notified(point: dict[str, Any], which: str) -> dict[str, Any]:
 
 
 def seconds(point: dict[str, Any]) -> float:
-    """Return how long it took; the report's own times are whole milliseconds."""
+    """Return its duration; the report's own times are whole milliseconds."""
     start, stop = (
         datetime.fromisoformat(notified(point, which)["timestamp"])
         for which in ("start", "stop")
@@ -152,7 +152,7 @@ def comparable(cells: Cells) -> Cells:
     return dict(found)
 
 
-def test_html(driven, redis) -> None:
+def test_html_report_names_the_calls(driven, redis) -> None:
     page = shown(redis, "html")
 
     assert all(f'"name": "{name}"' in page for name in OURS)

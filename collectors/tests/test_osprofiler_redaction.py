@@ -10,7 +10,7 @@ from keylag_otel.osprofiler_redaction import redact_values
 from keylag_otel.request_aggregator import AGGREGATOR
 
 
-def told(info: Any) -> Any:
+def redacted(info: Any) -> Any:
     """Return the details of a point as a driver is given them."""
     points: list[dict[str, Any]] = []
     redact_values(points.append)({"name": "db-stop", "info": info})
@@ -42,7 +42,7 @@ def told(info: Any) -> Any:
     ],
 )
 def test_values_are_removed(info, left) -> None:
-    assert told(info) == left
+    assert redacted(info) == left
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_values_are_removed(info, left) -> None:
 def test_ids_in_paths_are_replaced(path, left) -> None:
     request = {"path": path, "query": "name=canary", "method": "GET", "scheme": "http"}
 
-    assert told({"request": request}) == {
+    assert redacted({"request": request}) == {
         "request": {"path": left, "method": "GET", "scheme": "http"}
     }
 
@@ -66,7 +66,7 @@ def test_ids_in_paths_are_replaced(path, left) -> None:
 def test_unknown_points_lose_their_details_and_count_a_fault() -> None:
     AGGREGATOR.reset()
 
-    assert told({"db": "canary"}) == {"host": ""}
+    assert redacted({"db": "canary"}) == {"host": ""}
     assert [a["keylag.seam"] for _, a in AGGREGATOR.counter_values("faults")] == [
         "redact_values"
     ]

@@ -1,4 +1,4 @@
-"""Whatever the endpoint does, answers are the same, as fast, and workers end.
+"""For each kind of endpoint, responses are equal and as fast, and workers end.
 
 A worker's own end, the interpreter's and all that Keystone has loaded, takes as
 long as it takes: how long ours may take is measured without a Keystone.
@@ -25,13 +25,13 @@ from wsgi_servers import Response, Server, serving, serving_variants, until, uws
 #: Independent of the release of Keystone.
 pytestmark = [pytest.mark.newest, pytest.mark.matrix]
 
-#: What differs from answer to answer, whoever gives it.
+#: What differs in every response of any server.
 OF_THE_MOMENT = re.compile(
     rb'"(issued_at|expires_at)": "[^"]*"|"audit_ids": \[[^]]*\]|"self": "http://[^"]*"'
 )
 HEADERS_OF_THE_MOMENT = {"date", "x-openstack-request-id", "x-subject-token"}
 
-#: Far more often than anybody would, so that every request meets an export.
+#: Much shorter than in production, so that exports run during every request.
 EAGER = {
     "OTEL_METRIC_EXPORT_INTERVAL": "20",
     "OTEL_EXPORTER_OTLP_TIMEOUT": "30",
@@ -61,7 +61,7 @@ def servers(
 
 
 def comparable(answer: Response, server: Server) -> tuple[Any, ...]:
-    """Everything that was answered, but for ids and times."""
+    """All responses without ids and times."""
     headers = [
         (name, value.replace(server.address, "server"))
         for name, value in answer.headers
@@ -91,7 +91,7 @@ def test_responses_are_identical_for_each_endpoint(servers, kind) -> None:
 
 
 def ratios(servers: dict[str, Server]) -> dict[str, float]:
-    """Return how much longer each takes than the one that exports nothing.
+    """Return how much longer each takes than the one without exports.
 
     Medians over rounds, in each of which every server has its turn.
     """
@@ -110,7 +110,7 @@ def ratios(servers: dict[str, Server]) -> dict[str, float]:
 def test_responses_are_as_fast_for_each_endpoint(servers) -> None:
     slowed = set(KINDS)
 
-    # A busy machine may slow one of them down; an endpoint does each time.
+    # A busy machine slows some of them down; an endpoint would slow down all.
     for _ in range(4):
         slowed &= {kind for kind, ratio in ratios(servers).items() if ratio > 1.5}
         if not slowed:
@@ -120,7 +120,7 @@ def test_responses_are_as_fast_for_each_endpoint(servers) -> None:
 
 
 def seconds_to_end(folder: Path, environment: dict[str, str]) -> float:
-    """Return how long workers of a stand-in take from being told to having ended."""
+    """Return how long workers of a stub take to end after a signal."""
     variables = {"PYTHONPATH": str(keystone_stub.write(folder)), **EAGER, **environment}
     with serving(uwsgi(), folder / "server.log", variables) as server:
         server.request_of_each(10)
@@ -129,7 +129,7 @@ def seconds_to_end(folder: Path, environment: dict[str, str]) -> float:
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> float:
-    """How long workers take to end that export nothing."""
+    """The time that workers without exports take to end."""
     return seconds_to_end(tmp_path_factory.mktemp("usual"), NONE)
 
 
@@ -138,7 +138,7 @@ def test_worker_stops_within_a_second_for_each_endpoint(tmp_path, kind, usual) -
     with bad(kind) as url:
         variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": url}
 
-        # A busy machine may hold one of them up; an endpoint holds up each.
+        # A busy machine delays some of them; an endpoint would delay all.
         assert any(seconds_to_end(tmp_path, variables) < usual + 1 for _ in range(3))
 
 

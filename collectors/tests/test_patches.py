@@ -25,7 +25,7 @@ class Host:
 
 
 class Ours:
-    """What stands for something of the host, and can be switched off."""
+    """A wrapper of a host's object, which can be switched off."""
 
     is_enabled = True
 
@@ -138,7 +138,7 @@ def test_patched_target_can_be_garbage_collected() -> None:
 def test_undo_runs_in_reverse_order_and_redo_in_order() -> None:
     order: list[str] = []
 
-    class Told(Host):
+    class RecordedHost(Host):
         def __init__(self, name: str) -> None:
             super().__init__()
             self.name = name
@@ -148,13 +148,13 @@ def test_undo_runs_in_reverse_order_and_redo_in_order() -> None:
                 order.append(f"undo {self.name}")
             super().__delattr__(name)
 
-    def told(host: Any) -> None:
+    def record_patch(host: Any) -> None:
         order.append(f"patch {host.name}")
         apply(host)
 
-    hosts = Told("a"), Told("b")
+    hosts = RecordedHost("a"), RecordedHost("b")
     for host in hosts:
-        patches.patch(host, told)
+        patches.patch(host, record_patch)
     patches.undo()
     patches.redo()
 

@@ -11,7 +11,7 @@ from keylag_otel import instruments, process
 
 
 @pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def collections(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Collections that take a second by the clock, however fast they are."""
     seconds = iter(range(0, 10**15, 10**9))
     monkeypatch.setattr(process, "perf_counter_ns", lambda: next(seconds))
@@ -29,7 +29,7 @@ def times() -> list[float]:
     return [value for value, _ in process.gc_time()]
 
 
-def test_collection_time_is_counted_by_generation(watched) -> None:
+def test_collection_time_is_counted_by_generation(collections) -> None:
     gc.collect(2)
     gc.collect(0)
     gc.collect(0)
@@ -38,7 +38,7 @@ def test_collection_time_is_counted_by_generation(watched) -> None:
     assert [by[instruments.GENERATION] for _, by in process.gc_time()] == [0, 1, 2]
 
 
-def test_collection_count_matches_the_gc_module(watched) -> None:
+def test_collection_count_matches_the_gc_module(collections) -> None:
     before = [count for count, _ in process.gc_collections()]
 
     gc.collect(1)
@@ -47,7 +47,7 @@ def test_collection_count_matches_the_gc_module(watched) -> None:
     assert [b - a for a, b in zip(before, after)] == [0, 1, 0]
 
 
-def test_starting_twice_counts_once_and_stops_once(watched) -> None:
+def test_starting_twice_counts_once_and_stops_once(collections) -> None:
     process.start()
     gc.collect(0)
     process.stop()

@@ -24,7 +24,7 @@ def aggregator(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def totals() -> dict[str, float]:
-    """Nanoseconds in the ledger, by phase."""
+    """Nanoseconds in the aggregator, by phase."""
     return {
         attributes["keystone.phase"]: round(seconds * 1e9)
         for seconds, attributes in AGGREGATOR.phase_seconds()

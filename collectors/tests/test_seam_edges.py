@@ -30,21 +30,21 @@ FUNCTION = Seam("keylag_edges", "function", COUNT)
 
 
 class Callable:
-    """What can be called, but is no function."""
+    """A callable that is no function."""
 
     def __call__(self, *_: Any) -> str:
         return "called"
 
 
 class Descriptor(Callable):
-    """What a class makes a method of, as it does of functions."""
+    """A callable descriptor, which becomes a method like a function."""
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return functools.partial(self, instance)
 
 
 class Unsigned(Callable):
-    """What does not say what it takes."""
+    """A callable without a signature."""
 
     @property
     def __signature__(self) -> Any:
@@ -52,7 +52,7 @@ class Unsigned(Callable):
 
 
 class Strange(Callable):
-    """What refuses to be looked at."""
+    """A callable that raises when it is inspected."""
 
     @property
     def __wrapped__(self) -> Any:
@@ -62,7 +62,7 @@ class Strange(Callable):
 
 @pytest.fixture
 def library(monkeypatch) -> types.ModuleType:
-    """A host library of all kinds of places."""
+    """A host library with all kinds of attributes."""
 
     class Thing:
         def method(self) -> str:
@@ -165,7 +165,7 @@ def test_exception_while_binding_is_the_reason(library, caplog) -> None:
 
 
 def somebodys(call: Any) -> Any:
-    """Wrap a call as somebody else may, who says what is wrapped."""
+    """Wrap a call as another tool does, with `__wrapped__`."""
 
     @functools.wraps(call)
     def wrapped() -> Any:

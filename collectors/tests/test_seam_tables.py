@@ -74,7 +74,7 @@ def test_failed_computation_clears_the_missed_region(active_timer) -> None:
 
 
 class Region:
-    """What is asked of a region, with a decorator that takes a moment itself."""
+    """A region whose decorator takes time itself."""
 
     name = "roles"
 
@@ -160,7 +160,7 @@ def test_non_callable_decorator_passes() -> None:
 
 
 class Configured:
-    """A region that gets its backend, and a proxy around it, when it is asked to."""
+    """A region that gets its backend, and a proxy around it, on demand."""
 
     name = "roles"
 

@@ -64,7 +64,7 @@ def traced(keystone: Keystone) -> list[dict[str, Any]]:
 
 
 def drive(keystone: Keystone, rounds: int) -> dict[str, Any]:
-    """Show everything that Keylag shows: whole, then with its notes broken."""
+    """Produce all outputs of Keylag, with working and with failing hooks."""
     from opentelemetry.sdk.trace.sampling import DEFAULT_ON
     from span_collector import Traces
     from sqlalchemy import event
@@ -72,7 +72,7 @@ def drive(keystone: Keystone, rounds: int) -> dict[str, Any]:
 
     from keylag_otel import KeystoneInstrumentor
 
-    # The fork server's seams were bound before comments were asked for.
+    # The fork server's seams were bound before comments were switched on.
     KeystoneInstrumentor().uninstrument()
     KeystoneInstrumentor().instrument()
     secrets, output = Secrets(), Output()

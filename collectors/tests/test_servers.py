@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.newest, pytest.mark.matrix]
 
 THREADS = ("--worker-class", "gthread", "--threads", "4")
 
-#: How it is started, and how many processes load the application.
+#: The command that starts it, and the number of processes that load the application.
 SERVERS: dict[str, tuple[list[Any], int]] = {
     "uwsgi": (uwsgi(), 1),
     "uwsgi with lazy-apps": (uwsgi("--lazy-apps"), WORKERS),
@@ -66,7 +66,7 @@ def exporting(
 def started(
     command: list[Any], folder: Path, loads: int, **environment: str
 ) -> Iterator[tuple[Server, Sink]]:
-    """A server of the stand-in, as soon as every worker has loaded it."""
+    """A server of the stub, when every worker has loaded it."""
     path = str(keystone_stub.write(folder))
     with exporting(command, folder, PYTHONPATH=path, **environment) as (server, sink):
         wait_for_loads(folder, loads)

@@ -16,7 +16,7 @@ from keylag_otel.shutdown import FlushAtExit
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch) -> list[Any]:
-    """What would be called at exit."""
+    """The functions that are registered to run at exit."""
     calls: list[Any] = []
     monkeypatch.setattr(atexit, "register", calls.append)
     return calls

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-#: Serves a request that starts a thread, and prints what both have seen.
+#: Serves a request that starts a thread, and prints the timers of both.
 SERVE = """
 import json, sys, threading
 from keylag_otel.response import ResponseRecorder
@@ -49,7 +49,7 @@ print(json.dumps(seen))
 
 
 def served(inherit: str, pure: str) -> dict[str, object]:
-    """Serve in a Python of its own; return what was seen."""
+    """Serve in another Python process; return its output."""
     script = SERVE.replace("START_CELL", "cell_of('wsgi', 'other')")
     run = subprocess.run(
         [sys.executable, "-X", f"thread_inherit_context={inherit}", "-c", script],

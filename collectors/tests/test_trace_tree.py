@@ -17,11 +17,11 @@ SQL, ORM, CACHE = (cell_of(phase, "validate") for phase in ("sql", "orm", "cache
 
 
 def query() -> None:
-    """Stand for a call."""
+    """A wrapped call."""
 
 
 def fetch() -> None:
-    """Stand for another one."""
+    """Another wrapped call."""
 
 
 def own_times(request: TracedCall) -> Counter[int]:
@@ -151,7 +151,7 @@ def test_osprofiler_points_are_removed() -> None:
 
 
 def random_events(choose: random.Random) -> tuple[list[Any], int]:
-    """Return events as a clock writes them down, and the moment after them."""
+    """Return events as a timer records them, and the moment after them."""
     moment, cells, events = 0, [INITIAL_CELL], []
     for _ in range(choose.randrange(300)):
         moment += choose.randrange(20)

@@ -41,7 +41,7 @@ def drive(keystone: Keystone) -> dict[str, tuple[list[Span], Breakdown]]:
 
 
 def empty(port: int) -> None:
-    """Let a memcached forget what other tests have left there."""
+    """Empty a memcached."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(b"flush_all\r\n")
         assert connection.recv(64) == b"OK\r\n"
@@ -58,7 +58,7 @@ def traced(processes, prepared, tmp_path_factory, memcached) -> dict[str, Any]:
 
 @pytest.fixture(params=["validate cold", "validate warm", "issue cold", "issue warm"])
 def call(traced, request) -> tuple[list[Span], Breakdown]:
-    """Each call: its spans, and what was booked of it."""
+    """The spans and the breakdown of each call."""
     found: tuple[list[Span], Breakdown] = traced[request.param]
     return found
 

@@ -25,7 +25,7 @@ TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
 def caller(*, sampled: bool) -> dict[str, str]:
-    """Return what a request has from a caller who traces."""
+    """Return the headers of a caller that traces."""
     return {"HTTP_TRACEPARENT": f"00-{TRACE}-{SPAN}-0{int(sampled)}"}
 
 
@@ -41,13 +41,13 @@ def nothing_left(monkeypatch) -> Any:
 
 @timed("sql", "validate")
 def query() -> None:
-    """Stand for a call."""
+    """A wrapped call."""
 
 
 def called(
     environ: dict[str, str] | None = None, status: str = "200 OK", queries: int = 1
 ) -> Any:
-    """Send a request; return the events that its clock had at the end."""
+    """Send a request; return the events of its timer at the end."""
     seen: list[Any] = []
 
     def application(environ: Any, start_response: Any) -> list[bytes]:

@@ -23,7 +23,7 @@ from keylag_otel.counters import counter_attributes
 from keylag_otel.request_aggregator import AGGREGATOR
 
 NAMES = ("KeystoneInstrumentor", "AuthTokenInstrumentor")
-#: In which order to instrument, and in which to uninstrument.
+#: The orders of instrumenting and of uninstrumenting.
 ORDERS = {
     "as they came": (NAMES, NAMES),
     "the other way round": (NAMES, NAMES[::-1]),
@@ -45,7 +45,7 @@ def instrumentors(names: tuple[str, ...]) -> list[Any]:
 
 
 def left() -> dict[str, Any]:
-    """Return what there is of Keylag outside of its own modules."""
+    """Return Keylag's objects outside of its own modules."""
     return {
         "attributes": sorted({*ours()} - COPIES),
         "objects": objects_left(),
@@ -60,7 +60,7 @@ def left() -> dict[str, Any]:
 
 
 def import_hosts() -> None:
-    """Import all that seams are in, without watching it."""
+    """Import the modules of all seams, without instrumenting them."""
     from keylag_otel.__main__ import HOSTS
 
     sys.argv = sys.argv[:1]
@@ -79,21 +79,21 @@ def compare() -> dict[str, dict[str, Any]]:
 def compare_once(
     before: dict[Any, Any], first: tuple[str, ...], second: tuple[str, ...]
 ) -> dict[str, Any]:
-    watched = []
+    instrumented = []
     for _ in range(2):
         for each in instrumentors(first):
             each.instrument()
             each.instrument()
-        watched.append(sorted(changed(before)))
+        instrumented.append(sorted(changed(before)))
         for each in instrumentors(second):
             each.uninstrument()
             each.uninstrument()
-    return {"watched": watched, "changed": changed(before), "left": left()}
+    return {"instrumented": instrumented, "changed": changed(before), "left": left()}
 
 
 @pytest.fixture(scope="module")
 def compared() -> dict[str, dict[str, Any]]:
-    """What was seen in a process that had all hosts before Keylag."""
+    """The result in a process that imports all hosts before Keylag."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:
         return pool.submit(compare).result(120)
@@ -107,34 +107,34 @@ def test_uninstrument_restores_every_attribute(compared, order) -> None:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_instrumenting_again_binds_again(compared, order) -> None:
-    once, twice = compared[order]["watched"]
+    once, twice = compared[order]["instrumented"]
 
     assert once == twice
     assert len(once) >= {"Keystone alone": 60, "auth_token alone": 10}.get(order, 70)
 
 
 def use(keystone: Keystone) -> dict[str, Any]:
-    """Serve, having been watched from before the import; then unwatched; again."""
+    """Serve instrumented from before the import, then uninstrumented, then again."""
     from keystonemiddleware.auth_token import AuthProtocol
 
     del AGGREGATOR.add
     instrumentors(NAMES)[1].instrument()
     service = AuthProtocol(None, authtoken("http://127.0.0.1:9/v3"))
-    ask(keystone.application, service)  # what is cached from then on
-    seen = {"watched": ask(keystone.application, service), "ours": sorted(ours())}
+    ask(keystone.application, service)  # fills the caches
+    seen = {"instrumented": ask(keystone.application, service), "ours": sorted(ours())}
     for each in instrumentors(NAMES):
         each.uninstrument()
     seen["left"] = left()
-    seen["unwatched"] = ask(keystone.application, service)
+    seen["uninstrumented"] = ask(keystone.application, service)
     for each in instrumentors(NAMES):
         each.instrument()
     seen["ours again"] = sorted(ours())
-    seen["watched again"] = ask(keystone.application, service)
+    seen["instrumented again"] = ask(keystone.application, service)
     return seen
 
 
 def ask(application: Any, service: Any) -> dict[str, Any]:
-    """Log in, and ask a service without a token; return what was counted."""
+    """Log in, and call a service without a token; return the counters."""
     AGGREGATOR.reset()
     SERVICE_AGGREGATOR.reset()
     body = {"auth": password("admin")}
@@ -157,7 +157,7 @@ def used(processes, prepared, tmp_path_factory) -> dict[str, Any]:
 
 def test_uninstrumented_keystone_records_nothing(used) -> None:
     assert used["left"] == NOTHING
-    assert used["unwatched"] == {
+    assert used["uninstrumented"] == {
         "answers": [201, 401],
         "rows": [0, 0],
         "phases": [],
@@ -166,6 +166,6 @@ def test_uninstrumented_keystone_records_nothing(used) -> None:
 
 
 def test_keystone_is_instrumented_again(used) -> None:
-    assert used["watched"]["rows"] == [1, 1]
-    assert used["watched again"] == used["watched"]
+    assert used["instrumented"]["rows"] == [1, 1]
+    assert used["instrumented again"] == used["instrumented"]
     assert used["ours again"] == used["ours"]

@@ -14,7 +14,7 @@ BASE = "4e3e0ec6-2938-40b1-8504-09eb1d4b0dee"
 SLOW = "1c089ea8-28fe-4f3d-8c00-f6daa2bc32f1"
 FAST = "2c089ea8-28fe-4f3d-8c00-f6daa2bc32f2"
 
-#: What two threads notify of: the name, whose, and the second.
+#: The notifications of two threads: name, thread and second.
 NOTIFIED = (
     ("project-start", SLOW, 0),
     ("cast-start", FAST, 1),
@@ -33,7 +33,7 @@ def loaded(file: Path) -> Any:
 
 
 def notified(file: Path) -> tuple[dict[str, float], bool]:
-    """Let the driver in a file hear of the points, in a process of its own.
+    """Send the points to the driver in a file, in another process.
 
     Return the seconds of each span that it makes, by name, and whether it has set
     the global tracer provider.

@@ -59,7 +59,7 @@ def serving_variants(
     variants: Mapping[str, Mapping[str, str]],
     environment: Mapping[str, str],
 ) -> Iterator[dict[str, Server]]:
-    """Serve one Keystone by one worker for each variant of the environment.
+    """Serve one Keystone with one worker for each variant of the environment.
 
     Each has an address of its own; all were forked from the same process.
     """
@@ -84,7 +84,7 @@ def gunicorn(*options: str, module: str = "keylag_otel.wsgi:application") -> lis
 
 @dataclass
 class Response:
-    """Status, headers and body, as the client got them."""
+    """Status, headers and body that the client received."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -129,7 +129,7 @@ class Server:
         assert {answer.status for answer in answers} == {200}, self.tail()
 
     def request_of_each(self, times: int) -> None:
-        """Send that many, and more until every worker of a stand-in had one."""
+        """Send that many, and more until every worker of a stub has served one."""
         until(lambda: len(self.children()) >= WORKERS, f"workers of {self.log}")
         waiting = set(self.children())
         self.request_often(times)
@@ -143,7 +143,7 @@ class Server:
         return [int(pid) for pid in path.read_text().split()]
 
     def reload(self) -> None:
-        """Ask for new workers; return when they have taken the old ones' place."""
+        """Request new workers; return when they have replaced the old ones."""
         before = set(self.children())
         self.process.send_signal(self.graceful)
         until(lambda: self._renewed(before), f"new workers of {self.log}")
@@ -153,7 +153,7 @@ class Server:
         return len(now) == len(before) and not now & before
 
     def stop(self) -> float:
-        """Ask it to end; return the seconds until its last worker had ended."""
+        """Terminate it; return the seconds until its last worker has ended."""
         workers = self.children()
         # uWSGI ends a worker that is still closing its last request without
         # telling Python.
@@ -179,7 +179,7 @@ def runs(pid: int) -> bool:
 
 
 def until(holds: Any, what: str) -> None:
-    """Wait for what is bound to come."""
+    """Wait until a condition is true."""
     deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline, f"waited {PATIENCE} s for {what}"
@@ -204,7 +204,7 @@ def serving(
     address: str = "",
     kind: type[Server] = Server,
 ) -> Iterator[Server]:
-    """Start a server in the log's folder, and end it however the test goes."""
+    """Start a server in the log's folder, and stop it at the end of the test."""
     address = address or f"{LOCAL}:{free_port()}"
     put = {"$ADDRESS": address, "$FOLDER": str(log.parent)}
     words = [_filled(str(word), put) for word in command]

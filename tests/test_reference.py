@@ -1,6 +1,8 @@
-"""Generated pages match the declarations."""
+"""Generated pages match the declarations, and all links between pages resolve."""
 
 import re
+import subprocess
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -11,10 +13,14 @@ from keylag_otel.request_timer import INITIAL_CELL
 from keylag_otel.seam import Seam
 from keylag_otel.seams import SEAMS
 
-DOCS = Path(__file__).parents[1] / "docs"
+CHECKOUT = Path(__file__).parents[1]
+DOCS = CHECKOUT / "docs"
 STEP = re.compile(r"^[│├└ ]*([A-Za-z_.0-9]+) +(\w+|·) +(\w+|·)(?:  |$)", re.MULTILINE)
 FOUND = re.compile(r"\| [\d, ]+(: [^|]+)? \|")
 """Results of a query in one run: numbers, and the reason for no results."""
+CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
 def test_metrics_page_is_current() -> None:
@@ -78,3 +84,47 @@ def test_token_path_switches_as_its_seams_do() -> None:
 
     assert len(steps) > 20
     assert steps - set(table.items()) == set()
+
+
+def pages() -> list[Path]:
+    """Return all Markdown files of the checkout that Git knows."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(
+        [*command, "*.md"], cwd=CHECKOUT, check=True, capture_output=True, text=True
+    )
+    paths = (CHECKOUT / name for name in listed.stdout.split("\0") if name)
+    return [path for path in paths if path.exists()]
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    text = CODE.sub("", page.read_text(encoding="utf-8"))
+    return {
+        re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+        for heading in HEADING.findall(text)
+    }
+
+
+def broken_links(page: Path) -> Iterator[str]:
+    """Yield the links to missing files of the checkout, or to missing headings."""
+    text = CODE.sub("", page.read_text(encoding="utf-8"))
+    for path, anchor in LINK.findall(text):
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists():
+            yield path
+        elif anchor and anchor not in anchors(target):
+            yield f"{path}#{anchor}"
+
+
+def test_links_between_pages_resolve() -> None:
+    broken = {str(page): [*broken_links(page)] for page in pages()}
+
+    assert {page: links for page, links in broken.items() if links} == {}
+
+
+def test_broken_links_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    links = "[a](page.md#a-b) [b](none.md) [c](#none) [d](https://example.org/none)"
+    page.write_text(f"# A, b\n\n{links}\n", encoding="utf-8")
+
+    assert [*broken_links(page)] == ["none.md", "#none"]

@@ -95,7 +95,7 @@ def test_sources_have_the_same_statements(
 def test_trace_stores_return_the_same_trace(
     uncached: Stack, sent: SentCall, by_opentelemetry: Explanation, name: str
 ) -> None:
-    """The stack starts the stores, and tells where they are."""
+    """The stack starts the stores and lists their addresses."""
     if not is_installed(name):
         pytest.skip(f"no `{name}` on the PATH")
     locations = keystone_access.trace_locations(uncached, {})

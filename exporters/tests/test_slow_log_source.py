@@ -320,9 +320,9 @@ def test_failed_save_is_logged_once_and_retried(writer, settings_in_folder, capl
     folder.unlink()
     made._try_to_save()
 
-    told, over = caplog.messages
-    assert told.startswith("cannot save the position: ")
-    assert over == "saving the position works again"
+    failure, recovery = caplog.messages
+    assert failure.startswith("cannot save the position: ")
+    assert recovery == "saving the position works again"
     assert json.loads(settings_in_folder["state"].read_text())["positions"]
     made.close()
 

@@ -134,7 +134,7 @@ def test_plans_have_identical_extractors() -> None:
 
 
 def test_plans_have_identical_turn_scripts() -> None:
-    """The plan's timer for its rate stands before the script."""
+    """The plan's timer for its rate precedes the script."""
     found = {
         prop.text
         for name in NAMES

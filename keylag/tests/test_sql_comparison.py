@@ -1,4 +1,4 @@
-"""SQL from both sides: what each side says, and the table."""
+"""SQL time in the client and in the server, and the table of both."""
 
 import io
 import math

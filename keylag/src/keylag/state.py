@@ -81,6 +81,16 @@ def replace_folder(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
+def _name_in_errors(path: Path) -> Iterator[None]:
+    """Add the path to an OSError without one, as on closing a file on a full disk."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+@contextmanager
 def _replace_file(path: Path) -> Iterator[Path]:
     """Yield the path of a scratch file that replaces `path` if the body succeeds.
 
@@ -88,12 +98,9 @@ def _replace_file(path: Path) -> Iterator[Path]:
     """
     scratch = path.with_name(f".{path.name}.new")
     try:
-        yield scratch
-        scratch.replace(path)
-    except OSError as error:
-        # An error on closing, such as a full disk, has no file name.
-        error.filename = error.filename or str(path)
-        raise
+        with _name_in_errors(path):
+            yield scratch
+            scratch.replace(path)
     finally:
         scratch.unlink(missing_ok=True)
 
@@ -105,7 +112,8 @@ def write_output(path: Path, text: str) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
+        with _name_in_errors(path):
+            path.write_text(text, encoding="utf-8")
         return
     with _replace_file(path) as scratch:
         scratch.write_text(text, encoding="utf-8")

@@ -1,6 +1,7 @@
 """Generates manual pages: `python -m keylag_dev.man_pages FOLDER`."""
 
 import re
+from copy import copy
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Final
@@ -21,25 +22,31 @@ def command(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for package in map(distribution, PACKAGES):
         for entry in package.entry_points.select(group="console_scripts"):
-            group = entry.load()
-            _load_subcommands(group)
             write_man_pages(
-                entry.name, group, version=package.version, target_dir=str(folder)
+                entry.name,
+                _loaded_copy(entry.load()),
+                version=package.version,
+                target_dir=str(folder),
             )
     for page in folder.glob("keylag*.1"):
         text = page.read_text(encoding="utf-8")
         page.write_text(_VERBATIM.sub(r".nf\n\1.fi\n", text), encoding="utf-8")
 
 
-def _load_subcommands(group: click.Command) -> None:
-    # click-man ignores sub-commands that are imported lazily.
-    if isinstance(group, click.Group):
-        context = click.Context(group)
-        for name in group.list_commands(context):
-            found = group.get_command(context, name)
-            if found:
-                group.add_command(found, name)
-                _load_subcommands(found)
+def _loaded_copy(command: click.Command) -> click.Command:
+    # click-man ignores sub-commands that are imported lazily.  What it asks of a
+    # command stays in that command: the help option without its short name.
+    loaded = copy(command)
+    if isinstance(loaded, click.Group):
+        context = click.Context(loaded)
+        found = {
+            name: loaded.get_command(context, name)
+            for name in loaded.list_commands(context)
+        }
+        loaded.commands = {
+            name: _loaded_copy(each) for name, each in found.items() if each
+        }
+    return loaded
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any, Callable
 
 from fake_time import FakeTime
 
+from keylag_otel import wrappers
 from keylag_otel.response import ResponseRecorder
 
 #: Invalid values for any argument.
@@ -55,6 +56,7 @@ class Side:
         """Restore the state of the part."""
         self.hot_path.timer_var.set(None)
         self.hot_path.set_time_source(None)
+        self.hot_path.set_fault_handler(wrappers.count_fault)
 
     def keep(self, kind: str, thing: Any) -> str:
         """Store an object; return its name, which is equal on both sides."""

@@ -38,6 +38,7 @@ lint: setup ## Check style, format and types
 	@.venv/bin/mypy keylag/src collectors/src exporters/src dashboards/src dev/src \
 	  bench/inside bench/keylag_bench bench/overhead.py bench/parts.py \
 	  bench/simulate.py bench/merge_runs.py
+	@MYPYPATH=collectors/src .venv/bin/stubtest keylag_otel._native
 
 # The suites wait as much as they work, so four run side by side, the longest first.
 test: setup-tests ## Run every check and every test

@@ -122,9 +122,12 @@ static PyMemberDef Aggregate_members[] = {
 };
 
 static PyMethodDef Aggregate_methods[] = {
-    {"add", (PyCFunction)Aggregate_add, METH_O, NULL},
-    {"copy", (PyCFunction)Aggregate_copy, METH_NOARGS, NULL},
-    {"self_times", (PyCFunction)Aggregate_self_times, METH_NOARGS, NULL},
+    {"add", (PyCFunction)Aggregate_add, METH_O,
+     SIGNATURE("add($self, timer, /)", "aggregate")},
+    {"copy", (PyCFunction)Aggregate_copy, METH_NOARGS,
+     SIGNATURE("copy($self, /)", "aggregate")},
+    {"self_times", (PyCFunction)Aggregate_self_times, METH_NOARGS,
+     SIGNATURE("self_times($self, /)", "aggregate")},
     {NULL},
 };
 
@@ -138,7 +141,7 @@ static PyGetSetDef Aggregate_getset[] = {
 PyTypeObject AggregateType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "keylag_otel._native.Aggregate",
-    .tp_doc = "Sums over requests; see keylag_otel.pure.aggregate.",
+    .tp_doc = SIGNATURE("Aggregate(bounds, counts)", "aggregate"),
     .tp_basicsize = sizeof(Aggregate),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = Aggregate_new,

@@ -196,10 +196,14 @@ static PyMemberDef Aggregator_members[] = {
 };
 
 static PyMethodDef Aggregator_methods[] = {
-    {"add", (PyCFunction)Aggregator_add, METH_VARARGS, NULL},
-    {"by_key", (PyCFunction)Aggregator_by_key, METH_NOARGS, NULL},
-    {"clear", (PyCFunction)Aggregator_clear_all, METH_NOARGS, NULL},
-    {"increment", (PyCFunction)Aggregator_increment, METH_O, NULL},
+    {"add", (PyCFunction)Aggregator_add, METH_VARARGS,
+     SIGNATURE("add($self, timer, status, /)", "aggregator")},
+    {"by_key", (PyCFunction)Aggregator_by_key, METH_NOARGS,
+     SIGNATURE("by_key($self, /)", "aggregator")},
+    {"clear", (PyCFunction)Aggregator_clear_all, METH_NOARGS,
+     SIGNATURE("clear($self, /)", "aggregator")},
+    {"increment", (PyCFunction)Aggregator_increment, METH_O,
+     SIGNATURE("increment($self, counter_id, /)", "aggregator")},
     {NULL},
 };
 
@@ -211,7 +215,7 @@ static PyGetSetDef Aggregator_getset[] = {
 static PyTypeObject AggregatorType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "keylag_otel._native.Aggregator",
-    .tp_doc = "Aggregates of all requests; see keylag_otel.pure.aggregator.",
+    .tp_doc = SIGNATURE("Aggregator(bounds, counts)", "aggregator"),
     .tp_basicsize = sizeof(Aggregator),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
     .tp_new = Aggregator_new,

@@ -129,7 +129,9 @@ static PyObject *wrap_context_manager(PyObject *Py_UNUSED(module), PyObject *arg
 
 static PyMethodDef functions[] = {
     {"wrap_context_manager", (PyCFunction)(void (*)(void))wrap_context_manager,
-     METH_VARARGS | METH_KEYWORDS, "See keylag_otel.pure.context_managers."},
+     METH_VARARGS | METH_KEYWORDS,
+     SIGNATURE("wrap_context_manager(call, mask, bits, on_exit=None)",
+               "context_managers")},
     {NULL},
 };
 

@@ -283,15 +283,20 @@ static PyObject *count_statement(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 static PyMethodDef functions[] = {
-    {"mark_miss", mark_miss, METH_NOARGS, "See keylag_otel.pure.hooks."},
-    {"count_statement", count_statement, METH_VARARGS, "See keylag_otel.pure.hooks."},
-    {"record_statement", record_statement, METH_VARARGS, "See keylag_otel.pure.hooks."},
-    {"count_lookup", count_lookup, METH_O, "See keylag_otel.pure.hooks."},
-    {"count_cache_get", count_cache_get, METH_O, "See keylag_otel.pure.hooks."},
+    {"mark_miss", mark_miss, METH_NOARGS,
+     SIGNATURE("mark_miss()", "hooks")},
+    {"count_statement", count_statement, METH_VARARGS,
+     SIGNATURE("count_statement(cached, counter_ids, /)", "hooks")},
+    {"record_statement", record_statement, METH_VARARGS,
+     SIGNATURE("record_statement(count_index, system, text, /)", "hooks")},
+    {"count_lookup", count_lookup, METH_O,
+     SIGNATURE("count_lookup(no_value, /)", "hooks")},
+    {"count_cache_get", count_cache_get, METH_O,
+     SIGNATURE("count_cache_get(no_value, /)", "hooks")},
     {"count_bytes_received", count_bytes_received, METH_O,
-     "See keylag_otel.pure.hooks."},
+     SIGNATURE("count_bytes_received(index, /)", "hooks")},
     {"count_memoized_call", count_memoized_call, METH_VARARGS,
-     "See keylag_otel.pure.hooks."},
+     SIGNATURE("count_memoized_call(region, counter_ids, /)", "hooks")},
     {NULL},
 };
 

@@ -48,11 +48,14 @@ static PyObject *process_generation(PyObject *Py_UNUSED(module),
 }
 
 static PyMethodDef functions[] = {
-    {"set_time_source", set_time_source, METH_O, "See keylag_otel.pure.request_timer."},
+    {"set_time_source", set_time_source, METH_O,
+     SIGNATURE("set_time_source(now, /)", "request_timer")},
     {"process_generation", process_generation, METH_NOARGS,
-     "See keylag_otel.pure.request_timer."},
-    {"set_fault_handler", set_fault_handler, METH_O, "See keylag_otel.pure.wrapper."},
-    {"report_fault", report_fault, METH_O, "See keylag_otel.pure.request_timer."},
+     SIGNATURE("process_generation()", "request_timer")},
+    {"set_fault_handler", set_fault_handler, METH_O,
+     SIGNATURE("set_fault_handler(handler, /)", "wrapper")},
+    {"report_fault", report_fault, METH_O,
+     SIGNATURE("report_fault(call, /)", "request_timer")},
     {NULL},
 };
 

@@ -7,6 +7,10 @@
 
 #pragma GCC visibility push(hidden)
 
+/* A docstring whose first line is the signature that Python and stubtest read. */
+#define SIGNATURE(signature, module) \
+    signature "\n--\n\nSee keylag_otel.pure." module "."
+
 /* Intern a string once per process. */
 int intern(PyObject **string, const char *text);
 

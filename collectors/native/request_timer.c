@@ -379,14 +379,20 @@ static PyMemberDef RequestTimer_members[] = {
 };
 
 static PyMethodDef RequestTimer_methods[] = {
-    {"switch", (PyCFunction)RequestTimer_switch, METH_VARARGS, NULL},
-    {"annotate", (PyCFunction)RequestTimer_annotate, METH_VARARGS, NULL},
-    {"accumulate", (PyCFunction)RequestTimer_accumulate, METH_NOARGS, NULL},
-    {"discard_elapsed", (PyCFunction)RequestTimer_discard_elapsed, METH_NOARGS, NULL},
-    {"count", (PyCFunction)RequestTimer_count, METH_O, NULL},
+    {"switch", (PyCFunction)RequestTimer_switch, METH_VARARGS,
+     SIGNATURE("switch($self, cell, call=None, /)", "request_timer")},
+    {"annotate", (PyCFunction)RequestTimer_annotate, METH_VARARGS,
+     SIGNATURE("annotate($self, name, value, /)", "request_timer")},
+    {"accumulate", (PyCFunction)RequestTimer_accumulate, METH_NOARGS,
+     SIGNATURE("accumulate($self, /)", "request_timer")},
+    {"discard_elapsed", (PyCFunction)RequestTimer_discard_elapsed, METH_NOARGS,
+     SIGNATURE("discard_elapsed($self, /)", "request_timer")},
+    {"count", (PyCFunction)RequestTimer_count, METH_O,
+     SIGNATURE("count($self, position, /)", "request_timer")},
     {"increment", (PyCFunction)(void (*)(void))RequestTimer_increment, METH_FASTCALL,
-     NULL},
-    {"self_times", (PyCFunction)RequestTimer_self_times, METH_NOARGS, NULL},
+     SIGNATURE("increment($self, counter_id, amount=1, /)", "request_timer")},
+    {"self_times", (PyCFunction)RequestTimer_self_times, METH_NOARGS,
+     SIGNATURE("self_times($self, /)", "request_timer")},
     {NULL},
 };
 
@@ -404,7 +410,7 @@ static PyGetSetDef RequestTimer_getset[] = {
 PyTypeObject RequestTimerType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "keylag_otel._native.RequestTimer",
-    .tp_doc = "Self times of one request; see keylag_otel.pure.request_timer.",
+    .tp_doc = SIGNATURE("RequestTimer(method, current_cell, counts)", "request_timer"),
     .tp_basicsize = sizeof(RequestTimer),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_new = RequestTimer_new,
@@ -488,11 +494,15 @@ static PyObject *deactivate(PyObject *Py_UNUSED(module), PyObject *timer)
 }
 
 static PyMethodDef functions[] = {
-    {"activate", activate, METH_O, "See keylag_otel.pure.request_timer."},
-    {"deactivate", deactivate, METH_O, "See keylag_otel.pure.request_timer."},
-    {"start_timer", start_timer, METH_VARARGS, "See keylag_otel.pure.request_timer."},
+    {"activate", activate, METH_O,
+     SIGNATURE("activate(timer, /)", "request_timer")},
+    {"deactivate", deactivate, METH_O,
+     SIGNATURE("deactivate(timer, /)", "request_timer")},
+    {"start_timer", start_timer, METH_VARARGS,
+     SIGNATURE("start_timer(methods, other, current_cell, counts, environ, /)",
+               "request_timer")},
     {"current_timer", get_current_timer, METH_NOARGS,
-     "See keylag_otel.pure.request_timer."},
+     SIGNATURE("current_timer()", "request_timer")},
     {NULL},
 };
 

@@ -169,7 +169,9 @@ static PyGetSetDef TimedWrapper_getset[] = {
 static PyTypeObject TimedWrapperType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "keylag_otel._native.wrap",
-    .tp_doc = "A wrapper of a host function; see keylag_otel.pure.wrapper.",
+    .tp_doc = SIGNATURE("wrap(call, mask=255, bits=0, before=None, after=None, "
+                        "on_error=None)",
+                        "wrapper"),
     .tp_basicsize = sizeof(TimedWrapper),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
                 Py_TPFLAGS_METHOD_DESCRIPTOR,
@@ -229,7 +231,8 @@ static PyObject *wrap_cache_call(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 static PyMethodDef functions[] = {
-    {"wrap_cache_call", wrap_cache_call, METH_VARARGS, "See keylag_otel.pure.wrapper."},
+    {"wrap_cache_call", wrap_cache_call, METH_VARARGS,
+     SIGNATURE("wrap_cache_call(call, count_index, after, on_error, /)", "wrapper")},
     {NULL},
 };
 

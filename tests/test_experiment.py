@@ -48,7 +48,7 @@ ENVIRONMENT = {"busy_before": 0.1, "arms": {}}
 STACK_PLANS = [
     path.stem
     for path in sorted(PLANS_FOLDER.glob("*.toml"))
-    if not read_plan(path).elsewhere
+    if not read_plan(path).remote
 ]
 QUERY = "SELECT @@max_connections, (SELECT COUNT(*) FROM revocation_event)"
 

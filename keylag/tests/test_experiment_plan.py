@@ -73,6 +73,8 @@ def test_arm_inherits_settings_of_the_base(tmp_path: Path) -> None:
         ("minutes = 10", "blocks = 10", "Did you mean `rounds`?"),
         ('cache = "redis"', 'chace = "redis"', "Did you mean `cache`?"),
         ("base =", "bases =", "Did you mean `base`?"),
+        ("base =", "elsewhere = {}\nbase =", ":2: elsewhere: Extra inputs"),
+        ("base =", "elsewhere = {}\nbase =", "Did you mean `remote`?"),
         (
             'cache = "redis"',
             "properties = { threads = 0 }",
@@ -165,7 +167,7 @@ def test_turn_may_be_a_multiple_of_an_inexact_slice(tmp_path: Path) -> None:
 REMOTE_PLAN = """\
 question = "Which?"
 base = "a"
-elsewhere = { url = "http://k:5000/v3", users = "users.csv" }
+remote = { url = "http://k:5000/v3", users = "users.csv" }
 [load]
 plan = "token-issue"
 [decision]
@@ -186,7 +188,7 @@ switch = "make b"
             "processes = 2",
             ":11: arms.b.processes: only for stacks",
         ),
-        ("http://k:5000/v3", "k:5000", ":3: elsewhere.url: k:5000 is no URL"),
+        ("http://k:5000/v3", "k:5000", ":3: remote.url: k:5000 is no URL"),
     ],
 )
 def test_remote_arm_needs_switch_and_takes_no_stack_settings(

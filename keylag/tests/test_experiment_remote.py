@@ -27,7 +27,7 @@ from keylag.users_csv import COLUMNS
 PLAN = """\
 question = "Which?"
 base = "a"
-elsewhere = {{ url = "{url}/v3", users = "{folder}/users.csv" }}
+remote = {{ url = "{url}/v3", users = "{folder}/users.csv" }}
 [load]
 plan = "token-issue"
 properties = {{ threads = 1, rate_per_second = 50 }}
@@ -57,8 +57,8 @@ def executor(tmp_path: Path) -> Iterator[RemoteExecutor]:
         path = tmp_path / "plan.toml"
         path.write_text(PLAN.format(url=keystone.url, folder=tmp_path))
         plan = plan_parser.read_plan(path)
-        assert plan.elsewhere
-        yield RemoteExecutor(plan, plan.elsewhere)
+        assert plan.remote
+        yield RemoteExecutor(plan, plan.remote)
 
 
 def test_base_is_switched_first_and_last_and_failed_switch_sends_no_load(

@@ -214,6 +214,6 @@ def _exit_with_status(folder: RunFolder) -> None:
 
 
 def _make_executor(plan: Plan, console: Console, otlp: str | None) -> Executor:
-    if plan.elsewhere:
-        return RemoteExecutor(plan, plan.elsewhere)
+    if plan.remote:
+        return RemoteExecutor(plan, plan.remote)
     return StackExecutor(plan, state_folder() / "experiment", console, otlp)

@@ -32,8 +32,8 @@ def collect(plan: Plan) -> dict[str, Any]:
     arms = {name: plan.resolved_arm(name) for name in plan.arm_names}
     return {
         **(
-            _remote_versions(plan.elsewhere)
-            if plan.elsewhere
+            _remote_versions(plan.remote)
+            if plan.remote
             else _stack_versions(arms.values())
         ),
         "keylag": version("keylag"),

@@ -39,8 +39,8 @@ def check_plan(plan: Plan, path: Path) -> None:
     the credentials are incomplete.
     """
     find_java_and_jar(jmeter_home())
-    if plan.elsewhere:
-        remote_target(plan.elsewhere)
+    if plan.remote:
+        remote_target(plan.remote)
         return
     unknown: list[Mistake] = []
     for name in plan.arm_names:

@@ -76,7 +76,7 @@ class Plan(StrictModel):
 
     question: str
     base: str
-    elsewhere: RemoteKeystone | None = None
+    remote: RemoteKeystone | None = None
     """The remote Keystone; without it, each arm is a stack of its own."""
     load: Load
     design: Design = Design()
@@ -97,7 +97,7 @@ class Plan(StrictModel):
     def round_load_seconds(self) -> float:
         """Seconds of load in a round; arms of a remote Keystone warm up one by one."""
         arms = len(self.arms)
-        if self.elsewhere:
+        if self.remote:
             return arms * self.design.load_seconds(1)
         return self.design.load_seconds(arms)
 

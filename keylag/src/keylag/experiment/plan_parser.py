@@ -56,12 +56,12 @@ TABLES: Final[Mapping[str, type[BaseModel]]] = {
     "load": Load,
     "design": Design,
     "decision": Decision,
-    "elsewhere": RemoteKeystone,
+    "remote": RemoteKeystone,
     "arms": Arm,
 }
 """The model of each table of a plan."""
 
-RENAMED_KEYS: Final = {"blocks": "rounds"}
+RENAMED_KEYS: Final = {"blocks": "rounds", "elsewhere": "remote"}
 """Former keys, which are too different from the present ones for a guess."""
 
 NUMBER_ERRORS: Final = ("float_type", "int_type")
@@ -118,8 +118,8 @@ def find_contradictions(plan: Plan) -> Iterator[Mistake]:
     if plan.base not in plan.arms:
         yield ("base",), f"no such arm; the arms are {', '.join(plan.arms)}"
         return
-    if plan.elsewhere:
-        yield from _remote_mistakes(plan, plan.elsewhere)
+    if plan.remote:
+        yield from _remote_mistakes(plan, plan.remote)
     else:
         yield from _stack_mistakes(plan)
 
@@ -146,7 +146,7 @@ def _load_mistakes(plan: Plan) -> Iterator[Mistake]:
         key = ("arms", name, "properties")
         arm_load = replace(load, defaults=with_common)
         yield from _property_mistakes(key, arm.properties, arm_load)
-    if "target_port" in load.defaults and not plan.elsewhere:
+    if "target_port" in load.defaults and not plan.remote:
         yield (
             ("load", "plan"),
             "this load calls a service, but an arm has only Keystone",
@@ -179,7 +179,7 @@ def _stack_mistakes(plan: Plan) -> Iterator[Mistake]:
         if arm.release not in KEYSTONE_TOOLS:
             yield (*table, "release"), f"choose one of {', '.join(KEYSTONE_TOOLS)}"
         if arm.switch:
-            yield (*table, "switch"), "only for a remote Keystone, table [elsewhere]"
+            yield (*table, "switch"), "only for a remote Keystone, table [remote]"
         if resolved.query_cache and not resolved.proxysql:
             yield (*table, "query_cache"), "needs `proxysql = true`"
         if resolved.hung_cache and resolved.cache == "null":
@@ -210,7 +210,7 @@ def _remote_mistakes(plan: Plan, remote: RemoteKeystone) -> Iterator[Mistake]:
     try:
         load_target.split_url(remote.url)
     except load_target.TargetError as error:
-        yield ("elsewhere", "url"), str(error)
+        yield ("remote", "url"), str(error)
 
 
 def _mistake_of(details: ErrorDetails) -> Mistake:

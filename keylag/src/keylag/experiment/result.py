@@ -115,7 +115,7 @@ def _warnings(
                 "the chart of medians, and repeat the run on a quieter machine."
             )
         room = plan.design.slice_seconds / fmean(medians)
-        if not plan.elsewhere and room < MIN_REQUESTS_PER_SLICE:
+        if not plan.remote and room < MIN_REQUESTS_PER_SLICE:
             warnings.append(
                 f"A slice has room for {room:.1f} consecutive requests of {arm}. "
                 "Much of each slice is idle, and some requests reach into others. "

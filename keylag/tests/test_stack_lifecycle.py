@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from keylag import processes
-from keylag.commands import down, status
+from keylag import status as keylag_status
+from keylag.commands import down, status, up
 from keylag.datadir_cache import DatadirCache
 from keylag.load_target import from_stack
 from keylag.ports import PortTakenError
@@ -299,6 +300,29 @@ def test_running_stack_needs_no_programs_on_the_path(
         target = from_stack(known)
 
     assert target.properties["port"] == str(known.port("keystone"))
+
+
+def test_second_up_prints_addresses_and_needs_no_programs(
+    make_stack: MakeStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keystone = service("keystone")
+    monkeypatch.setattr(keylag_status, "SERVICES", (keystone,))
+    with make_stack("s", keystone) as stack:
+        found = processes.find_processes(stack=stack.folder)
+        monkeypatch.setenv("PATH", "")
+        monkeypatch.setattr("keylag.tools.SYSTEM_FOLDERS", ())
+        again = CliRunner().invoke(up.command, ["--state", str(stack.folder)])
+        other = CliRunner().invoke(
+            up.command, ["--state", str(stack.folder), "--cache", "redis"]
+        )
+        after = processes.find_processes(stack=stack.folder)
+
+    assert again.output.startswith("The stack is already running.\nKeystone ")
+    assert f"{stack.url('keystone')}/v3\n" in again.output
+    assert again.exit_code == 0
+    assert other.exit_code != 0
+    assert "Restarting Keystone." in other.output
+    assert after == found
 
 
 def test_port_in_use_prevents_start_until_new_ports(make_stack: MakeStack) -> None:

@@ -11,7 +11,7 @@ from keylag.demo import SAMPLE_CLOUD
 from keylag.services import EXTRA_SERVICES
 from keylag.services.keystone import CACHE_BACKENDS
 from keylag.stack import Stack, StackOptions
-from keylag.stack_record import StackRecord
+from keylag.stack_info import StackInfo
 from keylag.tools import Tools
 
 MAX_PROCESSES = 64
@@ -74,15 +74,18 @@ def command(
       keylag up --with none     to remove extra services
     """  # noqa: D301 - click reads a backspace
     console = Console()
-    before = StackRecord.load(folder).options
-    options = merge_options(before, cache, processes, extras)
-    stack = Stack(
-        folder, Tools.load(), options, initial_data=SAMPLE_CLOUD, console=console
-    )
-    if stack.is_up():
-        console.print(_already_up_message(before, options, new_ports=new_ports))
-    stack.up(new_ports=new_ports)
-    for line in address_lines(stack):
+    running = StackInfo(folder)
+    options = merge_options(running.options, cache, processes, extras)
+    is_up = running.is_up()
+    if is_up:
+        message = _already_up_message(running.options, options, new_ports=new_ports)
+        console.print(message)
+    if not is_up or new_ports or options != running.options:
+        stack = Stack(
+            folder, Tools.load(), options, initial_data=SAMPLE_CLOUD, console=console
+        )
+        stack.up(new_ports=new_ports)
+    for line in address_lines(StackInfo(folder)):
         console.print(line, highlight=False, soft_wrap=True)
 
 

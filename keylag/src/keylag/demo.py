@@ -32,6 +32,7 @@ from keylag.report import write_html
 from keylag.services import exporters, keystone, mariadb, memcached, redis
 from keylag.stack import InitialData, Stack, StackOptions
 from keylag.state import write_output
+from keylag.steps import show_step
 from keylag.tools.venvs import keystone_version
 
 RUN_CACHES: Final[Mapping[str, str]] = {
@@ -65,7 +66,8 @@ def measure(stack: Stack, out: Path, console: Console) -> list[Run]:
 
     Raises the errors of `load_runner.send_load` and of `Stack.restart`.
     """
-    events = sample_cloud.revoke_tokens(stack, REVOCATION_EVENTS)
+    with show_step(console, "Revoking tokens"):
+        events = sample_cloud.revoke_tokens(stack, REVOCATION_EVENTS)
     console.print(f"{events} live revocation events")
     runs = []
     for name in RUN_CACHES:

@@ -10,6 +10,7 @@ from rich.console import Console
 from keylag.errors import KeylagError
 from keylag.processes import CommandError, start_server
 from keylag.services.base import Service, ServiceContext
+from keylag.steps import show_step
 from keylag.tools.tool import tail
 
 START_TIMEOUT_SECONDS = 60.0
@@ -37,7 +38,7 @@ class Launcher:
 
         Raises StackError with the end of the log of the service that failed.
         """
-        with self.console.status("Starting") as line:
+        with show_step(self.console, "Starting") as line:
             for service in services:
                 line.update(f"Starting {service.name}")
                 if service.depends_on:

@@ -12,6 +12,7 @@ from keylag.jmeter_progress import Progress
 from keylag.load_plans import LoadPlan
 from keylag.load_target import LoadTarget, TargetError
 from keylag.state import state_folder
+from keylag.steps import Heartbeat
 from keylag.tools import jmeter as jmeter_tool
 from keylag.tools.install import require_tool
 
@@ -30,14 +31,20 @@ def send_load(
     load = build_load(plan, target, chosen)
     expected = plan.expected_requests(load.properties)
     if not console.is_terminal:
-        console.print(f"Sending {plan.name}: {expected or 'unlimited'} requests")
+        requests = f"{expected or 'unlimited'} requests"
+        console.print(f"Sending {plan.name}: {requests}")
+        with Heartbeat(console, f"Sending {plan.name}") as beat:
+
+            def tell(now: Progress) -> None:
+                beat.update(f"Sending {plan.name}, {now.done} of {requests}")
+
+            return jmeter.run(load, home=jmeter_home(), out=out, on_progress=tell)
     bar = ProgressBar(
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.completed} of {task.total} requests, {task.fields[errors]}"),
         TimeElapsedColumn(),
         console=console,
-        disable=not console.is_terminal,
     )
     with bar:
         task = bar.add_task(plan.name, total=expected, errors="no errors")

@@ -29,6 +29,7 @@ from keylag.stack_record import (
 )
 from keylag.stack_shutdown import stop_services, stop_stack
 from keylag.state import check_path, locked, state_folder
+from keylag.steps import show_step
 from keylag.tools import Tools
 
 __all__ = ["InitialData", "Stack", "StackError", "StackOptions"]
@@ -203,7 +204,8 @@ class Stack(StackInfo):
             generate_secrets(self.data)
         self._start([one for one in self.services if not one.observes_only])
         try:
-            initial_data.fill(self)
+            with show_step(self._console, "Filling the database"):
+                initial_data.fill(self)
         finally:
             stop_services(self.folder, self.services)
         mark_complete(self.data, name)

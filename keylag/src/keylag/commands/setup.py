@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from keylag.state import check_path, state_folder
+from keylag.steps import Heartbeat
 from keylag.tools import (
     DEMO_TOOLS,
     EXTRA_TOOLS,
@@ -16,7 +17,7 @@ from keylag.tools import (
     Tool,
     find_program,
 )
-from keylag.tools.install import Installer, ReportEvent
+from keylag.tools.install import Installer, ReportEvent, ShowBuild
 
 
 @click.command("setup")
@@ -62,7 +63,7 @@ def install(tools: Sequence[Tool], console: Console) -> None:
     """Install tools and show the progress; raises ToolError if a build fails."""
     folder = state_folder() / "tools"
     if not console.is_terminal:
-        Installer(folder, _log_events(console)).install(tools)
+        Installer(folder, _log_events(console), _heartbeats(console)).install(tools)
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
@@ -74,6 +75,10 @@ def _log_events(console: Console) -> ReportEvent:
         console.print(f"{tool.purpose}: {event}", highlight=False, soft_wrap=True)
 
     return report
+
+
+def _heartbeats(console: Console) -> ShowBuild:
+    return lambda tool: Heartbeat(console, f"{tool.purpose}: building")
 
 
 def _show_progress(progress: Progress) -> ReportEvent:

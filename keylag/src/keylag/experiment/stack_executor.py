@@ -25,6 +25,7 @@ from keylag.experiment.stack_setup import (
 from keylag.load_target import LoadTarget
 from keylag.ports import PortTakenError
 from keylag.stack import Stack, StackError
+from keylag.steps import show_step
 
 
 def _start_with_retry(stack: Stack) -> None:
@@ -64,7 +65,7 @@ class StackExecutor:
             stack.down()
             shutil.rmtree(stack.folder, ignore_errors=True)
             self._stacks[name] = stack
-            with self._console.status(f"Starting {name}"):
+            with show_step(self._console, f"Starting {name}"):
                 _start_with_retry(stack)
                 replace_revocation_events(stack, arm)
 

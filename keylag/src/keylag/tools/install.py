@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from keylag.tools.tool import Build, Tool, ToolError, tail
 
 ReportEvent = Callable[[Tool, str], None]
 """Receives the events of a tool: "building", "built in 12 s", "found: /usr/bin/x"."""
+ShowBuild = Callable[[Tool], AbstractContextManager[object]]
+"""Shows that the build of a tool goes on."""
 
 
 def installed_path(tool: Tool, folder: Path) -> Path | None:
@@ -38,10 +41,11 @@ def require_tool(tool: Tool, folder: Path) -> Path:
 
 @dataclass
 class Installer:
-    """Installs tools in one folder; `report_event` receives progress."""
+    """Installs tools in one folder, and reports and shows the progress."""
 
     folder: Path
     report_event: ReportEvent
+    show_build: ShowBuild = lambda _: nullcontext()
     builds: list[Build] = field(default_factory=list)
 
     def install(self, tools: Sequence[Tool]) -> None:
@@ -73,7 +77,8 @@ class Installer:
             self.report_event(tool, f"found: {path}")
         else:
             self.report_event(tool, "building")
-            path = self._make(tool)
+            with self.show_build(tool):
+                path = self._make(tool)
             self.report_event(tool, f"built in {time.monotonic() - started:.0f} s")
         record = json.dumps({"stamp": tool.inputs_digest(), "path": str(path)})
         write_private(self.folder / f"{tool.name}.json", record)

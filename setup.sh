@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install everything that Keylag runs, starting from Debian with make and git.
+# Install the keylag command of this checkout, starting from Debian with make and git.
 # A second run changes nothing; `make setup` runs this.  Arguments go to
 # `keylag setup`, which installs the rest.
 set -euo pipefail
@@ -9,49 +9,16 @@ cd -P "$(dirname "${BASH_SOURCE[0]}")"
 PATH="$PATH:/usr/sbin:/sbin"
 state=${KEYLAG_STATE:-$PWD/.keylag}
 
-# A test that succeeds if a program or file exists, and the package that has it.
+# A test that succeeds if a program or file exists, and the package that has it:
+# what the keylag command needs before it can install the rest.
 needs=(
   "command -v python3|python3"
   "python3 -c 'import ensurepip, venv'|python3-venv"
   "test -e /etc/ssl/certs/ca-certificates.crt|ca-certificates"
-  "command -v mariadbd && command -v mariadb-install-db|mariadb-server-core"
-  "command -v my_print_defaults|mariadb-client-core"
-  "command -v memcached|memcached"
-  "command -v redis-server|redis-server"
-  "command -v prometheus|prometheus"
-  "command -v java|default-jre-headless"
-  "command -v gcc|gcc"
-  "python3 -c 'import os, sysconfig as s; os.stat(s.get_path(\"include\") + \"/Python.h\")'|python3-dev"
 )
-
-# Needs of tests and benchmarks: --with tests, --with bench, ...
-declare -A more_needs=(
-  [tests]="
-    command -v pt-query-digest|percona-toolkit
-    command -v slapd|slapd
-    test -e /usr/lib/python3/dist-packages/ldap|python3-ldap
-    test -e /usr/lib/python3/dist-packages/ldappool|python3-ldappool
-    test -e /usr/lib/python3/dist-packages/MySQLdb|python3-mysqldb
-    test -e /usr/lib/apache2/modules/mod_wsgi.so|libapache2-mod-wsgi-py3"
-  [keystone-own]="
-    test -e /usr/include/ldap.h|libldap2-dev
-    test -e /usr/include/sasl/sasl.h|libsasl2-dev"
-  [native]="
-    command -v python3-dbg|python3-dbg"
-  [pythons]="
-    command -v mmdebstrap|mmdebstrap
-    command -v bwrap|bubblewrap"
-  [bench]="
-    command -v pt-query-digest|percona-toolkit"
-)
-for word in "$@"; do
-  while read -r need; do
-    [[ -z $need ]] || needs+=("$need")
-  done <<<"${more_needs[$word]:-}"
-done
 
 # Keylag's packages, installed in editable mode.
-packages=(keylag collectors exporters dashboards dev)
+packages=(. collectors exporters dashboards dev)
 
 say() { printf '%s\n' "$*"; }
 
@@ -95,25 +62,6 @@ missing_packages() {
   for need in "${needs[@]}"; do
     eval "${need%%|*}" >/dev/null 2>&1 || printf '%s\n' "${need##*|}"
   done
-}
-
-install_packages() {
-  local missing=("$@") as_root=()
-  if ! command -v apt-get >/dev/null; then
-    fail "These Debian packages are missing, and this system has no apt-get:" \
-      "  ${missing[*]}" "Install their programs, then run the same command again."
-  fi
-  if [[ $EUID -ne 0 ]]; then
-    as_root=(sudo -n)
-    if ! sudo -n true 2>/dev/null; then
-      fail "These Debian packages are missing, and this user may not install them:" \
-        "  ${missing[*]}" "This command installs them, without starting their services:" \
-        "  sudo bash deploy/packages.sh ${missing[*]}" "Then run the same command again."
-    fi
-  fi
-  "${as_root[@]}" bash deploy/packages.sh "${missing[@]}" ||
-    fail "apt-get could not install ${missing[*]}; the reason is above. If it is the" \
-      "network, look at /etc/apt/sources.list and at the proxy that apt uses."
 }
 
 # Digest of files; whether $1/.stamp has the digest $2.
@@ -164,7 +112,8 @@ make_environment() {
 if command -v python3 >/dev/null; then check_python; fi
 mapfile -t missing < <(missing_packages)
 if [[ ${#missing[@]} -gt 0 ]]; then
-  install_packages "${missing[@]}"
+  bash "$PWD/deploy/packages.sh" "${missing[@]}" ||
+    fail "Debian packages are missing: ${missing[*]}. The reason is above."
   mapfile -t missing < <(missing_packages)
   [[ ${#missing[@]} -eq 0 ]] || fail "Still missing after the installation: ${missing[*]}"
 fi

@@ -1,9 +1,24 @@
 #!/usr/bin/env bash
-# Install the Debian packages given as arguments. Requires root.
+# Install the Debian packages given as arguments, as root or with sudo.
 #
 # Some packages start a service on installation. Keylag starts its own servers, so this
 # script prevents that, now and at boot, for services that this run installs.
 set -euo pipefail
+
+if ! command -v apt-get >/dev/null; then
+  printf '%s\n' "This is not Debian, so please install the programs of these packages:" \
+    "  $*" >&2
+  exit 1
+fi
+if [[ $EUID -ne 0 ]]; then
+  if sudo -n true 2>/dev/null; then
+    exec sudo -n bash "$0" "$@"
+  fi
+  printf '%s\n' "This user may not install Debian packages. This line installs them," \
+    "without starting their services:" "  sudo bash $0 $*" \
+    "Then run the same command again." >&2
+  exit 1
+fi
 
 policy=/usr/sbin/policy-rc.d
 services=(memcached prometheus redis-server slapd)

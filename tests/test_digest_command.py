@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 
 from keylag.cli import main
 from keylag.commands.digest import TimeParam
+from keylag.paths import CHECKOUT
 from keylag.pt_query_digest import PROGRAM
-from keylag.state import CHECKOUT
 
 LOG = CHECKOUT / "exporters" / "tests" / "data" / "issue.log"
 FIRST_SECOND = 1795240444

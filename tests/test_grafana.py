@@ -11,9 +11,9 @@ import requests
 from playwright.sync_api import Page, expect, sync_playwright
 from traffic import SentCalls
 
+from keylag.paths import CHECKOUT
 from keylag.services import is_installed
 from keylag.stack import Stack
-from keylag.state import CHECKOUT
 from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.check import GENERATED
 from keylag_dashboards.config import IMPORT_INPUT, UID_PREFIX

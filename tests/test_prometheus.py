@@ -6,8 +6,8 @@ import pytest
 import requests
 from traffic import REQUESTS, TOKENS, SentCalls, query_prometheus
 
+from keylag.paths import CHECKOUT
 from keylag.stack import Stack
-from keylag.state import CHECKOUT
 
 pytestmark = pytest.mark.stack
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from keylag.state import CHECKOUT
+from keylag.paths import CHECKOUT
 from keylag_bench.arms_and_workloads import ARMS, BASE, KEYLAG
 from keylag_bench.export_costs import ExportCosts, export_costs
 from keylag_bench.intervals import (

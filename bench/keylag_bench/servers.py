@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from keylag.paths import CHECKOUT
 from keylag.services import keystone, mariadb, memcached, redis
 from keylag.services.base import (
     HEALTH_TIMEOUT_SECONDS,
@@ -20,7 +21,7 @@ from keylag.services.base import (
 )
 from keylag.stack import InitialData, Stack
 from keylag.stack_record import load_secrets
-from keylag.state import CHECKOUT, locked, state_folder
+from keylag.state import locked, state_folder
 from keylag.tools import Tools, venvs
 from keylag.tools.install import require_tool
 from keylag_bench.arms_and_workloads import COMMON

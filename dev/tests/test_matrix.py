@@ -2,7 +2,7 @@
 
 import pytest
 
-from keylag.state import CHECKOUT
+from keylag.paths import CHECKOUT
 from keylag_dev import matrix
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from keylag.state import CHECKOUT
+from keylag.paths import CHECKOUT
 from keylag_dev.mutation import (
     PROJECTS,
     module_name,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from keylag.state import CHECKOUT
+from keylag.paths import CHECKOUT
 from keylag_dev import pythons
 from keylag_dev.debian import DebianRelease
 from keylag_dev.pythons import PYTHONS, Outcome, Python

@@ -15,7 +15,7 @@ from keylag import pt_query_digest
 from keylag.cli import COMMANDS, main
 from keylag.command_errors import INTERRUPTED
 from keylag.errors import KeylagError
-from keylag.state import CHECKOUT
+from keylag.paths import CHECKOUT
 
 LOG = CHECKOUT / "exporters" / "tests" / "data" / "issue.log"
 KEYLAG = Path(sys.executable).with_name("keylag")

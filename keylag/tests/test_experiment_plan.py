@@ -14,7 +14,7 @@ from keylag.experiment.stack_setup import (
     stack_options,
 )
 from keylag.experiment.toml_positions import line_of
-from keylag.state import CHECKOUT
+from keylag.paths import CHECKOUT
 
 VALID_PLAN = """\
 question = "Which?"

@@ -6,9 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from uv import find_uv_bin
 
-from keylag.state import CHECKOUT, state_folder
-from keylag.tools.venvs import base_interpreter, uv_program
+from keylag.paths import CHECKOUT
+from keylag.tools.venvs import base_interpreter
 from keylag_dev.pythons import BUILD_OUTPUT, PACKAGE_FILES
 
 LOCK = CHECKOUT / "locks" / "keystone-zed.txt"
@@ -34,9 +35,11 @@ class Environment:
         return set(self.pip("freeze").splitlines())
 
     def _uv(self, *words: object) -> str:
-        uv = uv_program(state_folder() / "tools")
         done = subprocess.run(
-            [uv, *map(str, words)], check=True, stdout=subprocess.PIPE, text=True
+            [find_uv_bin(), *map(str, words)],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         return done.stdout
 

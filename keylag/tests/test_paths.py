@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from keylag.paths import CHECKOUT
 from keylag.services import mariadb
 from keylag.services.base import LONGEST_SOCKET, SOCKET_PATH_LIMIT, socket_folder
 from keylag.stack import Stack
-from keylag.state import CHECKOUT, UNSAFE_CHARACTERS, PathError, check_path
+from keylag.state import UNSAFE_CHARACTERS, PathError, check_path
 from keylag.tools import Tools
 
 SETUP = CHECKOUT / "setup.sh"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keylag.state import CHECKOUT
+from keylag.paths import CHECKOUT
 
 OLD = """\
 #!/bin/sh

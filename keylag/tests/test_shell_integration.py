@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from keylag.cli import COMMANDS
-from keylag.state import CHECKOUT
+from keylag.paths import CHECKOUT
 from keylag_dev.man_pages import command
 
 HOW_TO = (CHECKOUT / "docs" / "how-to" / "shell.md").read_text(encoding="utf-8")

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from keylag.state import CHECKOUT, locked, replace_folder, state_folder, write_private
+from keylag import state
+from keylag.paths import CHECKOUT
+from keylag.state import locked, replace_folder, state_folder, write_private
 
 
 def test_default_state_folder_is_in_the_checkout(
@@ -17,6 +19,16 @@ def test_default_state_folder_is_in_the_checkout(
 
     assert state_folder() == CHECKOUT / ".keylag"
     assert (CHECKOUT / "deploy").is_dir()
+
+
+def test_without_a_checkout_the_state_folder_is_in_the_working_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("KEYLAG_STATE", raising=False)
+    monkeypatch.setattr(state, "INSTALLED", True)
+    monkeypatch.chdir(tmp_path)
+
+    assert state_folder() == tmp_path / ".keylag"
 
 
 def test_keylag_state_selects_the_state_folder(

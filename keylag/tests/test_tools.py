@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from keylag.state import CHECKOUT
+from keylag.paths import CHECKOUT, SETUP_COMMAND
 from keylag.tools import (
     EXTRA_TOOLS,
     TOOLS,
@@ -67,7 +67,7 @@ def test_changed_inputs_cause_a_new_build(tmp_path: Path) -> None:
     install(tmp_path, TOOL)
     changed = replace(TOOL, inputs=("locks/go.in", "locks/uv.in"))
 
-    with pytest.raises(ToolError, match="Run `make setup`"):
+    with pytest.raises(ToolError, match=f"Run `{SETUP_COMMAND}`"):
         require_tool(changed, tmp_path)
 
     assert install(tmp_path, changed) == ["thingbuilding", "thingbuilt"]

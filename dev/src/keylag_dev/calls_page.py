@@ -19,12 +19,12 @@ import requests
 from rich.console import Console
 
 from keylag.demo import SAMPLE_CLOUD
+from keylag.paths import CHECKOUT
 from keylag.phases import CATEGORY_NAMES
 from keylag.sample_cloud import connect
 from keylag.server_timing import parse_server_timing
 from keylag.services.otel_collector import traces_file
 from keylag.stack import Stack, StackOptions
-from keylag.state import CHECKOUT
 from keylag.tools import Tools
 from keylag.tools.venvs import keystone_version
 from keylag.trace import analysis, keystone_access, sources

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from keylag.state import CHECKOUT
+from keylag.paths import CHECKOUT
 from keylag.tools.jmeter import LOCK
 
 PROJECT = CHECKOUT / "locks" / "jmeter.xml"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from keylag.state import CHECKOUT
+from keylag.paths import CHECKOUT
 from keylag.tools.tool import ToolError
 from keylag.tools.venvs import collectors_tests_tool
 from keylag_dev.matrix import install_environment, print_line

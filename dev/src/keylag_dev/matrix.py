@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from keylag.state import CHECKOUT, state_folder
+from keylag.paths import CHECKOUT
+from keylag.state import state_folder
 from keylag.tools.install import Installer, require_tool
 from keylag.tools.tool import Tool, ToolError
 from keylag.tools.venvs import COLLECTORS_TESTS, collectors_tests_tool

@@ -7,7 +7,7 @@ tests/test_reference.py compares the result with the committed page.
 
 from collections.abc import Iterable
 
-from keylag.state import CHECKOUT
+from keylag.paths import CHECKOUT
 from keylag_dashboards.metrics import instruments_by_kind, prometheus_name
 from keylag_otel.auth_token import instruments as auth_token
 from keylag_otel.authentication import COMBINATIONS, METHODS, MULTIPLE, OTHER

@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from keylag.state import CHECKOUT, state_folder
+from keylag.paths import CHECKOUT
+from keylag.state import state_folder
 from keylag.tools.tool import Tool, ToolError
 from keylag.tools.venvs import create_venv
 from keylag_dev.matrix import install_environment, print_line

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from keylag.state import CHECKOUT, state_folder
+from keylag.paths import CHECKOUT
+from keylag.state import state_folder
 from keylag.tools.tool import ToolError
 from keylag.tools.venvs import COLLECTORS_TESTS
 from keylag_dev.matrix import install_environment, print_line

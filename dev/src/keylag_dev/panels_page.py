@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from keylag.state import CHECKOUT
+from keylag.paths import CHECKOUT
 from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.check import (
     GENERATED,

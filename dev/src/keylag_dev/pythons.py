@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from keylag.state import CHECKOUT, state_folder
+from uv import find_uv_bin
+
+from keylag.paths import CHECKOUT
+from keylag.state import state_folder
 from keylag.tools.install import Installer
 from keylag.tools.tool import Build, Tool, ToolError, tail
-from keylag.tools.venvs import INDEX_ADVICE, uv_program
+from keylag.tools.venvs import INDEX_ADVICE
 from keylag_dev.debian import INPUT_FILE, DebianRelease
 from keylag_dev.matrix import print_line
 from keylag_dev.sandbox import debian_command
@@ -73,7 +76,7 @@ class Python:
         )
 
     def _fill(self, build: Build) -> None:
-        uv = uv_program(build.cache)
+        uv = find_uv_bin()
         base = f"/usr/bin/python{self.version}"
         python = build.folder / "bin" / "python"
         env = {"UV_PYTHON_DOWNLOADS": "never", **UV_VARIABLES}
@@ -128,7 +131,7 @@ def compile_collectors(python: Python, scratch: Path) -> None:
             shutil.copy(path, source)
     build = Build(folder=scratch, log=scratch / "compile.log", cache=_tools_folder())
     install = (
-        uv_program(_tools_folder()),
+        find_uv_bin(),
         "pip",
         "install",
         "--python",

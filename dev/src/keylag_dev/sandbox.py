@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-from keylag.state import CHECKOUT, state_folder
+from keylag.paths import CHECKOUT
+from keylag.state import state_folder
 
 NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl")
 """Files of the host for name resolution and TLS."""

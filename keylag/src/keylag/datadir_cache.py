@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keylag.errors import KeylagError
-from keylag.state import CHECKOUT, DEPLOY, locked, replace_folder
+from keylag.paths import DATA, DEPLOY
+from keylag.state import locked, replace_folder
 from keylag.tools import Tools
 
 SERVICES_FOLDER = Path(__file__).parent / "services"
 INPUT_FILES = (
-    *(CHECKOUT / "locks" / name for name in ("keystone.txt", "keystone-2026.1.txt")),
+    *(DATA / "locks" / name for name in ("keystone.txt", "keystone-2026.1.txt")),
     DEPLOY / "keystone" / "keystone.conf",
     DEPLOY / "keystone" / "setup.sh",
     DEPLOY / "mysql" / "accounts.sql",

@@ -22,7 +22,8 @@ from typing import Final
 from keylag.errors import KeylagError
 from keylag.jmeter_progress import JtlProgress, Progress
 from keylag.load_plans import SECRET_PROPERTIES, LoadPlan
-from keylag.state import DEPLOY, write_private
+from keylag.paths import DEPLOY
+from keylag.state import write_private
 
 USER_PROPERTIES: Final = DEPLOY / "jmeter" / "user.properties"
 

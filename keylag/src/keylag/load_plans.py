@@ -11,11 +11,11 @@ from typing import Final
 
 from keylag import plan_properties, run_environment
 from keylag.errors import WrongUsageError
+from keylag.paths import DATA
 from keylag.plan_properties import NO_LIMIT, Mistake
-from keylag.state import CHECKOUT
 from keylag.suggestions import did_you_mean
 
-PLANS_FOLDER: Final = CHECKOUT / "jmeter-plans"
+PLANS_FOLDER: Final = DATA / "jmeter-plans"
 
 SECRET_PROPERTIES: Final = ("service_password",)
 """Properties that belong in a private file, never on a command line."""

@@ -1,4 +1,4 @@
-"""The state folder of a checkout, and atomic ways to write files and folders."""
+"""The state folder, and atomic ways to write files and folders."""
 
 import fcntl
 import os
@@ -8,13 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from keylag.errors import WrongUsageError
-
-CHECKOUT = Path(__file__).resolve().parents[3]
-"""The checkout that this package is installed from, in editable mode."""
-
-DEPLOY = CHECKOUT / "deploy"
-"""Configuration that stacks and containers share."""
-
+from keylag.paths import CHECKOUT, INSTALLED
 
 UNSAFE_CHARACTERS = " \t\n\"'$%\\:#&;<>()|*?![]{}^`"
 """Characters that some program of the stack rejects; setup.sh has the same list."""
@@ -40,9 +34,14 @@ def check_path(path: Path) -> Path:
 
 
 def state_folder() -> Path:
-    """Return the state folder: `$KEYLAG_STATE`, or `.keylag` in the checkout."""
+    """Return the state folder: `$KEYLAG_STATE`, or `.keylag`.
+
+    That is in the checkout, or without one in the working directory.
+    """
     chosen = os.environ.get("KEYLAG_STATE")
-    return Path(chosen).expanduser().resolve() if chosen else CHECKOUT / ".keylag"
+    if chosen:
+        return Path(chosen).expanduser().resolve()
+    return (Path.cwd() if INSTALLED else CHECKOUT) / ".keylag"
 
 
 def default_stack_folder() -> Path:

@@ -29,7 +29,7 @@ def state_option(function: Function) -> Function:
         "folder",
         type=click.Path(file_okay=False, path_type=Path),
         default=default_stack_folder,
-        show_default="$KEYLAG_STATE/stack, or .keylag/stack in the checkout",
+        show_default="stack in $KEYLAG_STATE or .keylag",
         help="Folder of the stack, with its data, logs, ports and passwords.",
     )(function)
 

@@ -13,11 +13,12 @@ from keylag.commands.common import (
     out_folder_option,
     output_option,
 )
+from keylag.commands.setup import set_up
 from keylag.report import render_terminal
 from keylag.stack import Stack
 from keylag.stack_shutdown import stop_stack
 from keylag.state import state_folder
-from keylag.tools import Tools
+from keylag.tools import DEMO_TOOLS, TOOLS, Tools
 
 
 @click.command("demo")
@@ -32,10 +33,11 @@ from keylag.tools import Tools
 def command(out: Path | None, form: str, *, keep: bool) -> None:
     """Measure token calls and print their breakdown.
 
-    Starts Keystone with MariaDB and a small sample cloud. Sends 100 logins and 100
-    token validations with JMeter: first with Keystone's default cache backend, which
-    caches nothing, then with memcached. Prints where the time of each call went.
-    Takes about 90 seconds. Each run writes its results to a new folder;
+    Installs what is missing, as `keylag setup --for demo` does; the first time takes
+    minutes, and each demo about 90 seconds. Starts Keystone with MariaDB and a small
+    sample cloud. Sends 100 logins and 100 token validations with JMeter: first with
+    Keystone's default cache backend, which caches nothing, then with memcached. Prints
+    where the time of each call went. Each run writes its results to a new folder;
     out/demo/latest links to the latest one.
 
     \b
@@ -46,6 +48,7 @@ def command(out: Path | None, form: str, *, keep: bool) -> None:
     progress = Console(stderr=form == "json")
     folder = state_folder() / "demo"
     options = demo.stack_options(next(iter(demo.RUN_CACHES)))
+    set_up(TOOLS if keep else DEMO_TOOLS, progress)
     with results.folder(out, "demo") as made:
         stop_stack(folder)
         # The slow log of an earlier demo would count too.

@@ -8,10 +8,10 @@ from typing import Final
 
 import click
 
-from keylag import pt_query_digest
+from keylag import pt_query_digest, results
 from keylag.commands.common import state_option
 from keylag.services.mariadb import slow_log
-from keylag.state import CHECKOUT, write_output
+from keylag.state import write_output
 
 UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Seconds in each unit of a duration."""
@@ -84,7 +84,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     if since is not None and until is not None and since >= until:
         message = "--since has to be before --until."
         raise click.UsageError(message)
-    report = out or CHECKOUT / "out" / f"digest.{SUFFIXES[form]}"
+    report = out or results.OUT / f"digest.{SUFFIXES[form]}"
     text = pt_query_digest.create_report(
         log or _stack_slow_log(folder), since, until, form
     )

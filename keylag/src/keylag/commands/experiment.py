@@ -4,6 +4,7 @@ import secrets
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -34,7 +35,7 @@ from keylag.experiment.run_folder import INTERRUPTED as INTERRUPTED_RUN
 from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.stack_executor import StackExecutor
 from keylag.experiment.stack_setup import PLANS_FOLDER
-from keylag.state import CHECKOUT, locked, state_folder
+from keylag.state import locked, state_folder
 
 KIND = "experiments"
 FAILED_ENDS = (STOPPED_BY_ERROR, NOTHING_TO_COMPARE)
@@ -42,6 +43,18 @@ FAILED_ENDS = (STOPPED_BY_ERROR, NOTHING_TO_COMPARE)
 SEED_LIMIT = 2**31
 
 RUN_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+class PlanFile(click.Path):
+    """The path of a plan, also given by the name of one of Keylag's own."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, *context: Any) -> Any:
+        """Return the path of a plan."""
+        named = PLANS_FOLDER / f"{value}.toml"
+        return named if named.exists() else super().convert(value, *context)
 
 
 def monitoring_options(function: Function) -> Function:
@@ -75,12 +88,12 @@ def command() -> None:
 
     \b
     Example:
-      keylag experiment run experiments/cache-backends.toml
+      keylag experiment run cache-backends
     """  # noqa: D301 - click reads a backspace
 
 
 @command.command("run")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("plan", type=PlanFile())
 @out_folder_option("experiments/PLAN", "samples and reports")
 @click.option(
     "--seed",
@@ -94,7 +107,7 @@ def command() -> None:
 @monitoring_options
 def run(  # noqa: PLR0913 - one for each option
     *,
-    file: Path,
+    plan: Path,
     out: Path | None,
     seed: int | None,
     minutes: float | None,
@@ -104,6 +117,7 @@ def run(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Run the experiment of a plan.
 
+    PLAN is a name that `keylag experiment list` prints, or the path of a .toml file.
     Each arm is a Keystone with its own database and cache. In each round, all
     Keystones are restarted, and every arm has one turn, in random order. The run
     ends when every arm has a verdict, or at the time limit. Ctrl-C ends it early
@@ -111,24 +125,24 @@ def run(  # noqa: PLR0913 - one for each option
 
     \b
     Examples:
-      keylag experiment run experiments/cache-backends.toml --dry-run
-      keylag experiment run experiments/cache-backends.toml --minutes 5
+      keylag experiment run cache-backends --dry-run
+      keylag experiment run cache-backends --minutes 5
     """  # noqa: D301 - click reads a backspace
-    plan = plan_parser.limit_minutes(plan_parser.read_plan(file), minutes)
-    option_checks.check_plan(plan, file)
-    for line in forecast.describe_plan(plan):
+    checked = plan_parser.limit_minutes(plan_parser.read_plan(plan), minutes)
+    option_checks.check_plan(checked, plan)
+    for line in forecast.describe_plan(checked):
         click.echo(line)
     if dry_run:
         click.echo("The plan is valid; nothing was started.")
         return
     state = RunState(
         seed=secrets.randbelow(SEED_LIMIT) if seed is None else seed,
-        environment=environment.collect(plan),
+        environment=environment.collect(checked),
         minutes=minutes,
     )
-    with results.folder(out, KIND, file.stem) as made:
+    with results.folder(out, KIND, plan.stem) as made:
         folder = RunFolder(made)
-        folder.create(file, state)
+        folder.create(plan, state)
         _execute(folder, otlp, grafana)
     _exit_with_status(folder)
 
@@ -171,9 +185,7 @@ def compare(first: Path, second: Path) -> None:
 def list_() -> None:
     """List the plans and the runs."""
     for path in sorted(PLANS_FOLDER.glob("*.toml")):
-        click.echo(
-            f"{path.relative_to(CHECKOUT)}: {plan_parser.read_plan(path).question}"
-        )
+        click.echo(f"{path.stem}: {plan_parser.read_plan(path).question}")
     for folder in results.runs("run.json", KIND):
         state = RunFolder(folder).load_state()
         click.echo(f"{folder}: {state.rounds} rounds, {state.ended}")

@@ -9,15 +9,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from keylag.state import check_path, state_folder
 from keylag.steps import Heartbeat
-from keylag.tools import (
-    DEMO_TOOLS,
-    EXTRA_TOOLS,
-    SYSTEM_PROGRAMS,
-    TOOLS,
-    Tool,
-    find_program,
-)
+from keylag.tools import DEMO_TOOLS, EXTRA_TOOLS, TOOLS, Tool
 from keylag.tools.install import Installer, ReportEvent, ShowBuild
+from keylag.tools.programs import install_packages
 
 
 @click.command("setup")
@@ -39,24 +33,31 @@ from keylag.tools.install import Installer, ReportEvent, ShowBuild
 def command(purpose: str, extras: tuple[str, ...]) -> None:
     """Install the programs that stacks and loads need.
 
-    Finds each program on the PATH, or builds it. The first time, run `make setup`
-    instead: it also installs the Debian packages and this command. Up-to-date
-    programs are left unchanged, so a second run is fast.
+    Installs Debian packages whose programs are missing, without starting their
+    services; without the rights to do so, it prints the line that does. Finds each
+    other program on the PATH, or builds it. Up-to-date programs are left unchanged,
+    so a second run is fast.
 
     \b
     Example:
       keylag setup
     """  # noqa: D301 - click reads a backspace
     usual = DEMO_TOOLS if purpose == "demo" else TOOLS
-    tools = [*usual, *(tool for name in extras for tool in EXTRA_TOOLS[name])]
     console = Console()
     started = time.monotonic()
-    check_path(state_folder())
-    for program in SYSTEM_PROGRAMS:
-        find_program(program)
-    install(tools, console)
+    set_up(usual, console, extras)
     seconds = time.monotonic() - started
     console.print(f"Set up in {state_folder()} ({seconds:.1f} s).", soft_wrap=True)
+
+
+def set_up(usual: Sequence[Tool], console: Console, extras: Sequence[str] = ()) -> None:
+    """Install Debian packages and tools, those of `extras` too.
+
+    Raises PathError before anything is made, or ToolError.
+    """
+    check_path(state_folder())
+    install_packages(extras)
+    install([*usual, *(tool for name in extras for tool in EXTRA_TOOLS[name])], console)
 
 
 def install(tools: Sequence[Tool], console: Console) -> None:

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import psutil
 
+from keylag import results
 from keylag.experiment.plan import Plan, RemoteKeystone
 from keylag.experiment.settings import Arm
 from keylag.experiment.stack_setup import services_for
-from keylag.state import CHECKOUT
 from keylag.tools import Tools, find_program
 from keylag.tools.venvs import keystone_version
 
@@ -24,7 +24,7 @@ CPU_SAMPLE_SECONDS: Final = 2.0
 """How long to measure the processor usage of other programs before the start."""
 OPTIONAL_PROGRAMS: Final = {"proxysql": "proxysql", "redis": "redis-server"}
 """The programs of servers that only some arms have, by service."""
-OVERHEAD_RESULT: Final = CHECKOUT / "out/bench/overhead/latest/overhead.json"
+OVERHEAD_RESULT: Final = results.OUT / "bench/overhead/latest/overhead.json"
 
 
 def collect(plan: Plan) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def instrumentation_cost(overhead: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         found = []
     if not found:
-        return "not measured on this machine; run `make bench`"
+        return "not measured on this machine; `make bench` in a checkout measures it"
     return f"CPU time relative to bare Keystone, from make bench: {', '.join(found)}"
 
 

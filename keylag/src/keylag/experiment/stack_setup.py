@@ -17,17 +17,18 @@ import pymysql
 from keylag import sample_cloud
 from keylag.experiment.schedule import Round
 from keylag.experiment.settings import Arm, Scalar
+from keylag.paths import DATA
 from keylag.services import SERVICES, keystone, mariadb, memcached, require_programs
 from keylag.services.base import HOST, Service, StackOptions
 from keylag.stack import InitialData, Stack
 from keylag.stack_record import load_secrets
-from keylag.state import CHECKOUT, state_folder
+from keylag.state import state_folder
 from keylag.tools import Tools
 from keylag.tools.install import require_tool
 from keylag.tools.venvs import KEYSTONE_TOOLS
 
 REQUIRED_SERVICES: Final = (mariadb.SERVICE, memcached.SERVICE, keystone.SERVICE)
-PLANS_FOLDER: Final = CHECKOUT / "experiments"
+PLANS_FOLDER: Final = DATA / "experiments"
 """The folder of plans, and of WSGI modules that an arm may use."""
 MARIADB_DEFAULTS: Final = {"slow_query_log": "0"}
 """No slow log: other stacks log every statement, which costs time."""

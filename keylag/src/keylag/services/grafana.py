@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from keylag.paths import DATA, DEPLOY
 from keylag.services.base import HOST, Ports, Service, ServiceContext, http_ok
-from keylag.state import CHECKOUT, DEPLOY
 from keylag.tools import find_program
 
 PROVISIONING = DEPLOY / "grafana" / "provisioning"
-DASHBOARDS = CHECKOUT / "dashboards" / "generated" / "provisioned"
+DASHBOARDS = DATA / "dashboards" / "generated" / "provisioned"
 PROGRAM = "grafana"
 TEMPO_PORT = 3200
 """Tempo's default port."""

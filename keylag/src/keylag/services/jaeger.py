@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from keylag.paths import DEPLOY
 from keylag.services.base import (
     Ports,
     Service,
@@ -9,7 +10,6 @@ from keylag.services.base import (
     http_ok,
     prepare_nothing,
 )
-from keylag.state import DEPLOY
 from keylag.tools import find_program
 
 CONFIG = DEPLOY / "jaeger" / "jaeger.yaml"

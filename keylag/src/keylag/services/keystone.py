@@ -3,10 +3,10 @@
 import os
 from pathlib import Path
 
+from keylag.paths import DEPLOY, SETUP_COMMAND
 from keylag.services.base import Ports, Service, ServiceContext, http_ok
 from keylag.services.mariadb import database_url
 from keylag.services.redis import traces_url
-from keylag.state import DEPLOY
 
 CONFIG_FOLDER = DEPLOY / "keystone"
 UWSGI_CONFIG = DEPLOY / "uwsgi.ini"
@@ -118,7 +118,7 @@ SERVICE = Service(
     environment=_environment,
     healthy=_healthy,
     advice=(
-        "If an import fails, run `make setup`. If a table is missing, delete the "
+        f"If an import fails, run `{SETUP_COMMAND}`. If a table is missing, delete the "
         "stack's folder and run the command again."
     ),
     depends_on=("mariadb", "memcached"),

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from string import Template
 
+from keylag.paths import DEPLOY
 from keylag.services.base import (
     HOST,
     Ports,
@@ -12,7 +13,7 @@ from keylag.services.base import (
     first_bytes,
     no_variables,
 )
-from keylag.state import DEPLOY, write_private
+from keylag.state import write_private
 
 CONFIG = DEPLOY / "mysql" / "keylag.cnf"
 ACCOUNTS = DEPLOY / "mysql" / "accounts.sql"

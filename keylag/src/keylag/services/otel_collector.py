@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from keylag.paths import DEPLOY, SETUP_COMMAND
 from keylag.services.base import HOST, Ports, Service, ServiceContext, http_ok
-from keylag.state import DEPLOY
 from keylag.tools import ToolError
 
 CONFIG = DEPLOY / "otel-collector" / "config.yaml"
@@ -29,7 +29,7 @@ def _command(context: ServiceContext) -> list[str | Path]:
     files = [CONFIG, FILE_EXPORT_CONFIG]
     files += [CONFIG.with_name(f"{name}.yaml") for name in _trace_stores(context)]
     if context.tools.otelcol is None:
-        message = "The OpenTelemetry Collector is not built. Run `make setup`."
+        message = f"The OpenTelemetry Collector is not built. Run `{SETUP_COMMAND}`."
         raise ToolError(message)
     return [context.tools.otelcol, *(f"--config={file}" for file in files)]
 

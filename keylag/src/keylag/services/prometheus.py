@@ -4,11 +4,11 @@ import json
 import shutil
 from pathlib import Path
 
+from keylag.paths import DATA, DEPLOY
 from keylag.services.base import Ports, Service, ServiceContext, http_ok, no_variables
-from keylag.state import CHECKOUT, DEPLOY
 
 CONFIG = DEPLOY / "prometheus" / "prometheus.yml"
-RULES = CHECKOUT / "dashboards" / "generated" / "rules"
+RULES = DATA / "dashboards" / "generated" / "rules"
 TARGETS = {
     "otlp": "otel-collector-metrics",
     "otel-collector": "otel-collector-self",

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from keylag.paths import DEPLOY
 from keylag.services.base import (
     Ports,
     Service,
@@ -15,7 +16,6 @@ from keylag.services.keystone import (
     telemetry_endpoint,
     telemetry_settings,
 )
-from keylag.state import DEPLOY
 
 CODE_FOLDER = DEPLOY / "service"
 MODULE = "keylag_service"

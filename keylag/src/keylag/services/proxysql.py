@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
+from keylag.paths import DEPLOY
 from keylag.services.base import Ports, Service, ServiceContext, no_variables
 from keylag.services.mariadb import server_version
-from keylag.state import DEPLOY, write_private
+from keylag.state import write_private
 from keylag.tools import find_program
 
 CONFIG = DEPLOY / "proxysql" / "proxysql.cnf"

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from keylag.paths import DEPLOY
 from keylag.services.base import HOST, Ports, Service, ServiceContext, http_ok
-from keylag.state import DEPLOY
 from keylag.tools import find_program
 
 CONFIG = DEPLOY / "tempo" / "tempo.yaml"

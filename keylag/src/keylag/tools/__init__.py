@@ -1,19 +1,19 @@
 """Programs that Keylag runs: found on the PATH, or built by `keylag setup`."""
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from keylag.paths import INSTALLED
 from keylag.state import state_folder
 from keylag.tools import jmeter, otel_collector, venvs
 from keylag.tools.install import require_tool
+from keylag.tools.programs import find_program
 from keylag.tools.tool import Tool, ToolError
 
 __all__ = [
     "DEMO_TOOLS",
     "EXTRA_TOOLS",
-    "SYSTEM_PROGRAMS",
     "TOOLS",
     "Tool",
     "ToolError",
@@ -31,34 +31,20 @@ TOOLS: tuple[Tool, ...] = (
 DEMO_TOOLS = tuple(tool for tool in TOOLS if tool is not otel_collector.TOOL)
 """Tools of `keylag demo`, which does without the Collector."""
 
-EXTRA_TOOLS: Mapping[str, tuple[Tool, ...]] = {
+_DEVELOPMENT_TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "tests": (venvs.COLLECTORS_TESTS,),
     "bench": (venvs.BENCH,),
     # Only Debian packages; `make test-...` builds the rest.
     "keystone-own": (),
     "native": (),
     "pythons": (),
+}
+
+EXTRA_TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "keystone-2026.1": (venvs.KEYSTONE_TOOLS["2026.1"],),
+    **({} if INSTALLED else _DEVELOPMENT_TOOLS),
 }
 """Tools that `keylag setup --with NAME` adds."""
-
-SYSTEM_PROGRAMS = (
-    *("mariadbd", "mariadb-install-db", "memcached", "redis-server"),
-    *("prometheus", "java"),
-)
-"""Programs from the packages of the distribution."""
-
-SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-"""Folders of servers that are often missing from a user's PATH."""
-
-
-def find_program(name: str, advice: str = "Run `make setup` to install it.") -> Path:
-    """Return the path of a program; raises ToolError with the advice if missing."""
-    found = shutil.which(name) or shutil.which(name, path=":".join(SYSTEM_FOLDERS))
-    if found is None:
-        message = f"{name} is not installed. {advice}"
-        raise ToolError(message)
-    return Path(found)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
 from keylag.errors import root_cause
-from keylag.state import CHECKOUT
+from keylag.paths import DATA, SETUP_COMMAND
 from keylag.tools.tool import Build, Tool, ToolError
 
 LOCK = "locks/jmeter.txt"
@@ -140,7 +140,7 @@ def _content(session: requests.Session, url: str) -> bytes:
 def _build_jmeter(build: Build) -> None:
     jars = build.folder / "jars"
     jars.mkdir()
-    fetch(build, artifacts((CHECKOUT / LOCK).read_text()), jars)
+    fetch(build, artifacts((DATA / LOCK).read_text()), jars)
     assemble_home(jars, build.folder)
     shutil.rmtree(jars)
 
@@ -153,8 +153,8 @@ TOOL = Tool(
     make=_build_jmeter,
     advice=(
         f"Set HTTPS_PROXY to a proxy, or {REPOSITORY_VARIABLE} to the URL of a mirror "
-        "of Maven Central, and run `make setup` again. Or put the bin folder of JMeter "
-        "5.6 on the PATH."
+        f"of Maven Central, and run `{SETUP_COMMAND}` again. Or put the bin folder of "
+        "JMeter 5.6 on the PATH."
     ),
     on_path=("jmeter",),
     accept=is_new_enough,

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from keylag.state import CHECKOUT, DEPLOY
+from keylag.paths import DATA, DEPLOY, SETUP_COMMAND
 from keylag.tools.tool import Build, Tool, ToolError
 from keylag.tools.venvs import create_venv
 
@@ -101,7 +101,7 @@ TOOL = Tool(
         "deploy/otel-collector/builder.yaml",
         "locks/go.txt",
         *(
-            str(file.relative_to(CHECKOUT))
+            str(file.relative_to(DATA))
             for file in sorted(REPLACEMENT_MODULE.rglob("*"))
             if file.is_file()
         ),
@@ -110,7 +110,7 @@ TOOL = Tool(
     make=_build_collector,
     advice=(
         "Either give Go access to a module proxy (GOPROXY, GOFLAGS) and run "
-        "`make setup` again, or put `otelcol-contrib` on the PATH."
+        f"`{SETUP_COMMAND}` again, or put `otelcol-contrib` on the PATH."
     ),
     on_path=("otelcol-contrib", "otelcol"),
     accept=has_components,

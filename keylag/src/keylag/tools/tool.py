@@ -7,10 +7,11 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 from keylag.errors import KeylagError
-from keylag.state import CHECKOUT
+from keylag.paths import DATA, SETUP_COMMAND
 
 LOG_LINES_SHOWN = 20
 
@@ -88,7 +89,7 @@ class Tool:
     purpose: str
     """Short description for the progress display."""
     inputs: tuple[str, ...]
-    """Files of the checkout; a change causes a new build."""
+    """Files below `paths.DATA`; a change causes a new build."""
     program: str
     """Path of the program in the folder that `make` fills."""
     make: Callable[[Build], None]
@@ -97,7 +98,7 @@ class Tool:
     on_path: tuple[str, ...] = ()
     """Names of programs that replace the build if `accept` returns true."""
     accept: Callable[[Path], bool] = lambda _: False
-    command: str = "make setup"
+    command: str = SETUP_COMMAND
     """The command that builds it."""
 
     def programs_on_path(self) -> list[Path]:
@@ -107,9 +108,9 @@ class Tool:
 
     def inputs_digest(self) -> str:
         """Return a digest of all inputs; a different one makes the build outdated."""
-        digest = hashlib.sha256(f"{self.name} {CHECKOUT}".encode())
+        digest = hashlib.sha256(f"{self.name} {DATA} {version('keylag')}".encode())
         for name in self.inputs:
-            digest.update(name.encode() + (CHECKOUT / name).read_bytes())
+            digest.update(name.encode() + (DATA / name).read_bytes())
         for path in self.programs_on_path():
             status = path.stat()
             digest.update(f"{path} {status.st_size} {status.st_mtime_ns}".encode())

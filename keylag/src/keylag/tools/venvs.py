@@ -6,11 +6,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
 
-from keylag.state import CHECKOUT
+from uv import find_uv_bin
+
+from keylag.paths import CHECKOUT, DATA, INSTALLED, SETUP_COMMAND
 from keylag.tools.tool import Build, Tool, ToolError
 
 NEWEST_RELEASE = "2026.2"
@@ -18,37 +21,44 @@ NEWEST_RELEASE = "2026.2"
 BUILD_LOCK_FILE = "locks/dev.txt"
 NATIVE = CHECKOUT / "collectors" / "native"
 COLLECTORS_INPUTS = (
-    "collectors/pyproject.toml",
-    "collectors/setup.py",
-    *(f"collectors/native/{file.name}" for file in sorted(NATIVE.glob("*.[ch]"))),
+    ()
+    if INSTALLED
+    else (
+        "collectors/pyproject.toml",
+        "collectors/setup.py",
+        *(f"collectors/native/{file.name}" for file in sorted(NATIVE.glob("*.[ch]"))),
+    )
 )
+
+COLLECTORS: tuple[str | Path, ...] = (
+    ("--no-deps", f"keylag-otel=={version('keylag')}")
+    if INSTALLED
+    # The same lock file pins the build requirements.
+    else (
+        *("--no-deps", "--build-constraints", CHECKOUT / BUILD_LOCK_FILE),
+        *("-e", CHECKOUT / "collectors"),
+    )
+)
+"""Arguments that install keylag-otel: from the checkout, or this version."""
 
 # The native part of keylag-otel is compiled into the checkout, so builds take turns.
 _build_lock = Lock()
-
-
-def uv_program(cache: Path) -> Path:
-    """Return the path of uv, which setup.sh installs; raises ToolError if missing."""
-    program = cache / "uv" / "bin" / "uv"
-    if not program.exists():
-        message = f"{program} is missing. Run `make setup` to install it."
-        raise ToolError(message)
-    return program
 
 
 def create_venv(
     build: Build,
     folder: Path,
     lock: str,
-    editable: tuple[str, ...] = (),
     extra: Mapping[str, str] = MappingProxyType({}),
+    *,
+    collectors: bool = False,
 ) -> None:
     """Create a relocatable environment from a lock file with hashes.
 
-    `editable` are packages of the checkout to install too; `extra` are environment
-    variables for their builds.  Raises ToolError if a command fails.
+    With `collectors` it has keylag-otel too; `extra` are environment variables for its
+    build.  Raises ToolError if a command fails.
     """
-    uv = uv_program(build.cache)
+    uv = find_uv_bin()
     # Use the running interpreter, and never download another one.
     env = {"UV_PYTHON_DOWNLOADS": "never", "VIRTUAL_ENV": str(folder)}
     build.run(
@@ -66,17 +76,10 @@ def create_venv(
     )
     python = folder / "bin" / "python"
     install: list[str | Path] = [uv, "pip", "install", "--python", python]
-    build.run([*install, "--require-hashes", "-r", CHECKOUT / lock], env=env)
-    # The same lock file pins the build requirements.
-    ours: list[str | Path] = [
-        *install,
-        "--no-deps",
-        "--build-constraints",
-        CHECKOUT / BUILD_LOCK_FILE,
-    ]
-    with _build_lock:
-        for package in editable:
-            build.run([*ours, "-e", CHECKOUT / package], env={**env, **extra})
+    build.run([*install, "--require-hashes", "-r", DATA / lock], env=env)
+    if collectors:
+        with _build_lock:
+            build.run([*install, *COLLECTORS], env={**env, **extra})
 
 
 def base_interpreter() -> str:
@@ -90,7 +93,7 @@ def keystone_version(release: str = NEWEST_RELEASE) -> str:
     Raises ToolError if the lock file has no Keystone.
     """
     (lock, *_) = KEYSTONE_TOOLS[release].inputs
-    found = re.search(r"^keystone==(\S+)", (CHECKOUT / lock).read_text(), re.MULTILINE)
+    found = re.search(r"^keystone==(\S+)", (DATA / lock).read_text(), re.MULTILINE)
     if found is None:
         message = f"{lock} does not list Keystone"
         raise ToolError(message)
@@ -99,19 +102,19 @@ def keystone_version(release: str = NEWEST_RELEASE) -> str:
 
 INDEX_ADVICE = (
     "The packages come from the index in the configuration of pip and uv. "
-    "Check the connection to it, then run `make setup` again."
+    f"Check the connection to it, then run `{SETUP_COMMAND}` again."
 )
 
 
 def _collectors_venv(
-    name: str, lock: str, purpose: str, program: str, command: str = "make setup"
+    name: str, lock: str, purpose: str, program: str, command: str = SETUP_COMMAND
 ) -> Tool:
     return Tool(
         name=name,
         purpose=purpose,
         inputs=(lock, *COLLECTORS_INPUTS),
         program=program,
-        make=lambda build: create_venv(build, build.folder, lock, ("collectors",)),
+        make=lambda build: create_venv(build, build.folder, lock, collectors=True),
         advice=INDEX_ADVICE,
         command=command,
     )
@@ -129,7 +132,7 @@ KEYSTONE_TOOLS: Mapping[str, Tool] = {
         "keystone-2026.1",
         "locks/keystone-2026.1.txt",
         "Keystone 2026.1, for experiments",
-        command="./setup.sh --with keystone-2026.1",
+        command=f"{SETUP_COMMAND} --with keystone-2026.1",
     ),
     NEWEST_RELEASE: KEYSTONE,
 }
@@ -145,7 +148,7 @@ def collectors_tests_tool(name: str, lock: str, purpose: str) -> Tool:
     return replace(
         _collectors_venv(name, lock, purpose, "bin/pytest"),
         make=lambda build: create_venv(
-            build, build.folder, lock, ("collectors",), strict
+            build, build.folder, lock, strict, collectors=True
         ),
     )
 

@@ -1,0 +1,97 @@
+"""Programs of the system, and the Debian packages that they come from."""
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from keylag.paths import DEPLOY, INSTALLED, SETUP_COMMAND
+from keylag.tools.tool import ToolError
+
+SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+"""Folders of servers that are often missing from a user's PATH."""
+
+PYTHON_MODULES = "/usr/lib/python3/dist-packages"
+APACHE_MODULES = "/usr/lib/apache2/modules"
+
+Packages = Mapping[str, tuple[str, ...]]
+"""Debian packages, each with the programs, or paths of files, that it is for."""
+
+_COMPILER: Packages = {
+    "gcc": ("gcc",),
+    "python3-dev": (f"{sysconfig.get_path('include')}/Python.h",),
+}
+"""For keylag-otel from a checkout; its wheels are compiled."""
+
+PACKAGES: Packages = {
+    "mariadb-server-core": ("mariadbd", "mariadb-install-db"),
+    "mariadb-client-core": ("my_print_defaults",),
+    "memcached": ("memcached",),
+    "redis-server": ("redis-server",),
+    "prometheus": ("prometheus",),
+    "default-jre-headless": ("java",),
+    **({} if INSTALLED else _COMPILER),
+}
+EXTRA_PACKAGES: Mapping[str, Packages] = {
+    "tests": {
+        "percona-toolkit": ("pt-query-digest",),
+        "slapd": ("slapd",),
+        "python3-ldap": (f"{PYTHON_MODULES}/ldap",),
+        "python3-ldappool": (f"{PYTHON_MODULES}/ldappool",),
+        "python3-mysqldb": (f"{PYTHON_MODULES}/MySQLdb",),
+        "libapache2-mod-wsgi-py3": (f"{APACHE_MODULES}/mod_wsgi.so",),
+    },
+    "keystone-own": {
+        "libldap2-dev": ("/usr/include/ldap.h",),
+        "libsasl2-dev": ("/usr/include/sasl/sasl.h",),
+    },
+    "native": {"python3-dbg": ("python3-dbg",)},
+    "pythons": {"mmdebstrap": ("mmdebstrap",), "bubblewrap": ("bwrap",)},
+    "bench": {"percona-toolkit": ("pt-query-digest",)},
+}
+"""Packages that `keylag setup --with NAME` adds."""
+
+
+def _find(name: str) -> str | None:
+    return shutil.which(name) or shutil.which(name, path=":".join(SYSTEM_FOLDERS))
+
+
+def find_program(
+    name: str, advice: str = f"Run `{SETUP_COMMAND}` to install it."
+) -> Path:
+    """Return the path of a program; raises ToolError with the advice if missing."""
+    found = _find(name)
+    if found is None:
+        message = f"{name} is not installed. {advice}"
+        raise ToolError(message)
+    return Path(found)
+
+
+def _exists(name: str) -> bool:
+    return Path(name).exists() if name.startswith("/") else _find(name) is not None
+
+
+def missing_packages(packages: Packages) -> list[str]:
+    """Return the packages of which a program or file is missing."""
+    return [
+        package for package, names in packages.items() if not all(map(_exists, names))
+    ]
+
+
+def install_packages(extras: Iterable[str] = ()) -> None:
+    """Install missing Debian packages; raises ToolError if that is not possible."""
+    packages = dict(PACKAGES)
+    for extra in extras:
+        packages |= EXTRA_PACKAGES.get(extra, {})
+    missing = missing_packages(packages)
+    if not missing:
+        return
+    command = ["bash", str(DEPLOY / "packages.sh"), *missing]
+    # Standard output may be for the result of `keylag demo --output json`.
+    ended = subprocess.run(command, stdout=sys.stderr.fileno(), check=False)
+    if ended.returncode != 0 or missing_packages(packages):
+        names = " ".join(missing_packages(packages))
+        message = f"Debian packages are missing: {names}. The reason is above."
+        raise ToolError(message)

@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests demo test test-collectors test-oldest \
   test-exporters test-keylag test-stack test-matrix test-native test-pythons test-keystone mutation \
-  bench lint man up down clean
+  bench dist lint man up down clean
 
 STATE := $(abspath $(or $(KEYLAG_STATE),.keylag))
 KEYLAG := .venv/bin/keylag
@@ -100,6 +100,10 @@ test-keystone: setup-tests ## Run Keystone's own tests with and without Keylag (
 mutation: setup-tests ## Score tests by the mutants that they kill (MODULES=...)
 	@$(SCRATCH) && .venv/bin/python -m keylag_dev.mutation $(MODULES)
 
+dist: ## Build the distributions into dist/, and try the wheels where no source is
+	@./setup.sh --with pythons
+	@$(SCRATCH) && .venv/bin/python -m keylag_dev.dist
+
 man: setup ## Write manual pages of the commands into .keylag/man
 	@.venv/bin/python -m keylag_dev.man_pages "$(STATE)/man/man1"
 
@@ -114,4 +118,4 @@ clean: ## Stop everything and delete all that was made
 # Only what is ours: $$KEYLAG_STATE may be a folder that holds other things too.
 	@cd "$(STATE)" 2>/dev/null && rm -rf --one-file-system tools stack demo bench bench.lock mutation prepared tmp man || true
 	@rmdir "$(STATE)" 2>/dev/null || true
-	@rm -rf .venv .venv.new
+	@rm -rf .venv .venv.new dist

@@ -18,7 +18,7 @@ PAGES = [
     CHECKOUT / "README.md",
     CHECKOUT / "collectors" / "README.md",
 ]
-INSTALLS = re.compile(r"^.*pip install.*collectors.*$", re.MULTILINE)
+INSTALLS = re.compile(r"^.*pip install.*(?:collectors|keylag-otel).*$", re.MULTILINE)
 
 
 class Environment:

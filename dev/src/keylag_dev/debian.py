@@ -1,4 +1,4 @@
-"""Minimal Debian systems of any release, in a folder, built by mmdebstrap."""
+"""Minimal systems of any release of Debian or Ubuntu, in a folder, by mmdebstrap."""
 
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ PACKAGES = (
         "libapache2-mod-wsgi-py3",
     ),
     *("python3-ldap", "python3-ldappool", "python3-mysqldb"),
+    "python3-venv",
 )
 """The compiler for the collectors, and servers and libraries for their tests."""
 
@@ -25,31 +26,36 @@ EXCLUDED_PATHS = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
 
 @dataclass(frozen=True)
 class DebianRelease:
-    """A Debian release by code name, and the version of Python to install."""
+    """A release by code name, the version of its Python, and packages to install."""
 
     release: str
     python: str
+    packages: tuple[str, ...] = PACKAGES
+    mirror: str = MIRROR
+    """Its URL, or a line of sources.list."""
+    kind: str = "debian"
+    """The first part of the folder's name."""
 
     @property
     def tool(self) -> Tool:
         """Return the tool that builds the system."""
         return Tool(
-            name=f"debian-{self.release}",
-            purpose=f"Debian {self.release} with Python {self.python}",
+            name=f"{self.kind}-{self.release}",
+            purpose=f"{self.release.title()} with Python {self.python}",
             inputs=(INPUT_FILE,),
             program=f"usr/bin/python{self.python}",
             make=self._make,
             advice=(
                 "Install mmdebstrap, run as root or with user namespaces, and check "
-                f"the connection to Debian's mirror, {MIRROR}."
+                f"the connection to the mirror, {self.mirror}."
             ),
             command="make test-pythons",
         )
 
     def _make(self, build: Build) -> None:
         archive = build.folder / "root.tar"
-        python = (f"python{self.python}", f"python{self.python}-dev", "python3-venv")
-        packages = ",".join([*PACKAGES, *python])
+        python = (f"python{self.python}", f"python{self.python}-dev")
+        packages = ",".join([*self.packages, *python])
         mmdebstrap = (
             *("mmdebstrap", "--variant=essential", f"--include={packages}"),
             # An outdated mirror is acceptable; its packages are still signed.
@@ -57,7 +63,7 @@ class DebianRelease:
             *(f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED_PATHS),
             # Skips fsync: an interrupted build starts again anyway.
             "--dpkgopt=force-unsafe-io",
-            *(self.release, archive, MIRROR),
+            *(self.release, archive, self.mirror),
         )
         build.run(contained_command(mmdebstrap))
         # The current user owns the unpacked files, and can delete them.

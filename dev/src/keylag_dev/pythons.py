@@ -26,7 +26,7 @@ from keylag_dev.matrix import print_line
 from keylag_dev.sandbox import debian_command
 
 LOCK_FILE = "locks/collectors.txt"
-PACKAGE_FILES = ("pyproject.toml", "setup.py", "README.md", "src", "native")
+PACKAGE_FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "src", "native")
 BUILD_OUTPUT = shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__")
 UV_VARIABLES = {"UV_NO_CACHE": "1", "TMPDIR": "/tmp"}  # noqa: S108 - the sandbox's own
 

@@ -41,22 +41,26 @@ def contained_command(command: Iterable[object]) -> list[str]:
     return [*bwrap, *map(str, command)]
 
 
-def debian_command(
+def debian_command(  # noqa: PLR0913 - what bubblewrap has to know
     root: Path,
     command: Iterable[object],
     *,
     cwd: Path,
+    readable: Iterable[Path] | None = None,
     writable: Iterable[Path] = (),
     network: bool = False,
 ) -> list[str | Path]:
     """Return the command that runs `command` inside the Debian in `root`.
 
-    Checkout and state folder have the same paths as outside, and are read-only except
-    for `writable` paths.  Without `network` there is only a private loopback interface.
+    `readable` and `writable` paths, by default checkout and state folder, are the same
+    inside; the other files of this system are out of reach.  Without `network` there is
+    only a private loopback interface.
     """
+    if readable is None:
+        readable = (CHECKOUT, state_folder())
     mounts = [
         *(("--ro-bind-try", path, path) for path in NETWORK_FILES),
-        *(("--ro-bind", path, path) for path in (CHECKOUT, state_folder())),
+        *(("--ro-bind", path, path) for path in readable),
         *(("--bind", path, path) for path in writable),
     ]
     return [

@@ -52,7 +52,7 @@ def collect(plan: Plan) -> dict[str, Any]:
 
 
 def _stack_versions(arms: Iterable[Arm]) -> dict[str, str]:
-    tools = Tools.load()
+    tools = Tools.load(collector=False)
     releases = sorted({arm.release for arm in arms})
     used_services = {service.name for arm in arms for service in services_for(arm)}
     return {

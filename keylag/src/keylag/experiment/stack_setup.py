@@ -45,7 +45,7 @@ def tools_for(arm: Arm) -> Tools:
     """Return the programs of an arm; raises ToolError if one is missing."""
     require_programs(optional_services(arm))
     release = require_tool(KEYSTONE_TOOLS[arm.release], state_folder() / "tools")
-    return replace(Tools.load(), keystone=release.parents[1])
+    return replace(Tools.load(collector=False), keystone=release.parents[1])
 
 
 def optional_services(arm: Arm) -> tuple[str, ...]:

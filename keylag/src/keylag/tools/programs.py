@@ -19,7 +19,7 @@ APACHE_MODULES = "/usr/lib/apache2/modules"
 Packages = Mapping[str, tuple[str, ...]]
 """Debian packages, each with the programs, or paths of files, that it is for."""
 
-_COMPILER: Packages = {
+COMPILER: Packages = {
     "gcc": ("gcc",),
     "python3-dev": (f"{sysconfig.get_path('include')}/Python.h",),
 }
@@ -32,7 +32,7 @@ PACKAGES: Packages = {
     "redis-server": ("redis-server",),
     "prometheus": ("prometheus",),
     "default-jre-headless": ("java",),
-    **({} if INSTALLED else _COMPILER),
+    **({} if INSTALLED else COMPILER),
 }
 EXTRA_PACKAGES: Mapping[str, Packages] = {
     "tests": {

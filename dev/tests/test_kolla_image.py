@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from keylag.state import CHECKOUT, state_folder
+from keylag.paths import CHECKOUT
+from keylag.state import state_folder
 from keylag.tools.install import Installer
 from keylag.tools.tool import ToolError
 from keylag.tools.venvs import uv_program

@@ -87,6 +87,7 @@ def seconds(statement, times):
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @pytest.mark.timeout(60)
+@pytest.mark.no_cover  # a tracer would take the time that is limited
 def test_time_grows_as_the_statement_does(shape):
     small = max(seconds(shape(KB), 3), 100e-6)
 
@@ -98,11 +99,13 @@ def test_time_grows_as_the_statement_does(shape):
 @pytest.mark.parametrize(
     "name", ["union, distinct", "union, square-free", "values, open"]
 )
+@pytest.mark.no_cover  # a tracer would take the time that is limited
 def test_fingerprint_of_ten_megabytes_takes_less_than_a_minute(name):
     """A quadratic algorithm takes hours."""
     assert seconds(SHAPES[name](1000 * KB), 1) < 60
 
 
+@pytest.mark.no_cover  # a tracer would take the time that is limited
 def test_table_class_of_long_whitespace_is_fast():
     text = b"select a from" + b"\v" * 4900 + b"(user"
 

@@ -47,7 +47,7 @@ class Sink:
             for scope in resource.scope_metrics:
                 for metric in scope.metrics:
                     if metric.name == DURATION:
-                        self._add(instance, metric.create_histogram.data_points)
+                        self._add(instance, metric.histogram.data_points)
 
     def _add(self, instance: str, points: Any) -> None:
         for point in points:

@@ -28,6 +28,10 @@ CONSTRAINTS = Path("requirements/upper-constraints.txt")
 PIN = re.compile(r"^([\w.-]+)==(\S+)", re.MULTILINE)
 OURS = re.compile(r"opentelemetry|keylag")
 """Packages that Kolla's image does not have."""
+UNFIT = "opentelemetry-semantic-conventions===0.60b1"
+"""From the upper constraints of 2026.1; no instrumentation has it and takes wrapt 2."""
+HOSTS = re.compile("PIP_|PYTHON|KEYLAG_")
+"""Variables with settings and folders of the host."""
 
 
 def instructions(name: str) -> list[str]:
@@ -45,13 +49,10 @@ def test_copied_folder_is_in_the_build_context() -> None:
     assert f"!{source}" in context
 
 
-def run(image: Path, command: list[str | Path], *writable: Path) -> str:
+def run(image: Path, command: list[str | Path]) -> str:
     """Run a command as root of the image; return its output."""
-    inside = debian_command(
-        image, command, cwd=Path("/"), writable=writable, network=True
-    )
-    # The host's settings of pip name folders that the image does not have.
-    env = {name: value for name, value in os.environ.items() if name[:4] != "PIP_"}
+    inside = debian_command(image, command, cwd=Path("/"), network=True)
+    env = {name: value for name, value in os.environ.items() if not HOSTS.match(name)}
     env |= {**UV_VARIABLES, "HOME": "/root"}
     done = subprocess.run(inside, capture_output=True, text=True, check=False, env=env)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
@@ -84,10 +85,10 @@ def install_keystone(root: Path, uv: Path) -> None:
     """Create Kolla's environment and constraints from the lock file."""
     lock = KEYSTONE_LOCK.read_text(encoding="utf-8")
     pins = [f"{name}==={version}" for name, version in PIN.findall(lock)]
+    fit = [pin for pin in pins if not OURS.match(pin)]
     (root / CONSTRAINTS).parent.mkdir()
-    (root / CONSTRAINTS).write_text("\n".join(pins), encoding="utf-8")
-    kept = [pin.replace("===", "==") for pin in pins if not OURS.match(pin)]
-    (root / "keystone.txt").write_text("\n".join(kept), encoding="utf-8")
+    (root / CONSTRAINTS).write_text("\n".join([*fit, UNFIT]), encoding="utf-8")
+    (root / "keystone.txt").write_text("\n".join(fit), encoding="utf-8")
     run(root, ["python3", "-m", "venv", VENV])
     python = VENV / "bin" / "python"
     run(root, [uv, "pip", "install", "--no-deps", "-p", python, "-r", "/keystone.txt"])

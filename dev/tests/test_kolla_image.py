@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from uv import find_uv_bin
 
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
 from keylag.tools.install import Installer
 from keylag.tools.tool import ToolError
-from keylag.tools.venvs import uv_program
 from keylag_dev.debian import DebianRelease
 from keylag_dev.matrix import print_line
 from keylag_dev.pythons import BUILD_OUTPUT, PACKAGE_FILES, UV_VARIABLES
@@ -67,7 +67,7 @@ def image() -> Iterator[Path]:
         Installer(
             tools, lambda tool, event: print_line(f"{tool.purpose}: {event}")
         ).install([DEBIAN.tool])
-        uv = uv_program(tools)
+        uv = find_uv_bin()
     except ToolError as error:
         pytest.skip(str(error))
     temporary = state_folder() / "tmp"

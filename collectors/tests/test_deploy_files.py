@@ -146,7 +146,12 @@ def mod_wsgi(folder: Path) -> list[Any]:
     drop_in = RDO_DROP_IN.read_text().replace("/etc/keystone/", f"{folder}/")
     drop_in = drop_in.replace("keystone-public", "keystone")
     written = folder / CONFIGURATION.name
-    written.write_text(CONFIGURATION.read_text() + drop_in)
+    # As in RDO's file: named in WSGIScriptAlias, they load Keystone before Keylag.
+    named = " process-group=keystone application-group=${GROUP}"
+    apart = "\nWSGIProcessGroup keystone\nWSGIApplicationGroup ${GROUP}\n"
+    text = CONFIGURATION.read_text()
+    assert named in text
+    written.write_text(text.replace(named, apart) + drop_in)
     command = apache(script, threads=1)
     return [written if word == CONFIGURATION else word for word in command]
 

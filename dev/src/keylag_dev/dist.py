@@ -76,7 +76,6 @@ class Room:
             "UV_NO_CACHE": "1",
             "UV_PYTHON_DOWNLOADS": "never",
             "UV_SYSTEM_CERTS": "1",
-            "KEYLAG_REQUIRE_NATIVE": "1" if "gcc" in self.system.packages else "0",
         }
         return _run(words, env=environment)
 

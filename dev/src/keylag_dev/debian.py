@@ -21,7 +21,8 @@ PACKAGES = (
 )
 """The compiler for the collectors, and servers and libraries for their tests."""
 
-EXCLUDED_PATHS = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
+# Java is not installed without the folders of /usr/share/man.
+EXCLUDED_PATHS = ("/usr/share/doc/*", "/usr/share/locale/*")
 
 
 @dataclass(frozen=True)

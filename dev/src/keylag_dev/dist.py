@@ -47,6 +47,10 @@ TEST_SYSTEM: Final = DebianRelease("bookworm", "3.11", TEST_PACKAGES, kind="test
 """What `keylag setup` asks for, as for an installed command: no compiler."""
 
 
+NOT_INHERITED: Final = ("PYTHON", "KEYLAG_", "VIRTUAL_ENV", "TMPDIR")
+"""Variables that would show the checkout to a room, by the start of their names."""
+
+
 class DistError(KeylagError):
     """A distribution cannot be built, or its wheel does not work."""
 
@@ -69,7 +73,13 @@ class Room:
             writable=(self.folder,),
             network=True,
         )
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(NOT_INHERITED)
+        }
         environment = {
+            **inherited,  # proxies, mirrors and certificates
             "HOME": str(self.folder),
             "PATH": f"{self.folder}/venv/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "UV_FIND_LINKS": str(self.folder / "dist"),

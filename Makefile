@@ -66,7 +66,7 @@ test-exporters:
 	@$(call covered,exporters,keylag_exporters,89)
 
 test-keylag:
-	@$(call covered,keylag,keylag,1)
+	@$(call covered,keylag,keylag,92)
 	@$(call covered,bench,keylag_bench,82)
 	@$(call covered,dashboards,keylag_dashboards,85)
 	@$(call covered,dev,keylag_dev,40)
@@ -93,7 +93,7 @@ test-matrix: setup-tests ## Run what is too long for test: each release, each se
 	@$(SCRATCH) && .venv/bin/python -m keylag_dev.matrix $(RELEASES)
 	@$(SCRATCH) && .venv/bin/python -m pytest -m matrix
 
-test-native: setup-tests ## Check the C part with sanitizers, reference counts, its twin (CHECKS=...)
+test-native: setup-tests ## Check the C part with sanitizers, reference counts, random operations (CHECKS=...)
 	@./setup.sh --with native
 	@$(SCRATCH) && .venv/bin/python -m keylag_dev.native_checks $(CHECKS)
 

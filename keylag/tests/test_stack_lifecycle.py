@@ -310,7 +310,7 @@ def test_second_up_prints_addresses_and_needs_no_programs(
     with make_stack("s", keystone) as stack:
         found = processes.find_processes(stack=stack.folder)
         monkeypatch.setenv("PATH", "")
-        monkeypatch.setattr("keylag.tools.SYSTEM_FOLDERS", ())
+        monkeypatch.setattr("keylag.tools.programs.SYSTEM_FOLDERS", ())
         again = CliRunner().invoke(up.command, ["--state", str(stack.folder)])
         other = CliRunner().invoke(
             up.command, ["--state", str(stack.folder), "--cache", "redis"]

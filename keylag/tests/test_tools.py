@@ -263,6 +263,7 @@ def test_an_artifact_that_is_wrong_or_missing_is_refused(
     with pytest.raises(ToolError, match=f"{repository[1]}/{path} {reason}"):
         jmeter.fetch(build, [("0" * 64, path)], build.folder)
     assert list(build.folder.iterdir()) == []
+    assert not build.cancelled, "the installer would hide the reason"
 
 
 def test_a_repository_that_cannot_be_reached_is_named(

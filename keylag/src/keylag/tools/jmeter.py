@@ -111,12 +111,9 @@ def fetch(build: Build, wanted: Iterable[tuple[str, str]], folder: Path) -> None
         (folder / Path(path).name).write_bytes(content)
 
     with ThreadPoolExecutor(CONNECTIONS) as pool:
-        try:
-            for _ in pool.map(download, wanted):
-                pass
-        except BaseException:
-            build.cancel()
-            raise
+        # The first failure cancels the downloads that have not begun.
+        for _ in pool.map(download, wanted):
+            pass
 
 
 def _session() -> requests.Session:

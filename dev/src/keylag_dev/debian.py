@@ -1,4 +1,4 @@
-"""Minimal systems of any release of Debian or Ubuntu, in a folder, by mmdebstrap."""
+"""Minimal Debian systems of any release, in a folder, built by mmdebstrap."""
 
 from dataclasses import dataclass
 
@@ -27,13 +27,11 @@ EXCLUDED_PATHS = ("/usr/share/doc/*", "/usr/share/locale/*")
 
 @dataclass(frozen=True)
 class DebianRelease:
-    """A release by code name, the version of its Python, and packages to install."""
+    """A Debian release by code name, the version of its Python, and its packages."""
 
     release: str
     python: str
     packages: tuple[str, ...] = PACKAGES
-    mirror: str = MIRROR
-    """Its URL, or a line of sources.list."""
     kind: str = "debian"
     """The first part of the folder's name."""
 
@@ -48,7 +46,7 @@ class DebianRelease:
             make=self._make,
             advice=(
                 "Install mmdebstrap, run as root or with user namespaces, and check "
-                f"the connection to the mirror, {self.mirror}."
+                f"the connection to Debian's mirror, {MIRROR}."
             ),
             command="make test-pythons",
         )
@@ -64,7 +62,7 @@ class DebianRelease:
             *(f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED_PATHS),
             # Skips fsync: an interrupted build starts again anyway.
             "--dpkgopt=force-unsafe-io",
-            *(self.release, archive, self.mirror),
+            *(self.release, archive, MIRROR),
         )
         build.run(contained_command(mmdebstrap))
         # The current user owns the unpacked files, and can delete them.

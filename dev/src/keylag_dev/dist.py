@@ -40,7 +40,7 @@ BUILD_SYSTEMS: Final = {
     )
 }
 NATIVE_PYTHONS: Final = ("3.10", "3.11", "3.12", "3.13", "3.14")
-"""Pythons with a wheel of keylag-otel; uv finds or downloads those not of Debian."""
+"""Pythons with a wheel of keylag-otel; uv finds those that Debian lacks."""
 
 TEST_PACKAGES: Final = ("ca-certificates", *(PACKAGES.keys() - COMPILER.keys()))
 TEST_SYSTEM: Final = DebianRelease("bookworm", "3.11", TEST_PACKAGES, kind="test")
@@ -48,7 +48,7 @@ TEST_SYSTEM: Final = DebianRelease("bookworm", "3.11", TEST_PACKAGES, kind="test
 
 
 NOT_INHERITED: Final = ("PYTHON", "KEYLAG_", "VIRTUAL_ENV", "TMPDIR")
-"""Variables that would show the checkout to a room, by the start of their names."""
+"""Variables that would show the checkout to a sandbox, by the start of their names."""
 
 
 class DistError(KeylagError):
@@ -56,7 +56,7 @@ class DistError(KeylagError):
 
 
 @dataclass(frozen=True)
-class Room:
+class Sandbox:
     """A folder in a Debian where nothing else of this system is in reach."""
 
     system: DebianRelease
@@ -91,10 +91,10 @@ class Room:
 
 
 @contextmanager
-def open_room(system: DebianRelease) -> Iterator[Room]:
-    """Yield a room with uv, the distributions and the lock file of builds.
+def open_sandbox(system: DebianRelease) -> Iterator[Sandbox]:
+    """Yield a sandbox with uv, the distributions and the lock file of builds.
 
-    Raises ToolError if the system cannot be had.
+    Raises ToolError if the system cannot be built.
     """
     tools = Installer(
         state_folder() / "tools",
@@ -108,7 +108,7 @@ def open_room(system: DebianRelease) -> Iterator[Room]:
         shutil.copytree(DIST, folder / "dist")
         for file in (find_uv_bin(), BUILD_LOCK):
             shutil.copy(file, folder)
-        yield Room(system, folder)
+        yield Sandbox(system, folder)
 
 
 def build(project: Path, *options: object, out: Path = DIST) -> None:
@@ -120,17 +120,17 @@ def build(project: Path, *options: object, out: Path = DIST) -> None:
 def build_native(version: str, made: Path) -> None:
     """Build the wheel of keylag-otel for a Python, and tag it by the glibc it needs.
 
-    Raises ToolError if the Python cannot be had, or DistError.
+    Raises ToolError if the Python is not available, or DistError.
     """
     (source,) = DIST.glob("keylag_otel-*.tar.gz")
     if version in BUILD_SYSTEMS:
-        with open_room(BUILD_SYSTEMS[version]) as room:
-            room.run(
+        with open_sandbox(BUILD_SYSTEMS[version]) as sandbox:
+            sandbox.run(
                 *("./uv", "build", "-q", "--wheel", f"--python={version}"),
                 *(f"--build-constraints={BUILD_LOCK.name}", "--out-dir=made"),
                 f"dist/{source.name}",
             )
-            shutil.copytree(room.folder / "made", made, dirs_exist_ok=True)
+            shutil.copytree(sandbox.folder / "made", made, dirs_exist_ok=True)
     else:
         try:
             _run([find_uv_bin(), "venv", "-q", f"--python={version}", made / "python"])
@@ -145,7 +145,7 @@ def build_native(version: str, made: Path) -> None:
 
 
 def build_natives() -> list[str]:
-    """Build the wheels of keylag-otel; return the Pythons that could not be had."""
+    """Build the wheels of keylag-otel; return the Pythons that are not available."""
     missing = []
     for version in NATIVE_PYTHONS:
         try:
@@ -157,31 +157,31 @@ def build_natives() -> list[str]:
     return missing
 
 
-def check_wheels(room: Room) -> None:
+def check_wheels(sandbox: Sandbox) -> None:
     """Check the commands of the installed wheels; raises DistError."""
-    room.run("./uv", "venv", "-q", "venv")
+    sandbox.run("./uv", "venv", "-q", "venv")
     (wheel,) = DIST.glob("keylag-*.whl")
-    room.run("./uv", "pip", "install", "-q", "-p", "venv", f"dist/{wheel.name}")
+    sandbox.run("./uv", "pip", "install", "-q", "-p", "venv", f"dist/{wheel.name}")
     version = wheel.name.split("-")[1]
     for command in ("keylag", "keylag-exporter"):
-        _expect(version, room.run(command, "--version"))
-    _expect("token-validate", room.run("keylag", "load", "--help"))
+        _expect(version, sandbox.run(command, "--version"))
+    _expect("token-validate", sandbox.run("keylag", "load", "--help"))
     # Installs Keystone with keylag-otel, and runs it.
-    _expect("POST /v3/auth/tokens", room.run("keylag", "demo"))
-    room.run("keylag", "experiment", "run", "cache-backends", "--dry-run")
+    _expect("POST /v3/auth/tokens", sandbox.run("keylag", "demo"))
+    sandbox.run("keylag", "experiment", "run", "cache-backends", "--dry-run")
     otel = ".keylag/tools/keystone/bin/keylag-otel"
-    _expect(version, room.run(otel, "--version"))
-    report = room.run(otel, "check")
+    _expect(version, sandbox.run(otel, "--version"))
+    report = sandbox.run(otel, "check")
     _expect("; OK.", report)
     _expect("Calls are timed in C.", report)
 
 
-def check_source(room: Room) -> None:
+def check_source(sandbox: Sandbox) -> None:
     """Check that keylag-otel's source installs without a compiler."""
     (source,) = DIST.glob("keylag_otel-*.tar.gz")
-    room.run("./uv", "venv", "-q", "pure")
-    room.run("./uv", "pip", "install", "-q", "-p", "pure", f"dist/{source.name}")
-    room.run("pure/bin/keylag-otel", "--version")
+    sandbox.run("./uv", "venv", "-q", "pure")
+    sandbox.run("./uv", "pip", "install", "-q", "-p", "pure", f"dist/{source.name}")
+    sandbox.run("pure/bin/keylag-otel", "--version")
 
 
 def main() -> int:
@@ -192,9 +192,9 @@ def main() -> int:
             build(project)
         build(CHECKOUT / "collectors", "--sdist")
         missing = build_natives()
-        with open_room(TEST_SYSTEM) as room:
-            check_source(room)
-            check_wheels(room)
+        with open_sandbox(TEST_SYSTEM) as sandbox:
+            check_source(sandbox)
+            check_wheels(sandbox)
     except (DistError, ToolError) as error:
         print_line(str(error))
         return 1

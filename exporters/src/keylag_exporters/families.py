@@ -35,7 +35,7 @@ class Families:
     def add(self, name: str, value: float, *labels: str) -> None:
         """Add one sample of a counter or gauge."""
         series = _series(name, self._metrics[name].labels, labels)
-        self._lines[name].append(f"{series} {_number(value)}\n")
+        self._lines[name].append(_line(series, value))
 
     def add_once(self, name: str, value: float, *labels: str) -> None:
         """Add one sample, unless this metric has a sample with these labels."""
@@ -61,9 +61,9 @@ class Families:
         bounds = [*map(str, upper_bounds), "+Inf"]
         for bound, value in zip(bounds, [*cumulative, count], strict=True):
             series = _series(f"{name}_bucket", (*names, "le"), (*labels, bound))
-            lines.append(f"{series} {_number(value)}\n")
-        lines.append(f"{_series(f'{name}_count', names, labels)} {_number(count)}\n")
-        lines.append(f"{_series(f'{name}_sum', names, labels)} {_number(sum_)}\n")
+            lines.append(_line(series, value))
+        lines.append(_line(_series(f"{name}_count", names, labels), count))
+        lines.append(_line(_series(f"{name}_sum", names, labels), sum_))
 
     def expose(self) -> bytes:
         """Return the text of all families that have a sample."""
@@ -73,6 +73,10 @@ class Families:
             if lines
         )
         return "".join(texts).encode()
+
+
+def _line(series: str, value: float) -> str:
+    return f"{series} {_number(value)}\n"
 
 
 def _number(value: float) -> str:

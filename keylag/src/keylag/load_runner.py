@@ -34,11 +34,14 @@ def send_load(
         requests = f"{expected or 'unlimited'} requests"
         console.print(f"Sending {plan.name}: {requests}")
         with Heartbeat(console, f"Sending {plan.name}") as beat:
-
-            def tell(now: Progress) -> None:
-                beat.update(f"Sending {plan.name}, {now.done} of {requests}")
-
-            return jmeter.run(load, home=jmeter_home(), out=out, on_progress=tell)
+            return jmeter.run(
+                load,
+                home=jmeter_home(),
+                out=out,
+                on_progress=lambda now: beat.update(
+                    f"Sending {plan.name}, {now.done} of {requests}"
+                ),
+            )
     bar = ProgressBar(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -93,7 +93,7 @@ def command() -> None:
 
 
 @command.command("run")
-@click.argument("plan", type=PlanFile())
+@click.argument("file", metavar="PLAN", type=PlanFile())
 @out_folder_option("experiments/PLAN", "samples and reports")
 @click.option(
     "--seed",
@@ -107,7 +107,7 @@ def command() -> None:
 @monitoring_options
 def run(  # noqa: PLR0913 - one for each option
     *,
-    plan: Path,
+    file: Path,
     out: Path | None,
     seed: int | None,
     minutes: float | None,
@@ -128,21 +128,21 @@ def run(  # noqa: PLR0913 - one for each option
       keylag experiment run cache-backends --dry-run
       keylag experiment run cache-backends --minutes 5
     """  # noqa: D301 - click reads a backspace
-    checked = plan_parser.limit_minutes(plan_parser.read_plan(plan), minutes)
-    option_checks.check_plan(checked, plan)
-    for line in forecast.describe_plan(checked):
+    plan = plan_parser.limit_minutes(plan_parser.read_plan(file), minutes)
+    option_checks.check_plan(plan, file)
+    for line in forecast.describe_plan(plan):
         click.echo(line)
     if dry_run:
         click.echo("The plan is valid; nothing was started.")
         return
     state = RunState(
         seed=secrets.randbelow(SEED_LIMIT) if seed is None else seed,
-        environment=environment.collect(checked),
+        environment=environment.collect(plan),
         minutes=minutes,
     )
-    with results.folder(out, KIND, plan.stem) as made:
+    with results.folder(out, KIND, file.stem) as made:
         folder = RunFolder(made)
-        folder.create(plan, state)
+        folder.create(file, state)
         _execute(folder, otlp, grafana)
     _exit_with_status(folder)
 

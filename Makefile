@@ -46,8 +46,8 @@ test: setup-tests ## Run every check and every test
 	@$(MAKE) -j4 --output-sync=line \
 	  test-collectors test-stack test-keylag test-oldest test-exporters lint
 
-# Run the tests of folder $1; they have to cover $3 % of package $2 without what
-# they start as other processes.  The floor is one below what was measured.
+# Run the tests of folder $1, and fail if they cover less than $3 % of package $2.
+# Other processes do not count.  The floor is one below the measured value.
 covered = $(SCRATCH) && export COVERAGE_FILE="$(STATE)/tmp/coverage-$1" && \
   .venv/bin/python -m pytest -p no:cacheprovider \
   --cov=$2 --cov-report= --cov-fail-under=$3 $1/tests
@@ -108,7 +108,7 @@ test-keystone: setup-tests ## Run Keystone's own tests with and without Keylag (
 mutation: setup-tests ## Score tests by the mutants that they kill (MODULES=...)
 	@$(SCRATCH) && .venv/bin/python -m keylag_dev.mutation $(MODULES)
 
-dist: ## Build the distributions into dist/, and try the wheels where no source is
+dist: ## Build the distributions into dist/, and test the wheels without the source
 	@./setup.sh --with pythons
 	@$(SCRATCH) && .venv/bin/python -m keylag_dev.dist
 

@@ -142,7 +142,7 @@ def build(transform: Transform | None = None) -> MeterProvider | None:
     reader = sdk["PeriodicExportingMetricReader"]
     add_log_filter(RateLimitFilter, reader)
     readers = [reader(exporter, **_cardinality_limits(sdk)) for exporter in exporters]
-    resource = sdk["Resource"].create({"service.instance.id": instance_id()})
+    resource = worker_resource(sdk["Resource"])
     # The SDK's own shutdown at exit may wait 30 seconds for an endpoint.
     provider = sdk["MeterProvider"](
         readers, resource=resource, shutdown_on_exit=False, views=views()
@@ -207,14 +207,19 @@ def _sdk() -> dict[str, Any] | None:
     return {each.__name__: each for each in used}
 
 
-def instance_id() -> str:
-    """Return ``host/worker``, the resource attribute of this worker.
+def worker_resource(resource: Any) -> Any:
+    """Return the SDK's resource of this worker: its host, and ``host/worker``.
 
     uWSGI's worker number stays the same when a worker is recycled, so its series
-    continue.  Elsewhere the process id makes new series.
+    continue.  Elsewhere the process id makes new series.  OTEL_RESOURCE_ATTRIBUTES may
+    set another ``host.name``.
     """
+    host = socket.gethostname()
     try:
         import uwsgi  # noqa: PLC0415 - only inside uWSGI
     except ImportError:
-        return f"{socket.gethostname()}/{os.getpid()}"
-    return f"{socket.gethostname()}/{uwsgi.worker_id()}"
+        worker = os.getpid()
+    else:
+        worker = uwsgi.worker_id()
+    attributes = {"service.instance.id": f"{host}/{worker}"}
+    return resource({"host.name": host}).merge(resource.create(attributes))

@@ -15,8 +15,8 @@ from keylag_otel.log_rate_limit import RateLimitFilter, add_log_filter
 from keylag_otel.meter_provider import (
     TRACES,
     exporter_names,
-    instance_id,
     make_exporters,
+    worker_resource,
 )
 from keylag_otel.shutdown import FlushAtExit
 
@@ -44,7 +44,7 @@ def build() -> TracerProvider | None:
         return None
     exporters = make_exporters(names, TRACES)
     add_log_filter(RateLimitFilter, BatchSpanProcessor)
-    resource = resources.Resource.create({"service.instance.id": instance_id()})
+    resource = worker_resource(resources.Resource)
     provider = sdk.TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.sampler = ForcibleSampler(provider.sampler)
     for exporter in exporters:

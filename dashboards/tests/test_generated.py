@@ -24,19 +24,32 @@ def test_generated_files_are_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("board", ALL.values(), ids=list(ALL))
-def test_import_differs_only_in_the_data_source(board) -> None:
+def test_import_differs_in_the_data_source_and_rows(board) -> None:
     imported = render.for_import(board)
     provisioned = render.provisioned(board)
 
     (asked,) = imported.pop("__inputs")
     needed = {(one["type"], one["id"]) for one in imported.pop("__requires")}
     answer = imported["templating"]["list"][0]["current"]
-    types = {panel["type"] for panel in imported["panels"]} - {"row"}
+    types = {panel["type"] for panel in render.all_panels(imported)}
     provisioned["templating"]["list"][0]["current"] = answer
     assert (asked["name"], asked["pluginId"]) == (IMPORT_INPUT, "prometheus")
     assert answer["value"] == f"${{{IMPORT_INPUT}}}"
     assert types == {name for kind, name in needed if kind == "panel"}
+    assert list(render.all_panels(imported)) == list(render.all_panels(provisioned))
+    del imported["panels"], provisioned["panels"]
     assert imported == provisioned
+
+
+@pytest.mark.parametrize("board", ALL.values(), ids=list(ALL))
+def test_imported_rows_that_need_an_exporter_are_collapsed(board) -> None:
+    rows = [one for one in render.for_import(board)["panels"] if one["type"] == "row"]
+
+    assert [row.get("collapsed", False) for row in rows] == [
+        bool(row.source) for row in board.rows
+    ]
+    for made, row in zip(rows, board.rows, strict=True):
+        assert row.source == "" or made["title"].endswith("_state")
 
 
 def test_uids_are_derived_from_names() -> None:
@@ -52,7 +65,9 @@ def test_links_keep_time_and_variables(board) -> None:
     made = render.provisioned(board)
     (to_all,) = made["links"]
     to_one = [
-        link["url"] for panel in made["panels"] for link in panel.get("links", [])
+        link["url"]
+        for panel in render.all_panels(made)
+        for link in panel.get("links", [])
     ]
 
     assert to_all["keepTime"]
@@ -61,7 +76,9 @@ def test_links_keep_time_and_variables(board) -> None:
     for url in to_one:
         name, _, query = url.removeprefix("/d/keylag-").partition("?")
         assert name in ALL
-        assert query == "${__url_time_range}&${__all_variables}"
+        shown, _, kept = query.partition("&")
+        assert shown.removeprefix("viewPanel=").isdigit()
+        assert kept == "${__url_time_range}&${__all_variables}"
 
 
 def test_no_data_source_is_hard_coded() -> None:
@@ -69,7 +86,7 @@ def test_no_data_source_is_hard_coded() -> None:
     for board in BOARDS:
         made = render.provisioned(board)
         asking = [
-            *(panel for panel in made["panels"] if panel["type"] != "row"),
+            *(one for one in render.all_panels(made) if one["type"] != "text"),
             *made["templating"]["list"][1:],
             *(mark for mark in made["annotations"]["list"] if "expr" in mark),
         ]

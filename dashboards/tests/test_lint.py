@@ -13,34 +13,39 @@ from keylag_dashboards import render
 from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.metrics import declared_series
 from keylag_dashboards.model import Board, Panel
-from keylag_dashboards.promql import expand, metric_names
+from keylag_dashboards.panels import height
+from keylag_dashboards.promql import metric_names
+from keylag_dashboards.queries.tokens import BUDGET_DAYS
+from keylag_dashboards.recorded import COUNTERS, panel_query, recorded_rates
 from keylag_dashboards.rules import recording_rules
-from keylag_dashboards.variables import VARIABLES
+from keylag_dashboards.variables import VARIABLES, state_variable
 
 each_board = pytest.mark.parametrize(
     "board", BOARDS, ids=[board.name for board in BOARDS]
 )
 UNITS = {"s", "short", "reqps", "ops", "percentunit", "bytes", "Bps"}
+WINDOWS = {"$__rate_interval", "$__interval", "$__range", "5m", BUDGET_DAYS}
 """Grafana units that the dashboards use."""
 SERIES = re.compile(r"(?P<metric>[\w:]+)\{(?P<matchers>[^}]*)\}")
 RANGE = re.compile(r"(\w+)\([^()]*\{[^{}]*\}\[([^\]]+)\]")
-DECLARED = declared_series() | {one.name for one in recording_rules()}
+RULES = (*recorded_rates(), *recording_rules())
+DECLARED = declared_series() | {one.name for one in RULES} | {"ALERTS"}
 
 
 def panels(board: Board) -> list[Panel]:
-    """Return all panels of a board."""
-    return [panel for row in board.rows for panel in row.panels]
+    """Return all panels of a board with queries."""
+    return [panel for panel in board.panels() if panel.queries]
 
 
 def queries(board: Board) -> dict[str, str]:
-    """Return all queries of a board, expanded."""
-    return {name: expand(query) for name, query in board.queries.items()}
+    """Return all queries of a board, as panels send them."""
+    return {name: panel_query(query) for name, query in board.queries.items()}
 
 
 def rendered(board: Board) -> Iterator[dict[str, Any]]:
-    """Yield the JSON of a board's panels."""
-    made = render.provisioned(board)["panels"]
-    return (panel for panel in made if panel["type"] != "row")
+    """Yield the JSON of a board's panels with queries."""
+    made = render.all_panels(render.provisioned(board))
+    return (panel for panel in made if panel["type"] != "text")
 
 
 @each_board
@@ -83,9 +88,8 @@ def test_titles_are_unique(board) -> None:
 @each_board
 def test_no_data_text_names_the_sender(board) -> None:
     for panel in rendered(board):
-        assert "`" in panel["fieldConfig"]["defaults"]["noValue"] or (
-            "recording rules" in panel["fieldConfig"]["defaults"]["noValue"]
-        )
+        text = panel["fieldConfig"]["defaults"]["noValue"]
+        assert panel["type"] == "stat" or "keylag" in text or "dashboards/" in text
 
 
 @each_board
@@ -98,15 +102,29 @@ def test_empty_reason_is_part_of_the_description(board) -> None:
 
 
 @each_board
-def test_rates_use_the_rate_interval(board) -> None:
-    """Linter rule target-rate-interval: the window follows zoom and scrape interval."""
+def test_ranges_follow_the_zoom(board) -> None:
+    """Linter rule target-rate-interval; recorded series follow the panel's step.
+
+    Comparisons with another day, and the budget, have windows of their own.
+    """
     for query in queries(board).values():
-        bare = re.sub(r'"[^"]*"', "", query)
-        found = RANGE.findall(bare)
-        assert len(found) == bare.count("["), query
-        for function, window in found:
-            wanted = "$__rate_interval" if function == "rate" else "$__r"
-            assert window.startswith(wanted), query
+        found = re.findall(r"\[([^\]]+)\]", re.sub(r'"[^"]*"', "", query))
+        assert set(found) <= WINDOWS, query
+        for _, function, window in re.findall(r"(\b(rate)\([^()]*)\[([^\]]+)\]", query):
+            assert (function, window) == ("rate", "$__rate_interval"), query
+
+
+@each_board
+def test_no_panel_reads_counters_of_all_workers(board) -> None:
+    """Recorded series carry them; an annotation of *Experiment* is the exception."""
+    shown = {name for panel in panels(board) for name in panel.queries.values()}
+    for name, query in queries(board).items():
+        assert name not in shown or not metric_names(query) & set(COUNTERS), query
+
+
+def test_rates_of_other_calls_are_not_recorded() -> None:
+    with pytest.raises(ValueError, match="only token calls are recorded"):
+        panel_query("rate(http_server_request_duration_seconds_sum{KEYSTONE}[RATE])")
 
 
 @each_board
@@ -124,57 +142,72 @@ def test_counters_are_queried_as_rates(board) -> None:
 def test_series_are_selected_by_variables(board) -> None:
     """Linter rules target-job and target-instance, with exceptions.
 
-    Metrics of Keystone are selected by $job and $instance, those of services by
-    $service and $worker. Exporters are another job, so a variable selects their
-    address. Recorded series have no instance.
+    All series are selected by $cluster and $region. Metrics of Keystone are selected by
+    $job, too, those of services by $service. Exporters are another job, so a variable
+    selects their address. Recorded series have no instance.
     """
-    keystones = ('job=~"$job"', 'instance=~"$instance"')
-    services = ('job=~"$service"', 'instance=~"$worker"')
     for query in queries(board).values():
         for metric, matchers in SERIES.findall(query):
-            wanted = {
-                "keylag": ('instance=~"$exporter"',),
-                "memcached": ('instance=~"$memcached"',),
-                "keylag:token": ('job=~"$job"',),
-            }.get(
-                metric.partition("_")[0],
-                services if metric.startswith("keystone_auth_token_") else keystones,
-            )
+            if metric == "ALERTS":
+                continue
+            wanted = ['cluster=~"$cluster"', 'region=~"$region"']
+            exporter = metric.startswith(("keylag_", "memcached_"))
+            if exporter and board.name != "home":
+                source = "memcached" if metric.startswith("memcached") else "exporter"
+                wanted.append(f'instance=~"${source}"')
+            elif not exporter and board.name != "home":
+                service = "keystone_auth_token_" in metric
+                wanted.append(f'job=~"${"service" if service else "job"}"')
             assert all(matcher in matchers for matcher in wanted), query
 
 
 @each_board
 def test_variables_follow_the_linter(board) -> None:
-    """Linter rules template-datasource, -job, -instance, -on-time-change-reload.
+    """Linter rules template-datasource, -job and -on-time-change-reload.
 
-    $run is an exception: only experiments have its label, so All is `.*`.
+    Labels that not every Prometheus has are an exception: All is `.*`.
     """
     source, *variables = render.provisioned(board)["templating"]["list"]
+    chosen = [one for one in variables if one.get("hide") != 2]
 
     assert (source["name"], source["type"], source["query"]) == (
         "datasource",
         "datasource",
         "prometheus",
     )
-    assert [one["name"] for one in variables][:2] == ["job", "instance"]
-    for one in variables:
+    assert [one["name"] for one in variables][:4] == [
+        "cluster",
+        "region",
+        "job",
+        "host",
+    ]
+    for one in chosen:
         assert one["multi"]
         assert one["includeAll"]
-        assert one["allValue"] == (".*" if one["name"] == "run" else ".+")
+        labels = {"cluster", "region", "host"}
+        assert one["allValue"] == (".*" if one["name"] in labels else ".+")
+    for one in variables:
         assert one["refresh"] == 2
 
 
 @each_board
 def test_variables_match_their_uses(board) -> None:
-    text = " ".join(queries(board).values())
+    text = " ".join([*queries(board).values(), *(row.title for row in board.rows)])
     asked = " ".join(VARIABLES[name].query for name in board.variables)
     used = set(re.findall(r"\$(\w+)", text + asked)) - {
         "1",
+        "2",
         "__rate_interval",
+        "__interval",
         "__range",
     }
 
-    assert used == set(board.variables)
+    assert used - states(board) == set(board.variables)
+
+
+def states(board: Board) -> set[str]:
+    """Return the hidden variables with the states of exporters."""
+    return {state_variable(row.source) for row in board.rows if row.source}
 
 
 @each_board
@@ -189,10 +222,30 @@ def test_dashboards_are_read_only(board) -> None:
 
 @each_board
 def test_panels_fill_their_rows(board) -> None:
-    """Every line of panels is 24 columns wide."""
+    """Every line of panels is 24 columns wide, and its panels are equally high."""
     for row in board.rows:
-        width = 0
+        width, heights = 0, set()
         for panel in row.panels:
             width = width % 24 + panel.width
+            heights = (
+                heights | {height(panel)} if width > panel.width else {height(panel)}
+            )
             assert width <= 24, panel.title
+            assert len(heights) == 1, panel.title
         assert width == 24, row.title
+
+
+@each_board
+def test_symptoms_link_to_explanations(board) -> None:
+    """Every panel of *Token calls* says where to look next."""
+    if board.name == "tokens":
+        assert [one.title for one in panels(board) if not one.explained_by] == []
+
+
+@each_board
+def test_tables_list_all_columns(board) -> None:
+    """Labels without a heading would appear anywhere, with their raw names."""
+    for panel in panels(board):
+        if panel.kind == "table":
+            assert set(panel.queries) <= set(panel.columns), panel.title
+            assert len(panel.columns) > len(panel.queries), panel.title

@@ -12,7 +12,10 @@ from keylag_otel.model import CATEGORIES, CATEGORY_OF_CELL, CELLS
 def test_expand_replaces_placeholders() -> None:
     query = expand('rate(x_total{MEMCACHED, a="b"}\n    [RATE])')
 
-    assert query == 'rate(x_total{instance=~"$memcached", a="b"} [$__rate_interval])'
+    assert query == (
+        'rate(x_total{cluster=~"$cluster", region=~"$region", '
+        'instance=~"$memcached", a="b"} [$__rate_interval])'
+    )
 
 
 @pytest.mark.parametrize(

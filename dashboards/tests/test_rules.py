@@ -14,6 +14,7 @@ from keylag_dashboards import rules
 from keylag_dashboards.alerts import ALERTS
 from keylag_dashboards.metrics import declared_series
 from keylag_dashboards.promql import expand, metric_names
+from keylag_dashboards.recorded import RecordingRule, recorded_rates
 from keylag_dashboards.telemetry_alerts import KEYSTONE_METRICS
 
 HERE = Path(__file__).parent
@@ -55,12 +56,17 @@ def test_every_alert_fires_in_a_test() -> None:
     assert {one["alertname"] for one in tried if one["exp_alerts"]} == NAMES
 
 
+def recorded() -> list[RecordingRule]:
+    """Return all recording rules."""
+    return [*recorded_rates(), *rules.recording_rules()]
+
+
 def test_rules_query_declared_metrics() -> None:
     """A rule on an undeclared metric never fires."""
     made = [
         rule["expr"] for group in rules.document()["groups"] for rule in group["rules"]
     ]
-    known = declared_series() | {one.name for one in rules.recording_rules()} | {"up"}
+    known = declared_series() | {one.name for one in recorded()} | {"up"}
 
     assert set(KEYSTONE_METRICS) <= declared_series()
     assert {name for query in made for name in metric_names(expand(query))} <= known

@@ -99,6 +99,12 @@ def wait(attempt: Callable[[], Found | None]) -> Found:
     pytest.fail(f"nothing within {TIMEOUT_SECONDS} seconds")
 
 
+def all_evaluated(groups: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """Return all rules, or None if some were not evaluated yet."""
+    found = [rule for group in groups for rule in group["rules"]]
+    return None if any(one["health"] == "unknown" for one in found) else found
+
+
 def test_prometheus_evaluates_every_rule(prometheus) -> None:
     """The budget burns although no call succeeds."""
     query = "keylag:token_calls_not_in_time:ratio_rate5m == 1"
@@ -106,9 +112,9 @@ def test_prometheus_evaluates_every_rule(prometheus) -> None:
 
     wait(lambda: prometheus("query", query=query)["result"])
     burning = wait(lambda: prometheus("query", query=pending)["result"])
-    groups = prometheus("rules")["groups"]
+    rules = wait(lambda: all_evaluated(prometheus("rules")["groups"]))
 
     assert {one["metric"]["job"] for one in burning} == {"keystone"}
     assert len(burning) == 2
-    for rule in (rule for group in groups for rule in group["rules"]):
+    for rule in rules:
         assert (rule["health"], rule.get("lastError", "")) == ("ok", ""), rule["name"]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from keylag_dashboards.model import Column
 from keylag_otel.model import CATEGORIES, CATEGORY_OF_CELL, CELLS, OPERATIONS
 
 TITLES: Final[Mapping[str, str]] = {
@@ -44,7 +45,7 @@ def breakdown_queries(name: str, placeholder: str, by: str) -> dict[str, str]:
     def increase(metric: str, more: str = "") -> str:
         return f"sum by ({by}) (increase({metric}{{{placeholder}{more}}}[SHOWN]))"
 
-    calls = increase(_COUNT)
+    calls = f"({increase(_COUNT)} > 0)"
     categories = {
         f"{name}_{category}": (
             f"({increase(_PHASES, f', {m}')} or 0 * {calls}) / {calls}"
@@ -52,10 +53,19 @@ def breakdown_queries(name: str, placeholder: str, by: str) -> dict[str, str]:
         for category, m in MATCHERS.items()
     }
     wall = f"{increase(_SUM)} / {calls}"
-    return {f"{name}_calls": calls, f"{name}_wall": wall, **categories}
+    return {f"{name}_calls": f"round({calls})", f"{name}_wall": wall, **categories}
 
 
-def breakdown_columns(name: str) -> dict[str, str]:
+def breakdown_table(name: str) -> dict[str, str]:
     """Return the columns of a breakdown table: heading to query name."""
     headings = {"calls": "calls", "wall": "wall", **{t: b for b, t in TITLES.items()}}
     return {heading: f"{name}_{query}" for heading, query in headings.items()}
+
+
+def breakdown_columns(label: str) -> dict[str, Column]:
+    """Return how a breakdown table shows its columns."""
+    return {
+        label: Column(),
+        "calls": Column("locale", 90, 0),
+        **dict.fromkeys(("wall", *TITLES.values()), Column("s", 115)),
+    }

@@ -28,6 +28,7 @@ TIMEOUT_SECONDS: Final = 30
 
 _VARIABLE: Final = re.compile(r"\$(\w+)")
 _LABEL_VALUES: Final = re.compile(r"label_values\((.+), (\w+)\)")
+_QUERY_RESULT: Final = re.compile(r"query_result\((.+)\)")
 _HIDES_SERIES: Final = re.compile(r" offset \w+| > 0$")
 """Parts of a query that hide existing series: an offset, and a final comparison."""
 
@@ -51,13 +52,10 @@ def dashboard_queries(board: Mapping[str, Any]) -> Iterator[DashboardQuery]:
     """Yield all queries of a dashboard: variables, annotations, panels."""
     title = board["title"]
     variables = [v for v in board["templating"]["list"] if v["type"] == "query"]
-    values = {"__rate_interval": WINDOW, "__range": WINDOW}
-    values |= {v["name"]: v["allValue"] for v in variables}
+    values = dict.fromkeys(("__rate_interval", "__interval", "__range"), WINDOW)
+    values |= {v["name"]: v["allValue"] for v in variables if "allValue" in v}
     for one in variables:
-        match = _LABEL_VALUES.fullmatch(one["query"])
-        metric, label = match.groups() if match else ("", "")
-        named = f"group by ({label}) ({_fill_variables(metric, values)})"
-        query = f"{named} unless on ({label}) vector(0)"
+        label, query = _variable_query(one["query"], values)
         yield DashboardQuery(
             title, f"variable {one['name']}", label, one["query"], query
         )
@@ -65,7 +63,7 @@ def dashboard_queries(board: Mapping[str, Any]) -> Iterator[DashboardQuery]:
     for one in annotations:
         query = _fill_variables(one["expr"], values)
         yield DashboardQuery(title, f"annotation {one['name']}", "", one["expr"], query)
-    selected = {v["name"]: v["current"]["value"] for v in variables}
+    selected = {v["name"]: v["current"]["value"] for v in variables if "current" in v}
     for panel, repeat in _panels(board["panels"]):
         for value in selected[repeat] if repeat else ("",):
             panel_values = values | {repeat: value}
@@ -78,6 +76,16 @@ def dashboard_queries(board: Mapping[str, Any]) -> Iterator[DashboardQuery]:
                 yield DashboardQuery(
                     title, panel["title"], target["legendFormat"], *texts
                 )
+
+
+def _variable_query(text: str, values: Mapping[str, str]) -> tuple[str, str]:
+    """Return the label and the query of a variable's values."""
+    if match := _QUERY_RESULT.fullmatch(text):
+        return "", match[1]
+    match = _LABEL_VALUES.fullmatch(text)
+    metric, label = match.groups() if match else ("", "")
+    named = f"group by ({label}) ({_fill_variables(metric, values)})"
+    return label, f"{named} unless on ({label}) vector(0)"
 
 
 def count_series(prometheus: str, query: str) -> int:
@@ -98,7 +106,8 @@ def _panels(panels: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]
     for panel in panels:
         if panel["type"] == "row":
             repeat = panel.get("repeat", "")
-        else:
+            yield from ((one, repeat) for one in panel["panels"])
+        elif "targets" in panel:
             yield panel, repeat
 
 

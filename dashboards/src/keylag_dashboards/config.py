@@ -25,66 +25,105 @@ OBJECTIVE_SECONDS: Final = 1
 OBJECTIVE_SHARE: Final = 0.99
 """Share of token calls that must be fast and without a 5xx."""
 
-_KEYSTONE: Final = 'job=~"$job", instance=~"$instance"'
+LEVEL: Final = ("cluster", "region", "job", "host_name", "keylag_run")
+"""Labels that recorded series keep: everything but the worker.
+
+`cluster` and `region` come from OTEL_RESOURCE_ATTRIBUTES, or from Prometheus' targets.
+"""
+RECORDING_WINDOW: Final = "1m"
+"""Range of the rates that are recorded: at least two scrapes."""
+RECORDING_SECONDS: Final = 15
+"""Interval of the recording rules."""
+MIN_STEP: Final = "30s"
+"""Shortest step of panels on recorded series: two evaluations."""
+
+_CLOUD: Final = 'cluster=~"$cluster", region=~"$region"'
+_KEYSTONE: Final = f'{_CLOUD}, job=~"$job", host_name=~"$host"'
 _TOKENS: Final = f'{_KEYSTONE}, http_route="{ROUTE}", http_request_method=~"$method"'
+_EXPORTER: Final = f'{_CLOUD}, instance=~"$exporter"'
 PLACEHOLDERS: Final[Mapping[str, str]] = {
+    "CLOUD": _CLOUD,
     "KEYSTONE": _KEYSTONE,
+    "WORKERS": f'{_KEYSTONE}, instance=~"$instance"',
     "TOKENS": _TOKENS,
+    "JOBS": f'{_CLOUD}, job=~"$job"',
+    "BY_METHOD": f'{_KEYSTONE}, http_request_method=~"$method"',
     "ARMS": f'{_TOKENS}, keylag_run=~"$run"',
     "ARM_WORKERS": f'{_KEYSTONE}, keylag_run=~"$run"',
-    "RECORDED": 'job=~"$job", http_request_method=~"$method"',
-    "EXPORTER": 'instance=~"$exporter"',
-    "TOKENS_LOG": f'instance=~"$exporter", route=~"$method {ROUTE}"',
-    "MEMCACHED": 'instance=~"$memcached"',
-    "SERVICE": 'job=~"$service", instance=~"$worker"',
+    "EXPORTER": _EXPORTER,
+    "TOKENS_LOG": f'{_EXPORTER}, route=~"$method {ROUTE}"',
+    "MEMCACHED": f'{_CLOUD}, instance=~"$memcached"',
+    "SERVICE": f'{_CLOUD}, job=~"$service"',
     "RATE": "$__rate_interval",
+    "STEP": "$__interval",
     "SHOWN": "$__range",
+    "LEVEL": ", ".join(LEVEL),
+    "WINDOW": RECORDING_WINDOW,
     "ALL_TOKENS": f'http_route="{ROUTE}"',
     "IN_TIME": f'http_route="{ROUTE}", le=~"{OBJECTIVE_SECONDS}(\\\\.0)?"',
 }
-"""Placeholders in queries, and the matchers or ranges that replace them.
+"""Placeholders in queries, and the matchers, labels or ranges that replace them.
 
-The last two are for rules, which have no variables.
+The last four are for rules, which have no variables.
 """
 
 COLORS: Final[Mapping[str, str]] = {
-    "sql": "blue",
-    "cache": "green",
-    "revocation": "red",
-    "password_hash": "orange",
-    "token_crypto": "purple",
-    "orm": "light-blue",
-    "other": "gray",
+    "sql": "#0072b2",
+    "cache": "#009e73",
+    "revocation": "#cc79a7",
+    "password_hash": "#d55e00",
+    "token_crypto": "#e69f00",
+    "orm": "#56b4e9",
+    "other": "#8a9199",
 }
-"""Colours of the categories in all panels."""
+"""Colours of the categories in all panels and reports, for colour-blind readers, too.
+
+They are those of Okabe and Ito; a test compares them with the style of the reports.
+"""
+GOOD: Final = "#009e73"
+WARNING: Final = "#e69f00"
+BAD: Final = "#d55e00"
+NEUTRAL: Final = "#8a9199"
 
 LABEL_HEADINGS: Final[Mapping[str, str]] = {
     "http_response_status_code": "status",
     "keylag_run": "arm",
-    "keystone_auth_method": "method",
+    "keystone_auth_method": "authentication method",
     "keystone_cache_backend": "cache",
     "keystone_cache_function": "function",
     "keystone_cache_region": "region",
     "keystone_password_hash_algorithm": "password hash",
     "keystone_token_provider": "token",
+    "http_request_method": "method",
+    "http_route": "route",
+    "host_name": "controller",
     "instance": "worker",
+    "needed_by": "needed by",
+    "alertname": "alert",
     "table_class": "tables",
+    "keystone_auth_token_security_strategy": "protection",
+    "keystone_auth_token_cache": "token cache",
 }
-"""Table headings of labels with long names."""
+"""Table headings of labels, where the label is not the heading."""
 
 METRIC_SENDERS: Final[Mapping[str, str]] = {
-    "keylag_slow_log_": "`keylag-exporter slow-log`, beside the database",
-    "keylag_proxysql_": "`keylag-exporter proxysql`, beside ProxySQL",
-    "keylag_revocations_": "`keylag-exporter revocations`, beside the database",
-    "keylag_uwsgi_": "`keylag-exporter uwsgi`, beside Keystone",
-    "keylag_exporter_": "`keylag-exporter`",
-    "memcached_": "`keylag-exporter memcached` or the official memcached_exporter",
-    "keylag:": "the recording rules of dashboards/generated/rules",
-    "keystone_auth_token_": "`keylag-otel`, inside the service",
-    "keystone_": "`keylag-otel`, inside Keystone",
-    "http_server_": "`keylag-otel`, inside Keystone",
-    "process_cpu_": "`keylag-otel`, inside Keystone",
-    "cpython_gc_": "`keylag-otel`, inside Keystone",
+    "keylag_slow_log_": "keylag-exporter slow-log, beside the database",
+    "keylag_proxysql_": "keylag-exporter proxysql, beside ProxySQL",
+    "keylag_revocations_": "keylag-exporter revocations, beside the database",
+    "keylag_uwsgi_": "keylag-exporter uwsgi, beside Keystone",
+    "keylag_exporter_": "keylag-exporter",
+    "memcached_": "keylag-exporter memcached or the official memcached_exporter",
+    "keylag:keystone_auth_token_": (
+        "keylag-otel, inside the service, by the recording rules"
+    ),
+    "keylag:": "keylag-otel, inside Keystone, by the recording rules",
+    "ALERTS": "the alerts of dashboards/generated/rules",
+    "up": "Prometheus",
+    "keystone_auth_token_": "keylag-otel, inside the service",
+    "keystone_": "keylag-otel, inside Keystone",
+    "http_server_": "keylag-otel, inside Keystone",
+    "process_cpu_": "keylag-otel, inside Keystone",
+    "cpython_gc_": "keylag-otel, inside Keystone",
 }
 """Prefix of metric names, and their sender, shown in panels without data.
 

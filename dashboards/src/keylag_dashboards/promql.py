@@ -1,6 +1,7 @@
 """PromQL with placeholders in capitals: `rate(metric{TOKENS, le="1"}[RATE])`.
 
-All other text is PromQL. `config.PLACEHOLDERS` has their values.
+All other text is PromQL. `config.PLACEHOLDERS` has their values.  `or_zero` and `named`
+are for results that would else be missing or have no name.
 """
 
 import re
@@ -17,6 +18,7 @@ _NO_METRICS: Final = re.compile(
 )
 _WORD: Final = re.compile(r"(?<![\w:.])[a-zA-Z_:][\w:]*(?!\s*\(|[\w:])")
 _OPERATORS: Final = frozenset({"and", "or", "unless", "bool"})
+_MODIFIERS: Final = re.compile(r"@\s*(?:end|start)\(\)")
 
 
 def expand(query: str) -> str:
@@ -30,3 +32,24 @@ def metric_names(query: str) -> frozenset[str]:
     # Strings go first: a matcher's value may hold a brace.
     bare = _NO_METRICS.sub(" ", _STRING.sub("", query))
     return frozenset(_WORD.findall(bare)) - _OPERATORS
+
+
+def or_zero(query: str, label: str, name: str, reporting: str) -> str:
+    """Return a query whose result is a 0 with a name where it has none.
+
+    `reporting` has a result as long as the metric's sender works: then there is nothing
+    to count, otherwise nothing is known.
+    """
+    zero = f"0 * sum({reporting})"
+    return f"""{query} or on ()
+        label_replace({zero}, "{label}", "{name}", "", "")"""
+
+
+def named(query: str, label: str, name: str) -> str:
+    """Return a query whose series without a label have a name in it."""
+    return f'label_replace({query}, "{label}", "{name}", "{label}", "")'
+
+
+def with_spaces(query: str, label: str) -> str:
+    """Return a query in whose label `password_hash` reads `password hash`."""
+    return f'label_replace({query}, "{label}", "$1 $2", "{label}", "(.+)_(.+)")'

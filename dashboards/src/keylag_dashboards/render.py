@@ -1,7 +1,7 @@
 """Renders dashboards to JSON with Grafana's SDK."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Any, Final
 
@@ -11,26 +11,65 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 
 from keylag_dashboards import config, panels
+from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.model import Annotation, Board, Panel, Row
 from keylag_dashboards.promql import expand, metric_names
-from keylag_dashboards.variables import VARIABLES, Variable
+from keylag_dashboards.recorded import panel_query
+from keylag_dashboards.variables import VARIABLES, Variable, state_variable
 
 SOURCE: Final = models.DataSourceRef("prometheus", config.DATASOURCE)
 GRAFANA: Final = models.DataSourceRef("grafana", "-- Grafana --")
 """Grafana's own data source."""
 ALL_VALUES: Final = models.VariableOption(text="All", value="$__all")
+_BOARDS: Final = {board.name: board for board in BOARDS}
 MAX_ANNOTATIONS: Final = 1000
 """Maximum of annotations from Grafana's own data source."""
 
 
 def provisioned(board: Board) -> dict[str, Any]:
     """Return a dashboard for Grafana's file provisioning, as JSON types."""
+    return _rendered(board, collapsed=lambda row: row.collapsed)
+
+
+def for_import(board: Board) -> dict[str, Any]:
+    """Return a dashboard for the Import page, which asks for the data source.
+
+    Rows that need an exporter are collapsed: nobody knows which ones there are.
+    """
+    content = _rendered(board, collapsed=lambda row: bool(row.source))
+    data_source = f"${{{config.IMPORT_INPUT}}}"
+    variables = content["templating"]["list"]
+    variables[0]["current"] = {"text": data_source, "value": data_source}
+    kinds = sorted({panel["type"] for panel in all_panels(content)})
+    return {"__inputs": [_input()], "__requires": list(_requires(kinds)), **content}
+
+
+def all_panels(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the panels of a rendered dashboard, those of collapsed rows as well."""
+    for panel in content["panels"]:
+        if panel["type"] == "row":
+            yield from panel["panels"]
+        else:
+            yield panel
+
+
+def panel_ids(board: Board) -> dict[str, int]:
+    """Return the numeric id of each panel by title; rows have ids, too."""
+    numbers = count(1)
+    found: dict[str, int] = {}
+    for row in board.rows:
+        next(numbers)
+        found |= {panel.title: next(numbers) for panel in row.panels}
+    return found
+
+
+def _rendered(board: Board, collapsed: Callable[[Row], bool]) -> dict[str, Any]:
     builder = dashboard.Dashboard(board.title).uid(config.UID_PREFIX + board.name)
     builder = builder.description(board.purpose).tags([config.TAG]).readonly()
     builder = builder.time(*config.TIME_RANGE).refresh(config.REFRESH)
     builder = builder.tooltip(models.DashboardCursorSync.CROSSHAIR).link(_link_to_all())
     builder = builder.with_variable(_data_source())
-    for name in board.variables:
+    for name in (*board.variables, *_state_variables(board)):
         builder = builder.with_variable(_variable(name, VARIABLES[name]))
     annotations = [
         _annotation(annotation, board.queries) for annotation in board.annotations
@@ -39,23 +78,25 @@ def provisioned(board: Board) -> dict[str, Any]:
         [_grafana_annotation(board.grafana_tags)] if board.grafana_tags else []
     )
     builder = builder.annotations(annotations + from_grafana)
-    numbers = count(1)
+    ids = panel_ids(board)
     for row in board.rows:
-        builder = builder.with_row(_row(row, next(numbers)))
-        for panel in row.panels:
-            builder = builder.with_panel(_panel(panel, board.queries, next(numbers)))
+        made = [_panel(panel, board, ids[panel.title]) for panel in row.panels]
+        heading = _row(row, ids[row.panels[0].title] - 1)
+        if collapsed(row):
+            for panel in made:
+                heading = heading.with_panel(panel)
+            builder = builder.with_row(heading)
+            continue
+        builder = builder.with_row(heading)
+        for panel in made:
+            builder = builder.with_panel(panel)
     plain: dict[str, Any] = json.loads(json.dumps(builder.build(), cls=JSONEncoder))
     return plain
 
 
-def for_import(board: Board) -> dict[str, Any]:
-    """Return a dashboard for the Import page, which asks for the data source."""
-    content = provisioned(board)
-    data_source = f"${{{config.IMPORT_INPUT}}}"
-    variables = content["templating"]["list"]
-    variables[0]["current"] = {"text": data_source, "value": data_source}
-    kinds = sorted({panel["type"] for panel in content["panels"]} - {"row"})
-    return {"__inputs": [_input()], "__requires": list(_requires(kinds)), **content}
+def _state_variables(board: Board) -> list[str]:
+    """Return the hidden variables with the states of the sources of its rows."""
+    return [state_variable(row.source) for row in board.rows if row.source]
 
 
 def _input() -> dict[str, str]:
@@ -83,6 +124,7 @@ def _link_to_all() -> Builder[models.DashboardLink]:
     link = dashboard.DashboardLink("Keylag").type(models.DashboardLinkType.DASHBOARDS)
     return (
         link.tags([config.TAG])
+        .as_dropdown(as_dropdown=True)
         .keep_time(keep_time=True)
         .include_vars(include_vars=True)
     )
@@ -96,14 +138,16 @@ def _data_source() -> Builder[models.VariableModel]:
 
 
 def _variable(name: str, one: Variable) -> Builder[models.VariableModel]:
-    first = models.VariableOption(text=list(one.selected), value=list(one.selected))
-    builder = (
-        dashboard.QueryVariable(name).label(one.label).description(one.description)
-    )
-    builder = builder.datasource(SOURCE).query(one.query).multi(multi=True)
-    builder = builder.include_all(include_all=True).all_value(one.all_value)
+    builder = dashboard.QueryVariable(name).label(one.label)
+    builder = builder.description(one.description).datasource(SOURCE).query(one.query)
     builder = builder.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
     builder = builder.sort(models.VariableSort.ALPHABETICAL_ASC)
+    if one.hidden:
+        hidden = models.VariableHide.HIDE_VARIABLE
+        return builder.hide(hidden).regex(one.regex)
+    builder = builder.multi(multi=True).include_all(include_all=True)
+    builder = builder.all_value(one.all_value)
+    first = models.VariableOption(text=list(one.selected), value=list(one.selected))
     return builder.current(first if one.selected else ALL_VALUES)
 
 
@@ -111,8 +155,8 @@ def _annotation(
     annotation: Annotation, queries: Mapping[str, str]
 ) -> Builder[models.AnnotationQuery]:
     builder = dashboard.AnnotationQuery().name(annotation.name).datasource(SOURCE)
-    builder = builder.enable(enable=True).icon_color(annotation.color)
-    return builder.expr(expand(queries[annotation.query]))
+    builder = builder.enable(enable=annotation.shown).icon_color(annotation.color)
+    return builder.expr(panel_query(queries[annotation.query]))
 
 
 def _grafana_annotation(tags: tuple[str, ...]) -> Builder[models.AnnotationQuery]:
@@ -123,24 +167,53 @@ def _grafana_annotation(tags: tuple[str, ...]) -> Builder[models.AnnotationQuery
     return builder.enable(enable=True).icon_color("purple").target(target)
 
 
-def _row(row: Row, number: int) -> Builder[models.RowPanel]:
-    builder = dashboard.Row(row.title).id(number)
+def _row(row: Row, number: int) -> dashboard.Row:
+    title = f"{row.title}: ${state_variable(row.source)}" if row.source else row.title
+    builder = dashboard.Row(title).id(number)
     return builder.repeat(row.repeat) if row.repeat else builder
 
 
-def _panel(panel: Panel, queries: Mapping[str, str], number: int) -> Any:
+def _panel(panel: Panel, board: Board, number: int) -> Any:
     """Return the builder of a panel: its kind, and what all panels share."""
-    chosen = {name: expand(queries[query]) for name, query in panel.queries.items()}
-    builder = panels.PANEL_BUILDERS[panel.kind](panel).id(number).datasource(SOURCE)
-    builder = builder.title(panel.title).description(panel_description(panel))
-    builder = builder.span(panel.width).height(panels.HEIGHT)
-    builder = builder.no_value(no_data_text(chosen)).links(
-        [_link_to(name) for name in panel.drill_down]
+    chosen = {
+        name: panel_query(board.queries[query]) for name, query in panel.queries.items()
+    }
+    builder = panels.PANEL_BUILDERS[panel.kind](panel).id(number).title(panel.title)
+    builder = builder.span(panel.width).height(panels.height(panel))
+    builder = builder.description(panel_description(panel))
+    if panel.kind == "text":
+        return builder
+    builder = builder.datasource(SOURCE).no_value(
+        board.no_data or _no_value(panel, chosen)
     )
+    builder = builder.links([_link_to(place) for place in panel.explained_by])
+    if panel.decimals is not None:
+        builder = builder.decimals(panel.decimals)
+    if any("keylag:" in query for query in chosen.values()):
+        builder = builder.interval(config.MIN_STEP)
     target = panels.QUERY_BUILDERS.get(panel.kind, panels.range_query)
     for letter, (legend, query) in zip(panels.REF_IDS, chosen.items(), strict=False):
         builder = builder.with_target(target(query, legend).ref_id(letter))
+    if panel.exemplars:
+        builder = builder.with_target(_exemplars(panel))
     return builder
+
+
+def _no_value(panel: Panel, queries: Mapping[str, str]) -> str:
+    """Return the text without data; a stat has room for few words."""
+    if panel.kind == "stat":
+        return panel.empty_reason or "no data"
+    return no_data_text(queries)
+
+
+def _exemplars(panel: Panel) -> Any:
+    """Return a query without results, whose series have exemplars.
+
+    Recorded series have none.  `@ end()` reads one sample of each raw series.
+    """
+    query = f"{expand(panel.exemplars)} @ end() < 0"
+    made = panels.range_query(query, "exemplars").exemplar(exemplar=True)
+    return made.ref_id("Exemplars")
 
 
 def panel_description(panel: Panel) -> str:
@@ -163,9 +236,19 @@ def no_data_text(queries: Mapping[str, str]) -> str:
         for query in queries.values()
         for name in metric_names(query)
     }
-    return f"No data. It comes from {' and '.join(sorted(senders))}."
+    return f"No data in this time. It comes from {' and '.join(sorted(senders))}."
 
 
-def _link_to(name: str) -> Builder[models.DashboardLink]:
-    url = f"/d/{config.UID_PREFIX}{name}?${{__url_time_range}}&${{__all_variables}}"
-    return dashboard.DashboardLink(f"Open {name}").url(url)
+def _link_to(place: str) -> Builder[models.DashboardLink]:
+    """Return a link to a panel, `dashboard: title`, or to a dashboard.
+
+    Raises KeyError if there is no such panel.
+    """
+    name, _, title = place.partition(": ")
+    board = _BOARDS[name]
+    shown = f"viewPanel={panel_ids(board)[title]}&" if title else ""
+    kept = "${__url_time_range}&${__all_variables}"
+    url = f"/d/{config.UID_PREFIX}{name}?{shown}{kept}"
+    return dashboard.DashboardLink(
+        f"{board.title.removeprefix('Keylag / ')}{': ' if title else ''}{title}"
+    ).url(url)

@@ -1,14 +1,13 @@
 """The recording rules and alerts, as the file that Prometheus loads."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any, Final
 
 from keylag_dashboards.alerts import ALERTS
-from keylag_dashboards.categories import MATCHERS
-from keylag_dashboards.config import RUNBOOK_URL
+from keylag_dashboards.config import RECORDING_SECONDS, RUNBOOK_URL
 from keylag_dashboards.model import Alert
 from keylag_dashboards.promql import expand
+from keylag_dashboards.recorded import RecordingRule, recorded_rates
 from keylag_dashboards.telemetry_alerts import KEYSTONE_METRICS, LOOKBACK
 
 WINDOWS: Final = ("5m", "30m", "1h", "6h")
@@ -19,15 +18,6 @@ _BUCKET: Final = "http_server_request_duration_seconds_bucket"
 _METHOD: Final = "job, http_request_method"
 
 
-@dataclass(frozen=True)
-class RecordingRule:
-    """A recorded series: its name, its query and its own labels."""
-
-    name: str
-    query: str
-    labels: Mapping[str, str]
-
-
 def recording_rules() -> Iterator[RecordingRule]:
     """Yield all recording rules."""
     yield from _token_call_rules()
@@ -35,24 +25,15 @@ def recording_rules() -> Iterator[RecordingRule]:
 
 
 def _token_call_rules() -> Iterator[RecordingRule]:
-    """Yield rates, categories, and the share of calls not in time."""
+    """Yield rates, and the share of calls not in time, of each job."""
     yield RecordingRule(
         "keylag:token_calls:rate5m",
         f"sum by ({_METHOD}) (rate({_COUNT}{{ALL_TOKENS}}[5m]))",
-        {},
     )
-    for category, matchers in MATCHERS.items():
-        yield RecordingRule(
-            "keylag:token_category_seconds:rate5m",
-            f"""sum by ({_METHOD}) (rate(keystone_request_phase_time_seconds_total{{
-                ALL_TOKENS, {matchers}}}[5m]))""",
-            {"category": category},
-        )
     for window in WINDOWS:
         yield RecordingRule(
             f"keylag:token_calls_not_in_time:ratio_rate{window}",
             _not_in_time_query(window),
-            {},
         )
 
 
@@ -74,27 +55,26 @@ def _telemetry_rules() -> Iterator[RecordingRule]:
         """count by (job) (group by (job, host) (label_replace(
             keystone_configuration_info,
             "host", "$1", "instance", "(.+?)(/[0-9]+)?")))""",
-        {},
     )
     yield RecordingRule(
         "keylag:keystone_metric:present",
         f"""group by (job, metric) (label_replace(
             {{__name__=~"{"|".join(KEYSTONE_METRICS)}"}},
             "metric", "$1", "__name__", "(.+)"))""",
-        {},
     )
     yield RecordingRule(
         "keylag:exporter_source:seen",
         f"last_over_time(keylag_exporter_source_success[{LOOKBACK}])",
-        {},
     )
 
 
 def document(runbook_url: str = RUNBOOK_URL) -> dict[str, Any]:
     """Return the rule file; alerts link to headings of `runbook_url`."""
     alerts = [_alert(one, runbook_url) for one in ALERTS]
+    rates = {"name": "keylag-rates", "interval": f"{RECORDING_SECONDS}s"}
     return {
         "groups": [
+            {**rates, "rules": [*map(_record, recorded_rates())]},
             {"name": "keylag-recorded", "rules": [*map(_record, recording_rules())]},
             {"name": "keylag-alerts", "rules": alerts},
         ]

@@ -5,6 +5,7 @@ from typing import Final
 from keylag_dashboards.boards import (
     cache,
     experiment,
+    home,
     revocation,
     services,
     sql,
@@ -14,6 +15,7 @@ from keylag_dashboards.boards import (
 from keylag_dashboards.model import Board
 
 BOARDS: Final[tuple[Board, ...]] = (
+    home.BOARD,
     tokens.BOARD,
     sql.BOARD,
     cache.BOARD,

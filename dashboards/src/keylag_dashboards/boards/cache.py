@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from keylag_dashboards.model import Annotation, Board, Panel, Row
+from keylag_dashboards.config import BAD, WARNING
+from keylag_dashboards.model import Annotation, Board, Column, Panel, Row
 from keylag_dashboards.queries.cache import LAYERS, QUERIES
 
 _TITLES: Final = dict(
@@ -19,6 +20,7 @@ LAYERED: Final = Row(
             "ops",
             "lines",
             {title: f"gets_{layer}" for layer, title in _TITLES.items()},
+            explained_by=("cache: Look-ups by function",),
         ),
         Panel(
             "Hits by layer",
@@ -26,6 +28,8 @@ LAYERED: Final = Row(
             "percentunit",
             "lines",
             {title: f"ratio_{layer}" for layer, title in _TITLES.items()},
+            maximum=1,
+            explained_by=("cache: Hits by region",),
         ),
         Panel(
             "Hits by region",
@@ -33,6 +37,11 @@ LAYERED: Final = Row(
             "percentunit",
             "lines",
             {"{{keystone_cache_region}}": "region_ratio"},
+            maximum=1,
+            explained_by=(
+                "cache: Look-ups by function",
+                "cache: Invalidations of whole regions",
+            ),
         ),
         Panel(
             "Look-ups by function",
@@ -44,7 +53,14 @@ LAYERED: Final = Row(
                 "misses": "function_misses",
                 "hits": "function_ratio",
             },
-            units={"hits": "percentunit"},
+            height=8,
+            columns={
+                "region": Column(width=190),
+                "function": Column(),
+                "calls": Column("locale", 75, 0),
+                "misses": Column("locale", 75, 0),
+                "hits": Column("percentunit", 75, 1),
+            },
         ),
     ),
 )
@@ -59,6 +75,7 @@ BACKEND: Final = Row(
             "lines",
             {"{{http_request_method}}": "round_trip"},
             width=8,
+            explained_by=("cache: Errors and stalls", "cache: Connections"),
         ),
         Panel(
             "Cache time per call",
@@ -67,14 +84,14 @@ BACKEND: Final = Row(
             "lines",
             {"{{http_request_method}}": "per_call"},
             width=8,
-            drill_down=("tokens",),
+            explained_by=("tokens: Time per call, by category",),
         ),
         Panel(
             "Bytes to and from the backend",
             "Large values are usually catalogs and role lists.",
             "Bps",
             "lines",
-            {"{{keystone_cache_region}} {{network_io_direction}}": "bytes"},
+            {"{{keystone_cache_region}}": "bytes"},
             width=8,
         ),
         Panel(
@@ -83,6 +100,7 @@ BACKEND: Final = Row(
             "ops",
             "lines",
             {"{{keystone_cache_region}}": "invalidations"},
+            explained_by=("revocation: Events written",),
         ),
         Panel(
             "Errors and stalls",
@@ -91,7 +109,7 @@ BACKEND: Final = Row(
             "ops",
             "lines",
             {"{{keystone_cache_region}} {{error_type}}": "errors"},
-            empty_reason="no call to the backend failed",
+            explained_by=("cache: Time per round trip", "cache: Connections"),
         ),
     ),
 )
@@ -104,8 +122,19 @@ SERVER: Final = Row(
             "Evictions start at the limit.",
             "bytes",
             "lines",
-            {"used by {{instance}}": "memory_used", "limit": "memory_limit"},
-            width=8,
+            {"{{instance}}": "memory_used"},
+            width=6,
+        ),
+        Panel(
+            "Share of the memory limit",
+            "Evictions start near 100 %. Far below: memcached has room.",
+            "percentunit",
+            "lines",
+            {"{{instance}}": "memory_share"},
+            width=6,
+            maximum=1,
+            thresholds={0.9: WARNING},
+            explained_by=("cache: Evictions",),
         ),
         Panel(
             "Evictions",
@@ -117,7 +146,8 @@ SERVER: Final = Row(
                 "reclaimed": "reclaimed",
                 "refused": "no_memory",
             },
-            width=8,
+            width=6,
+            explained_by=("cache: Share of the memory limit",),
         ),
         Panel(
             "Items",
@@ -125,7 +155,7 @@ SERVER: Final = Row(
             "short",
             "lines",
             {"{{instance}}": "items"},
-            width=8,
+            width=6,
         ),
         Panel(
             "Hits on the server",
@@ -133,24 +163,32 @@ SERVER: Final = Row(
             "percentunit",
             "lines",
             {"{{instance}}": "server_ratio"},
+            maximum=1,
+            explained_by=("cache: Evictions",),
         ),
         Panel(
             "Connections",
             "At the limit new clients wait: check memcache_pool_maxsize.",
             "short",
             "lines",
-            {"open": "connections", "limit": "connections_limit"},
+            {"{{instance}}": "connections", "limit": "connections_limit"},
             width=6,
+            limits=("limit",),
+            empty_reason="the number of connections is far below the limit",
+            empty_legends=("limit",),
         ),
         Panel(
-            "Connections refused or delayed",
-            "Above zero: the connection limit was reached.",
+            "Connections refused",
+            "Refused or delayed. Above zero: the connection limit was reached.",
             "ops",
             "lines",
             {"{{instance}}": "refused"},
             width=6,
+            thresholds={0.001: BAD},
+            explained_by=("cache: Connections",),
         ),
     ),
+    source="memcached",
 )
 
 BOARD: Final = Board(
@@ -158,7 +196,7 @@ BOARD: Final = Board(
     title="Keylag / Cache",
     purpose="Hit ratios and latency of the cache, and what invalidates it.",
     queries=QUERIES,
-    variables=("job", "instance", "method", "memcached"),
+    variables=("cluster", "region", "job", "host", "method", "memcached"),
     rows=(LAYERED, BACKEND, SERVER),
     annotations=(Annotation("Region flushed", "flushed", "green"),),
 )

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from keylag_dashboards.categories import breakdown_columns
-from keylag_dashboards.model import Annotation, Board, Panel, Row
+from keylag_dashboards.categories import breakdown_columns, breakdown_table
+from keylag_dashboards.model import Annotation, Board, Column, Panel, Row, State
 from keylag_dashboards.queries.experiment import QUERIES
 
 _RUN: Final = "{{keylag_run}}"
@@ -23,9 +23,11 @@ WHOLE: Final = Row(
             " verdict: the experiment's report has it.",
             "s",
             "table",
-            breakdown_columns("arm"),
+            breakdown_table("arm"),
             width=24,
-            units={"calls": "short"},
+            height=6,
+            columns=breakdown_columns("arm"),
+            explained_by=("tokens: Time per call, by category",),
         ),
         Panel(
             "Configuration of the arms",
@@ -33,6 +35,13 @@ WHOLE: Final = Row(
             "short",
             "table",
             {"seen": "configuration"},
+            columns={
+                "arm": Column(),
+                "cache": Column(width=200),
+                "token": Column(width=90),
+                "password hash": Column(width=130),
+                "seen": Column(width=75, states={1: State("yes", "text")}),
+            },
         ),
         Panel(
             "Refused and failed calls",
@@ -40,7 +49,7 @@ WHOLE: Final = Row(
             "reqps",
             "lines",
             {f"{_RUN} {{{{http_response_status_code}}}}": "failed"},
-            empty_reason="no call was refused",
+            height=7,
         ),
     ),
 )
@@ -101,8 +110,9 @@ BOARD: Final = Board(
     title="Keylag / Experiment",
     purpose="The arms of an experiment, or the runs of a demo, side by side.",
     queries=QUERIES,
-    variables=("job", "instance", "method", "run"),
+    variables=("cluster", "region", "job", "host", "method", "run"),
     rows=(WHOLE, COURSE),
-    annotations=(Annotation("Arm under load", "under_load", "blue"),),
+    annotations=(Annotation("Arm under load", "under_load", "blue", shown=True),),
     grafana_tags=("keylag", "experiment"),
+    no_data="No experiment ran in this time. keylag experiment run starts one.",
 )

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from keylag_dashboards.model import Annotation, Board, Panel, Row
+from keylag_dashboards.config import BAD, GOOD
+from keylag_dashboards.model import Annotation, Board, Column, Panel, Row, State
 from keylag_dashboards.queries.revocation import PARTS, QUERIES
 
 CHECK: Final = Row(
@@ -15,7 +16,11 @@ CHECK: Final = Row(
             "s",
             "stacked",
             {part: f"check {part}" for part in PARTS},
-            drill_down=("tokens",),
+            explained_by=(
+                "revocation: Events per check",
+                "revocation: Indexes",
+                "sql: Statements with the most time",
+            ),
         ),
         Panel(
             "Checks",
@@ -25,7 +30,7 @@ CHECK: Final = Row(
             "lines",
             {"{{keystone_cache_result}}": "checks"},
             width=6,
-            drill_down=("cache",),
+            explained_by=("cache: Invalidations of whole regions",),
         ),
         Panel(
             "Database time",
@@ -34,7 +39,7 @@ CHECK: Final = Row(
             "lines",
             {"{{operation}}": "server"},
             width=6,
-            drill_down=("sql",),
+            explained_by=("sql: Statements with the most time",),
         ),
         Panel(
             "Events fetched",
@@ -42,6 +47,7 @@ CHECK: Final = Row(
             "ops",
             "lines",
             {"{{keystone_revocation_kind}}": "fetched"},
+            explained_by=("revocation: Live events",),
         ),
         Panel(
             "Events written",
@@ -63,6 +69,11 @@ TABLE: Final = Row(
             "short",
             "lines",
             {"{{kind}}": "live", "counting limit": "limit"},
+            decimals=0,
+            limits=("counting limit",),
+            empty_reason="there are far fewer events than the limit",
+            empty_legends=("counting limit",),
+            explained_by=("revocation: Growth",),
         ),
         Panel(
             "Expired events",
@@ -71,6 +82,7 @@ TABLE: Final = Row(
             "lines",
             {"expired": "expired"},
             width=6,
+            decimals=0,
         ),
         Panel(
             "Growth",
@@ -79,6 +91,7 @@ TABLE: Final = Row(
             "lines",
             {"inserted": "growth"},
             width=6,
+            explained_by=("services: Validations by user, counted in Keystone",),
         ),
         Panel(
             "Events per check",
@@ -88,6 +101,7 @@ TABLE: Final = Row(
             "lines",
             {"{{token_age}} lifetime": "per_check"},
             width=8,
+            decimals=0,
         ),
         Panel(
             "Predicted time of a check",
@@ -97,6 +111,8 @@ TABLE: Final = Row(
             "lines",
             {"{{token_age}} lifetime": "predicted"},
             width=8,
+            thresholds={0.05: BAD},
+            explained_by=("revocation: Events per check", "revocation: Indexes"),
         ),
         Panel(
             "Oldest event",
@@ -105,16 +121,28 @@ TABLE: Final = Row(
             "stat",
             {"age": "oldest"},
             width=8,
+            height=8,
+            decimals=1,
         ),
         Panel(
             "Indexes",
-            "1: present, 0: missing. `since` is the release that added the index.",
+            "`since` is the release of Keystone that added the index.",
             "short",
             "table",
-            {"present": "indexes"},
+            {"index": "indexes"},
             width=24,
+            height=6,
+            columns={
+                "columns": Column(),
+                "since": Column(width=140),
+                "index": Column(
+                    width=140,
+                    states={0: State("missing", BAD), 1: State("present", GOOD)},
+                ),
+            },
         ),
     ),
+    source="revocations",
 )
 
 BOARD: Final = Board(
@@ -122,7 +150,7 @@ BOARD: Final = Board(
     title="Keylag / Revocation",
     purpose="The cost of revocation checks, and the table behind it.",
     queries=QUERIES,
-    variables=("job", "instance", "method", "exporter"),
+    variables=("cluster", "region", "job", "host", "method", "exporter"),
     rows=(CHECK, TABLE),
     annotations=(
         Annotation("Token revoked", "deleted", "red"),

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from keylag_dashboards.model import Board, Panel, Row
+from keylag_dashboards.config import WARNING
+from keylag_dashboards.model import Board, Column, Panel, Row
 from keylag_dashboards.queries.services import QUERIES, STALL_SECONDS, TIMES
 
 _SAVED: Final = {f"{times} times": f"saved_{times}" for times in TIMES}
@@ -17,6 +18,7 @@ ASKING: Final = Row(
             "reqps",
             "lines",
             {"{{job}}": "online_validations"},
+            explained_by=("services: Hits",),
         ),
         Panel(
             "Validations by user, counted in Keystone",
@@ -25,7 +27,7 @@ ASKING: Final = Row(
             "reqps",
             "lines",
             {"{{keystone_caller}}": "callers"},
-            drill_down=("tokens",),
+            explained_by=("tokens: Time per call, by category",),
         ),
         Panel(
             "Requests to services",
@@ -41,7 +43,7 @@ ASKING: Final = Row(
             "reqps",
             "lines",
             {"{{job}} {{keystone_auth_token_result}}": "not_accepted"},
-            empty_reason="every token was accepted",
+            explained_by=("services: Failed and retried calls",),
         ),
     ),
 )
@@ -56,6 +58,11 @@ CACHED: Final = Row(
             "lines",
             {"{{job}}": "hits"},
             width=8,
+            maximum=1,
+            explained_by=(
+                "services: Savings of a longer token_cache_time",
+                "services: Errors of the token cache",
+            ),
         ),
         Panel(
             "Age of cached validations",
@@ -80,6 +87,7 @@ CACHED: Final = Row(
             "lines",
             {"p50": "lookup_p50", "p99": "lookup_p99"},
             width=8,
+            explained_by=("services: Stalls",),
         ),
         Panel(
             "Savings of a longer token_cache_time",
@@ -88,9 +96,15 @@ CACHED: Final = Row(
             " accepted for as long.",
             "percentunit",
             "table",
-            {"token_cache_time": "cache_time", "misses": "misses", **_SAVED},
+            {"misses": "misses", "token_cache_time": "cache_time", **_SAVED},
             width=24,
-            units={"token_cache_time": "s", "misses": "short"},
+            height=5,
+            columns={
+                "job": Column(),
+                "token_cache_time": Column("s", 160),
+                "misses": Column("locale", 130, 0),
+                **dict.fromkeys(_SAVED, Column("percentunit", 130, 1)),
+            },
         ),
         Panel(
             "Stalls",
@@ -99,6 +113,8 @@ CACHED: Final = Row(
             "ops",
             "lines",
             {"{{job}}": "stalls"},
+            thresholds={0.001: WARNING},
+            explained_by=("cache: Connections",),
         ),
         Panel(
             "Errors of the token cache",
@@ -107,7 +123,7 @@ CACHED: Final = Row(
             "ops",
             "lines",
             {"{{job}} {{error_type}}": "cache_errors"},
-            empty_reason="no call to the token cache failed",
+            explained_by=("services: Latency of cache operations",),
         ),
     ),
 )
@@ -121,6 +137,8 @@ COST: Final = Row(
             "percentunit",
             "lines",
             {"{{job}}": "share"},
+            maximum=1,
+            explained_by=("services: Time per request, by phase",),
         ),
         Panel(
             "Time per request, by phase",
@@ -131,6 +149,7 @@ COST: Final = Row(
                 "{{keystone_phase}}": "auth_phases",
                 "the service itself": "service_itself",
             },
+            explained_by=("services: Time of a call to Keystone",),
         ),
         Panel(
             "Calls to Keystone",
@@ -148,7 +167,7 @@ COST: Final = Row(
             "lines",
             {"{{keystone_auth_token_call}}": "call_time"},
             width=8,
-            drill_down=("tokens",),
+            explained_by=("tokens: Time per call, by category",),
         ),
         Panel(
             "Failed and retried calls",
@@ -160,7 +179,7 @@ COST: Final = Row(
                 "{{job}} retry: {{keystone_auth_token_retry}}": "retries",
             },
             width=8,
-            empty_reason="no call failed",
+            explained_by=("workers: Waiting connections",),
         ),
         Panel(
             "Configuration",
@@ -170,6 +189,13 @@ COST: Final = Row(
             "table",
             {"workers": "configuration"},
             width=24,
+            height=5,
+            columns={
+                "job": Column(),
+                "token cache": Column(width=200),
+                "protection": Column(width=200),
+                "workers": Column("locale", 130, 0),
+            },
         ),
     ),
 )
@@ -180,6 +206,6 @@ BOARD: Final = Board(
     purpose="Validations that services cause in Keystone, and their cost for the"
     " services.",
     queries=QUERIES,
-    variables=("job", "instance", "service", "worker"),
+    variables=("cluster", "region", "job", "host", "service"),
     rows=(ASKING, CACHED, COST),
 )

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from keylag_dashboards.model import Board, Panel, Row
+from keylag_dashboards.config import WARNING
+from keylag_dashboards.model import Board, Column, Panel, Row
 from keylag_dashboards.queries.sql import QUERIES
 
 _NO_PROXY: Final = "there is no ProxySQL"
@@ -16,15 +17,21 @@ BOTH_SIDES: Final = Row(
             "s",
             "lines",
             {"client (Keystone)": "client", "server (database)": "server"},
-            drill_down=("tokens",),
+            explained_by=(
+                "sql: Outside the database",
+                "sql: Statements with the most time",
+            ),
         ),
         Panel(
-            "Outside the database, per statement",
-            "Network, proxy and driver. Above 1 ms, check where they run.",
+            "Outside the database",
+            "Per statement: network, proxy and driver. Above 1 ms, check where they"
+            " run.",
             "s",
             "lines",
             {"outside": "outside_per_statement"},
             width=6,
+            thresholds={0.001: WARNING},
+            explained_by=("sql: Time by command, p95", "sql: Pool"),
         ),
         Panel(
             "Round trips per call",
@@ -33,33 +40,50 @@ BOTH_SIDES: Final = Row(
             "lines",
             {"{{http_request_method}}": "round_trips"},
             width=6,
+            decimals=1,
+            explained_by=("sql: Statements by table class", "cache: Hits by layer"),
         ),
         Panel(
-            "Time by operation",
-            "SQL time by step of a token call. The database columns need"
+            "Time of an operation",
+            "SQL time per token call, by its step. The database columns need"
             " KEYLAG_SQL_COMMENT=true in Keystone.",
             "s",
             "table",
             {
-                "client, per call": "operation_client",
-                "server, per call": "operation_server",
-                "statements per call": "operation_logged",
+                "Keystone": "operation_client",
+                "database": "operation_server",
+                "statements": "operation_logged",
             },
-            units={"statements per call": "short"},
+            height=8,
+            columns={
+                "operation": Column(),
+                "Keystone": Column("s", 110),
+                "database": Column("s", 110),
+                "statements": Column("short", 115, 1),
+            },
         ),
         Panel(
             "Statements by table class",
-            "Statements, rows and database time by group of tables.",
+            "By group of tables: time in the database, statements that Keystone sent,"
+            " rows that it got, statements that the slow log has, and the p95 of one.",
             "short",
             "table",
             {
-                "sent by Keystone": "class_sent",
-                "rows received": "class_rows",
+                "database": "class_server",
+                "sent": "class_sent",
+                "rows": "class_rows",
                 "logged": "class_logged",
-                "database time": "class_server",
-                "p95 of a statement": "class_p95",
+                "p95": "class_p95",
             },
-            units={"database time": "s", "p95 of a statement": "s"},
+            height=8,
+            columns={
+                "tables": Column(),
+                "sent": Column("locale", 85, 0),
+                "rows": Column("locale", 85, 0),
+                "logged": Column("locale", 85, 0),
+                "database": Column("s", 110),
+                "p95": Column("s", 90),
+            },
         ),
     ),
 )
@@ -72,8 +96,10 @@ POOL: Final = Row(
             "Above zero: the pool is too small, or connecting is slow.",
             "s",
             "lines",
-            {"sql_pool": "pool_wait"},
+            {"waiting": "pool_wait"},
             width=8,
+            thresholds={0.001: WARNING},
+            explained_by=("sql: Pool",),
         ),
         Panel(
             "Pool",
@@ -83,8 +109,7 @@ POOL: Final = Row(
             "lines",
             {"check-outs": "checkouts", "connects": "connects", "waits": "waits"},
             width=8,
-            empty_reason="no check-out had to wait",
-            empty_legends=("waits",),
+            explained_by=("sql: Time per call, client and server",),
         ),
         Panel(
             "Errors and retries",
@@ -96,7 +121,7 @@ POOL: Final = Row(
                 "retried": "retries",
             },
             width=8,
-            empty_reason="no statement failed",
+            explained_by=("sql: Waiting for locks",),
         ),
     ),
 )
@@ -116,7 +141,17 @@ DATABASE: Final = Row(
                 "rows sent": "top_sent",
             },
             width=24,
-            units={"time": "s"},
+            height=9,
+            columns={
+                "id": Column(width=200),
+                "tables": Column(width=140),
+                "statement": Column(),
+                "time": Column("s", 95),
+                "calls": Column("locale", 85, 0),
+                "rows examined": Column("locale", 120, 0),
+                "rows sent": Column("locale", 95, 0),
+            },
+            explained_by=("sql: Rows examined per row sent",),
         ),
         Panel(
             "Rows examined per row sent",
@@ -124,6 +159,8 @@ DATABASE: Final = Row(
             "short",
             "lines",
             {"{{table_class}}": "examined"},
+            decimals=1,
+            explained_by=("sql: Full scans", "sql: Statements with the most time"),
         ),
         Panel(
             "Waiting for locks",
@@ -132,6 +169,7 @@ DATABASE: Final = Row(
             "s",
             "lines",
             {"{{table_class}}": "lock_time"},
+            explained_by=("sql: Statements with the most time",),
         ),
         Panel(
             "Full scans",
@@ -140,6 +178,7 @@ DATABASE: Final = Row(
             "lines",
             {"{{table_class}}": "full_scans"},
             width=8,
+            explained_by=("sql: Statements with the most time",),
         ),
         Panel(
             "Temporary tables",
@@ -158,6 +197,7 @@ DATABASE: Final = Row(
             width=8,
         ),
     ),
+    source="slow-log",
 )
 
 PROXY: Final = Row(
@@ -179,6 +219,7 @@ PROXY: Final = Row(
             "lines",
             {"hits": "proxy_hits"},
             width=8,
+            maximum=1,
             empty_reason=f"{_NO_PROXY}, or no rule of it that caches",
         ),
         Panel(
@@ -188,6 +229,7 @@ PROXY: Final = Row(
             "lines",
             {"{{command}}": "proxy_p95"},
             width=8,
+            explained_by=("sql: Requests for a backend connection",),
             empty_reason=_NO_PROXY,
         ),
         Panel(
@@ -201,7 +243,14 @@ PROXY: Final = Row(
                 "rows sent": "digest_rows",
             },
             width=24,
-            units={"time": "s"},
+            height=9,
+            columns={
+                "digest": Column(width=200),
+                "digest_text": Column(),
+                "time": Column("s", 95),
+                "calls": Column("locale", 85, 0),
+                "rows sent": Column("locale", 95, 0),
+            },
             empty_reason=_NO_PROXY,
         ),
         Panel(
@@ -240,6 +289,8 @@ PROXY: Final = Row(
             empty_reason=_NO_PROXY,
         ),
     ),
+    source="proxysql",
+    collapsed=True,
 )
 
 BOARD: Final = Board(
@@ -247,6 +298,6 @@ BOARD: Final = Board(
     title="Keylag / SQL",
     purpose="SQL time, measured in Keystone, in the database and in ProxySQL.",
     queries=QUERIES,
-    variables=("job", "instance", "method", "exporter"),
+    variables=("cluster", "region", "job", "host", "method", "exporter"),
     rows=(BOTH_SIDES, POOL, DATABASE, PROXY),
 )

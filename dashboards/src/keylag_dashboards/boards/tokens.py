@@ -2,31 +2,55 @@
 
 from typing import Final
 
-from keylag_dashboards.categories import TITLES, breakdown_columns
-from keylag_dashboards.config import OBJECTIVE_SECONDS, OBJECTIVE_SHARE
-from keylag_dashboards.model import Board, Panel, Row
-from keylag_dashboards.queries.tokens import AGES, QUERIES
+from keylag_dashboards.boards.answers import ANSWERS
+from keylag_dashboards.categories import TITLES, breakdown_columns, breakdown_table
+from keylag_dashboards.config import BAD, OBJECTIVE_SECONDS, OBJECTIVE_SHARE
+from keylag_dashboards.model import Board, Column, Panel, Row
+from keylag_dashboards.queries.tokens import AGES, EXEMPLARS, QUANTILES, QUERIES
 
 STACK: Final = {title: f"category_{category}" for category, title in TITLES.items()}
+SHARES: Final = {title: f"share_{category}" for category, title in TITLES.items()}
 _BEFORE: Final = tuple(age for age in AGES if age != "now")
+_NOT_YET: Final = "there are no data from that time yet"
+_PARTS: Final = (
+    "sql: Time per call, client and server",
+    "cache: Time per round trip",
+    "revocation: Time per call",
+    "workers: Workers busy, by phase",
+    "workers: Time of a hash",
+)
 
 
-def _split(title: str, name: str, hint: str) -> Panel:
+def _split(title: str, name: str, hint: str, *explained_by: str) -> Panel:
     """Return a table of the breakdown, with a row per value of a label."""
     return Panel(
         f"By {title}",
         f"{hint} The columns after `wall` are means per call and add up to it.",
         "s",
         "table",
-        breakdown_columns(f"by_{name}"),
+        breakdown_table(f"by_{name}"),
         width=24,
-        units={"calls": "short"},
+        height=5,
+        columns=breakdown_columns(title),
+        explained_by=explained_by,
     )
 
 
 OVERVIEW: Final = Row(
     "All token calls",
     (
+        *ANSWERS,
+        Panel(
+            "Latency, now and before",
+            "Over five minutes. Slower than yesterday at the same time: not the usual"
+            " load, but a change.",
+            "s",
+            "table",
+            {age: f"quantiles {age}" for age in AGES},
+            width=8,
+            columns={"latency": Column(), **dict.fromkeys(AGES, Column("s", 105))},
+            explained_by=("tokens: Latency",),
+        ),
         Panel(
             "Calls per second",
             "More GET: services validate more tokens, or cache fewer validations.",
@@ -34,6 +58,11 @@ OVERVIEW: Final = Row(
             "lines",
             {"{{http_request_method}}": "rate"},
             width=8,
+            height=7,
+            explained_by=(
+                "services: Validations by user, counted in Keystone",
+                "services: Hits",
+            ),
         ),
         Panel(
             "Mean time of a call",
@@ -42,15 +71,8 @@ OVERVIEW: Final = Row(
             "lines",
             {"{{http_request_method}}": "mean"},
             width=8,
-        ),
-        Panel(
-            "Calls not in time",
-            f"Share of calls above {OBJECTIVE_SECONDS} s or with status 5xx, over 5"
-            f" minutes. The objective allows {1 - OBJECTIVE_SHARE:.0%}.",
-            "percentunit",
-            "lines",
-            {"{{job}}": "not_in_time"},
-            width=8,
+            height=7,
+            explained_by=("tokens: Time per call, by category",),
         ),
     ),
 )
@@ -64,21 +86,27 @@ BY_METHOD: Final = Row(
             "s",
             "stacked",
             STACK,
-            drill_down=("sql", "cache", "revocation", "workers"),
+            explained_by=_PARTS,
+        ),
+        Panel(
+            "Latency",
+            "p99 far above p50: a few slow calls, by a cold cache or a stall. The"
+            " histogram ends at 5 s: slower calls count as 5 s. Points are traced"
+            " calls: click one to open its trace.",
+            "s",
+            "lines",
+            {name: name for name in QUANTILES},
+            exemplars=EXEMPLARS,
+            explained_by=("tokens: Latency, all calls", "cache: Errors and stalls"),
         ),
         Panel(
             "Share of a call's time",
             "The category whose share grows is the cause.",
-            "s",
-            "share",
-            STACK,
-        ),
-        Panel(
-            "Latency",
-            "p99 far above p50: a few slow calls, by a cold cache or a stall.",
-            "s",
-            "lines",
-            {"p50": "p50", "p95": "p95", "p99": "p99"},
+            "percentunit",
+            "stacked",
+            SHARES,
+            maximum=1,
+            explained_by=_PARTS,
         ),
         Panel(
             "Latency, all calls",
@@ -86,19 +114,25 @@ BY_METHOD: Final = Row(
             "s",
             "heatmap",
             {"{{le}}": "duration_buckets"},
+            explained_by=("cache: Hits by layer", "workers: Workers"),
         ),
         _split(
             "authentication method",
             "auth_method",
             "Passwords and secrets cost a hash, tokens do not.",
+            "workers: Time of a hash",
         ),
         _split(
-            "status", "status", "Rejected calls may cost as much as successful ones."
+            "status",
+            "status",
+            "Rejected calls may cost as much as successful ones.",
+            "tokens: Failed authentications",
         ),
         _split(
-            "worker",
-            "worker",
-            "One slow worker: a problem of its host, or a cold cache.",
+            "controller",
+            "controller",
+            "One slow controller: a problem of its host, or a cold cache.",
+            "workers: Workers",
         ),
         Panel(
             "Mean time, now and before",
@@ -106,8 +140,9 @@ BY_METHOD: Final = Row(
             "s",
             "lines",
             {age: f"wall {age}" for age in AGES},
-            empty_reason="there are no data from that time yet",
+            empty_reason=_NOT_YET,
             empty_legends=_BEFORE,
+            explained_by=("tokens: Categories, now and before",),
         ),
         Panel(
             "Categories, now and before",
@@ -115,8 +150,11 @@ BY_METHOD: Final = Row(
             "s",
             "table",
             {age: f"categories {age}" for age in AGES},
-            empty_reason="there are no data from that time yet",
+            height=8,
+            columns={"category": Column(), **dict.fromkeys(AGES, Column("s", 130))},
+            empty_reason=_NOT_YET,
             empty_legends=_BEFORE,
+            explained_by=_PARTS,
         ),
     ),
     repeat="method",
@@ -126,13 +164,25 @@ BESIDE: Final = Row(
     "Errors and counts",
     (
         Panel(
+            "Calls not in time",
+            f"Share of calls above {OBJECTIVE_SECONDS} s or with status 5xx, over 5"
+            f" minutes. The objective allows {1 - OBJECTIVE_SHARE:.0%}.",
+            "percentunit",
+            "lines",
+            {"{{job}}": "not_in_time"},
+            width=8,
+            thresholds={round(1 - OBJECTIVE_SHARE, 6): BAD},
+            explained_by=("tokens: Latency", "workers: Waiting connections"),
+        ),
+        Panel(
             "Refused and failed calls",
             "4xx: caused by clients. 5xx: caused by Keystone. A 401 may cost a hash,"
             " too.",
             "reqps",
             "lines",
             {"{{http_request_method}} {{http_response_status_code}}": "refused"},
-            empty_reason="no call was refused",
+            width=8,
+            explained_by=("tokens: Failed authentications", "tokens: By status"),
         ),
         Panel(
             "Failed authentications",
@@ -140,7 +190,8 @@ BESIDE: Final = Row(
             "reqps",
             "lines",
             {"{{keystone_auth_method}} {{error_type}}": "failures"},
-            empty_reason="no authentication failed",
+            width=8,
+            explained_by=("tokens: By authentication method",),
         ),
         Panel(
             "SQL statements per call",
@@ -148,7 +199,8 @@ BESIDE: Final = Row(
             "short",
             "lines",
             {"{{http_request_method}}": "statements"},
-            drill_down=("sql",),
+            decimals=1,
+            explained_by=("sql: Statements by table class", "cache: Hits by layer"),
         ),
         Panel(
             "Cache calls per call",
@@ -156,7 +208,8 @@ BESIDE: Final = Row(
             "short",
             "lines",
             {"{{http_request_method}}": "cache_calls"},
-            drill_down=("cache",),
+            decimals=1,
+            explained_by=("cache: Look-ups by layer",),
         ),
     ),
 )
@@ -166,6 +219,6 @@ BOARD: Final = Board(
     title="Keylag / Token calls",
     purpose="Slow authentication: which calls, since when, and in which category.",
     queries=QUERIES,
-    variables=("job", "instance", "method"),
+    variables=("cluster", "region", "job", "host", "method"),
     rows=(OVERVIEW, BY_METHOD, BESIDE),
 )

@@ -2,53 +2,104 @@
 
 from typing import Final
 
-from keylag_dashboards.model import Board, Panel, Row
-from keylag_dashboards.queries.workers import QUERIES
+from keylag_dashboards.config import BAD, GOOD, WARNING
+from keylag_dashboards.model import Board, Column, Panel, Row, State
+from keylag_dashboards.queries.workers import QUERIES, SHOWN_WORKERS
+
+
+def _spread(
+    title: str, hint: str, name: str, explained_by: tuple[str, ...] = ()
+) -> Panel:
+    """Return a panel with the largest, the median and the smallest worker's share."""
+    return Panel(
+        title,
+        hint,
+        "percentunit",
+        "lines",
+        {"highest": f"{name}_max", "median": f"{name}_median", "lowest": f"{name}_min"},
+        width=8,
+        maximum=1,
+        explained_by=explained_by,
+    )
+
 
 WORKERS: Final = Row(
     "Workers",
     (
         Panel(
             "Workers busy, by phase",
-            "Wall time in seconds per second, all routes. sql, sql_pool, cache and"
-            " ldap mostly wait; the other phases mostly use a CPU, or wait for one.",
+            "Wall time in seconds per second, all routes: the number of busy workers."
+            " sql, sql pool, cache and ldap mostly wait; the other phases mostly use a"
+            " CPU, or wait for one.",
             "short",
             "stacked",
             {"{{keystone_phase}}": "phases"},
+            width=24,
+            height=10,
+            decimals=2,
+            explained_by=("workers: Busiest routes", "workers: Waiting connections"),
         ),
-        Panel(
-            "Busy share of each worker",
-            "Near 100 % in all workers: calls queue. Add processes or reduce work.",
-            "percentunit",
-            "lines",
-            {"{{instance}}": "busy"},
-            width=6,
+        _spread(
+            "Busy share of a worker",
+            "Near 100 % in the median: calls queue. Add processes or reduce work. Only"
+            " the highest: one worker gets too much, or hangs.",
+            "busy",
+            ("workers: Waiting connections", "workers: Workers"),
         ),
-        Panel(
-            "Busiest routes",
-            "Seconds per second. Token calls share their workers with these routes.",
-            "short",
-            "lines",
-            {"{{http_request_method}} {{http_route}}": "routes"},
-            width=6,
-            drill_down=("tokens",),
+        _spread(
+            "CPU share of a worker",
+            "Far below the busy share: workers wait for servers or for a CPU.",
+            "cpu",
+            ("sql: Time per call, client and server", "cache: Time per round trip"),
         ),
-        Panel(
-            "CPU time of each worker",
-            "Far below the busy share: the worker waits for servers or for a CPU.",
-            "percentunit",
-            "lines",
-            {"{{instance}}": "cpu"},
-            width=8,
-        ),
-        Panel(
+        _spread(
             "Garbage collection",
             "Share of a worker's time, included in all phases. Above a few percent:"
             " memory has grown.",
+            "gc",
+            ("workers: Collections by generation", "workers: Memory of a worker"),
+        ),
+        Panel(
+            "Workers",
+            f"The {SHOWN_WORKERS} busiest. One slow worker: a cold cache. All of one"
+            " controller: a problem of its host.",
             "percentunit",
-            "lines",
-            {"{{instance}}": "gc_share"},
-            width=8,
+            "table",
+            {
+                "busy": "worker_busy",
+                "CPU": "worker_cpu",
+                "GC": "worker_gc",
+                "calls per second": "worker_calls",
+                "mean time": "worker_mean",
+            },
+            height=9,
+            columns={
+                "worker": Column(),
+                **dict.fromkeys(("busy", "CPU", "GC"), Column("percentunit", 80, 1)),
+                "calls per second": Column("short", 130, 1),
+                "mean time": Column("s", 100),
+            },
+        ),
+        Panel(
+            "Busiest routes",
+            "Busy workers by route, over the time shown. Token calls share their"
+            " workers with these routes.",
+            "short",
+            "table",
+            {
+                "busy workers": "route_seconds",
+                "calls per second": "route_calls",
+                "mean time": "route_mean",
+            },
+            height=9,
+            columns={
+                "method": Column(width=80),
+                "route": Column(),
+                "busy workers": Column("short", 110, 2),
+                "calls per second": Column("short", 130, 1),
+                "mean time": Column("s", 100),
+            },
+            explained_by=("tokens: Time per call, by category",),
         ),
         Panel(
             "Collections by generation",
@@ -56,7 +107,7 @@ WORKERS: Final = Row(
             "ops",
             "lines",
             {"generation {{cpython_gc_generation}}": "collections"},
-            width=8,
+            width=24,
         ),
     ),
 )
@@ -71,6 +122,8 @@ SERVER: Final = Row(
             "stacked",
             {"{{state}}": "states"},
             width=8,
+            decimals=0,
+            explained_by=("workers: Workers busy, by phase",),
         ),
         Panel(
             "Waiting connections",
@@ -79,13 +132,18 @@ SERVER: Final = Row(
             "lines",
             {"waiting at {{socket}}": "queue", "limit": "queue_limit"},
             width=8,
+            decimals=0,
+            limits=("limit",),
+            empty_reason="the queue is far shorter than its limit",
+            empty_legends=("limit",),
+            explained_by=("workers: Workers by state", "workers: Busiest routes"),
         ),
         Panel(
-            "Memory of each worker",
+            "Memory of a worker",
             "Steady growth is a leak; max-requests recycles workers.",
             "bytes",
             "lines",
-            {"{{instance}} {{worker}}": "memory"},
+            {"highest": "memory_max", "median": "memory_median"},
             width=8,
         ),
         Panel(
@@ -93,7 +151,7 @@ SERVER: Final = Row(
             "A worker starts with cold caches; frequent starts slow calls down.",
             "ops",
             "lines",
-            {"{{instance}} {{worker}}": "starts"},
+            {"{{instance}}": "starts"},
             width=8,
         ),
         Panel(
@@ -107,6 +165,8 @@ SERVER: Final = Row(
                 "exceptions": "exceptions",
             },
             width=8,
+            thresholds={0.001: BAD},
+            explained_by=("workers: Waiting connections",),
         ),
         Panel(
             "Time outside the application",
@@ -117,6 +177,7 @@ SERVER: Final = Row(
             width=8,
         ),
     ),
+    source="uwsgi",
 )
 
 HASHING: Final = Row(
@@ -140,6 +201,10 @@ HASHING: Final = Row(
             "lines",
             {"mean": "hash_time"},
             width=8,
+            explained_by=(
+                "workers: Cost of new passwords",
+                "workers: CPU share of a worker",
+            ),
         ),
         Panel(
             "Share of worker time for hashing",
@@ -148,6 +213,11 @@ HASHING: Final = Row(
             "lines",
             {"hashing": "hash_share"},
             width=8,
+            thresholds={0.5: WARNING},
+            explained_by=(
+                "workers: Hashes per second",
+                "tokens: Failed authentications",
+            ),
         ),
         Panel(
             "Cost of new passwords",
@@ -155,7 +225,10 @@ HASHING: Final = Row(
             "short",
             "stat",
             {"{{keystone_password_hash_algorithm}}": "hash_cost"},
-            width=6,
+            width=8,
+            height=5,
+            decimals=0,
+            show_name=True,
         ),
         Panel(
             "Fernet keys",
@@ -163,7 +236,10 @@ HASHING: Final = Row(
             "short",
             "stat",
             {"{{keystone_fernet_repository}}": "keys"},
-            width=6,
+            width=8,
+            height=5,
+            decimals=0,
+            show_name=True,
         ),
         Panel(
             "Age of the primary key",
@@ -171,7 +247,10 @@ HASHING: Final = Row(
             "s",
             "stat",
             {"{{keystone_fernet_repository}}": "key_age"},
-            width=6,
+            width=8,
+            height=5,
+            decimals=1,
+            show_name=True,
         ),
         Panel(
             "Configuration",
@@ -179,7 +258,14 @@ HASHING: Final = Row(
             "short",
             "table",
             {"workers": "configuration"},
-            width=6,
+            width=24,
+            height=5,
+            columns={
+                "cache": Column(),
+                "token": Column(width=150),
+                "password hash": Column(width=150),
+                "workers": Column("locale", 100, 0),
+            },
         ),
     ),
 )
@@ -189,11 +275,21 @@ OWN: Final = Row(
     (
         Panel(
             "Success of sources",
-            "1: the last read succeeded. 0: panels of this source show old data.",
+            "The last read. Failed: panels of this source show old data.",
             "short",
-            "lines",
-            {"{{instance}} {{source}}": "source_success"},
+            "table",
+            {"last read": "source_success"},
             width=8,
+            height=8,
+            columns={
+                "exporter": Column(),
+                "source": Column(width=110),
+                "last read": Column(
+                    width=100,
+                    states={0: State("failed", BAD), 1: State("succeeded", GOOD)},
+                ),
+            },
+            explained_by=("workers: Faults and failures",),
         ),
         Panel(
             "Duration of a read",
@@ -213,8 +309,8 @@ OWN: Final = Row(
                 "fault in {{keylag_seam}}": "faults",
             },
             width=8,
-            empty_reason="Keylag has no faults",
-            empty_legends=("fault in {{keylag_seam}}",),
+            empty_reason="there is no exporter, or none of its reads ever failed",
+            empty_legends=("{{source}} {{reason}}",),
         ),
     ),
 )
@@ -224,6 +320,6 @@ BOARD: Final = Board(
     title="Keylag / Workers and host",
     purpose="Load of the workers, queueing, password hashing, and Keylag itself.",
     queries=QUERIES,
-    variables=("job", "instance", "exporter"),
+    variables=("cluster", "region", "job", "host", "instance", "exporter"),
     rows=(WORKERS, SERVER, HASHING, OWN),
 )

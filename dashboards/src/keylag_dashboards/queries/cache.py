@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from keylag_dashboards.promql import or_zero
+
 _IDS: Final = "invalidation region"
 LAYERS: Final[Mapping[str, str]] = {
     "region_ids": f'keystone_cache_region="{_IDS}"',
@@ -19,9 +21,8 @@ def _gets(matchers: str) -> str:
 
 
 def _hit_ratio(matchers: str) -> str:
-    return (
-        f"""{_gets(f'{matchers}, keystone_cache_result="hit"')} / {_gets(matchers)}"""
-    )
+    hits = _gets(f'{matchers}, keystone_cache_result="hit"')
+    return _hits_of(hits, _gets(matchers))
 
 
 def _memoized(by: str, matchers: str = "") -> str:
@@ -31,8 +32,15 @@ def _memoized(by: str, matchers: str = "") -> str:
 
 def _functions(matchers: str = "") -> str:
     """Return the calls of each function over the time shown."""
-    return f"""sum by (keystone_cache_region, keystone_cache_function) (increase(
+    calls = f"""sum by (keystone_cache_region, keystone_cache_function) (increase(
         keystone_cache_memoized_calls_total{{KEYSTONE{matchers}}}[SHOWN]))"""
+    return f"""label_replace({calls}, "keystone_cache_function", "$1",
+        "keystone_cache_function", "keystone[.](.+)")"""
+
+
+def _hits_of(hits: str, calls: str) -> str:
+    """Return a hit ratio, 0 if there were only misses."""
+    return f"({hits} or 0 * {calls}) / ({calls} > 0)"
 
 
 _HIT: Final = ', keystone_cache_result="hit"'
@@ -40,42 +48,57 @@ _MISS: Final = ', keystone_cache_result="miss"'
 _REGION: Final = "keystone_cache_region"
 _CACHE_TIME: Final = """rate(keystone_request_phase_time_seconds_total{
     TOKENS, keystone_phase="cache"}[RATE])"""
+_REPORTING: Final = """rate(
+    http_server_request_duration_seconds_count{TOKENS}[RATE])"""
 _COMMANDS: Final = 'memcached_commands_total{MEMCACHED, command="get"'
 
 QUERIES: Final[Mapping[str, str]] = {
     **{f"gets_{layer}": _gets(matchers) for layer, matchers in LAYERS.items()},
     **{f"ratio_{layer}": _hit_ratio(matchers) for layer, matchers in LAYERS.items()},
-    "region_ratio": f"{_memoized(_REGION, _HIT)} / {_memoized(_REGION)}",
-    "function_calls": _functions(),
-    "function_misses": _functions(_MISS),
-    "function_ratio": f"{_functions(_HIT)} / {_functions()}",
+    "region_ratio": _hits_of(_memoized(_REGION, _HIT), _memoized(_REGION)),
+    "function_calls": f"round({_functions()})",
+    "function_misses": f"round({_functions(_MISS)})",
+    "function_ratio": _hits_of(_functions(_HIT), _functions()),
     "round_trip": f"""sum by (http_request_method) ({_CACHE_TIME})
-        / sum by (http_request_method) (
-        rate(keystone_request_cache_calls_total{{TOKENS}}[RATE]))""",
+        / (sum by (http_request_method) (
+        rate(keystone_request_cache_calls_total{{TOKENS}}[RATE])) > 0)""",
     "per_call": f"""sum by (http_request_method) ({_CACHE_TIME})
-        / sum by (http_request_method) (
-        rate(http_server_request_duration_seconds_count{{TOKENS}}[RATE]))""",
-    "bytes": """sum by (keystone_cache_region, network_io_direction) (
+        / (sum by (http_request_method) (
+        rate(http_server_request_duration_seconds_count{{TOKENS}}[RATE])) > 0)""",
+    "bytes": """sum by (keystone_cache_region) (
         rate(keystone_cache_io_bytes_total{KEYSTONE}[RATE]))""",
-    "invalidations": """sum by (keystone_cache_region) (
+    "invalidations": or_zero(
+        """sum by (keystone_cache_region) (
         rate(keystone_cache_invalidations_total{KEYSTONE}[RATE]))""",
-    "errors": """sum by (keystone_cache_region, error_type) (
+        "keystone_cache_region",
+        "none",
+        _REPORTING,
+    ),
+    "errors": or_zero(
+        """sum by (keystone_cache_region, error_type) (
         rate(keystone_cache_errors_total{KEYSTONE}[RATE]))""",
+        "error_type",
+        "none",
+        _REPORTING,
+    ),
     "memory_used": "memcached_current_bytes{MEMCACHED}",
-    "memory_limit": "memcached_limit_bytes{MEMCACHED}",
+    "memory_share": """memcached_current_bytes{MEMCACHED}
+        / memcached_limit_bytes{MEMCACHED}""",
     "items": "memcached_current_items{MEMCACHED}",
     "evicted": "rate(memcached_items_evicted_total{MEMCACHED}[RATE])",
     "reclaimed": "rate(memcached_items_reclaimed_total{MEMCACHED}[RATE])",
     "no_memory": "rate(memcached_item_no_memory_total{MEMCACHED}[RATE])",
     "server_ratio": f"""
         sum by (instance) (rate({_COMMANDS}, status="hit"}}[RATE]))
-        / sum by (instance) (rate({_COMMANDS}}}[RATE]))""",
+        / (sum by (instance) (rate({_COMMANDS}}}[RATE])) > 0)""",
     "connections": "memcached_current_connections{MEMCACHED}",
-    "connections_limit": "memcached_max_connections{MEMCACHED}",
+    "connections_limit": """max(memcached_max_connections{MEMCACHED}) and on ()
+        max(memcached_current_connections{MEMCACHED}
+        / memcached_max_connections{MEMCACHED}) > 0.2""",
     "refused": """
         rate(memcached_connections_rejected_total{MEMCACHED}[RATE])
         + rate(memcached_connections_listener_disabled_total{MEMCACHED}[RATE])
         """,
     "flushed": """sum by (keystone_cache_region) (
-        increase(keystone_cache_invalidations_total{KEYSTONE}[RATE])) > 0""",
+        rate(keystone_cache_invalidations_total{KEYSTONE}[RATE])) > 0""",
 }

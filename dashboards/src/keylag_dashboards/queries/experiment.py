@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from keylag_dashboards.categories import breakdown_queries
+from keylag_dashboards.promql import or_zero
 
 _ARM: Final = "sum by (keylag_run)"
 _COUNT: Final = "http_server_request_duration_seconds_count{ARMS}"
@@ -11,7 +12,8 @@ _MEMOIZED: Final = "keystone_cache_memoized_calls_total"
 
 
 def _per_call(metric: str) -> str:
-    return f"{_ARM} (rate({metric}{{ARMS}}[RATE])) / {_ARM} (rate({_COUNT}[RATE]))"
+    return f"""{_ARM} (rate({metric}{{ARMS}}[RATE]))
+        / ({_ARM} (rate({_COUNT}[RATE])) > 0)"""
 
 
 def _quantile(share: float) -> str:
@@ -21,7 +23,8 @@ def _quantile(share: float) -> str:
 
 QUERIES: Final[Mapping[str, str]] = {
     "rate": f"{_ARM} (rate({_COUNT}[RATE]))",
-    "under_load": f"sum by (keylag_run, keylag_round) (rate({_COUNT}[RATE])) > 0",
+    "under_load": f"""sum by (keylag_run, keylag_round) (
+        rate({_COUNT}[$__rate_interval])) > 0""",
     "mean": _per_call("http_server_request_duration_seconds_sum"),
     "p50": _quantile(0.5),
     "p95": _quantile(0.95),
@@ -31,11 +34,16 @@ QUERIES: Final[Mapping[str, str]] = {
     "hit_ratio": f"""
         {_ARM} (rate({_MEMOIZED}{{
             ARM_WORKERS, keystone_cache_result="hit"}}[RATE]))
-        / {_ARM} (rate({_MEMOIZED}{{ARM_WORKERS}}[RATE]))""",
+        / ({_ARM} (rate({_MEMOIZED}{{ARM_WORKERS}}[RATE])) > 0)""",
     **breakdown_queries("arm", "ARMS", "keylag_run"),
-    "failed": """sum by (keylag_run, http_response_status_code) (
+    "failed": or_zero(
+        """sum by (keylag_run, http_response_status_code) (
         rate(http_server_request_duration_seconds_count{
             ARMS, http_response_status_code=~"[45].."}[RATE]))""",
+        "keylag_run",
+        "none",
+        f"rate({_COUNT}[RATE])",
+    ),
     "configuration": """max by (keylag_run, keystone_cache_backend,
         keystone_token_provider, keystone_password_hash_algorithm) (
         max_over_time(keystone_configuration_info{ARM_WORKERS}[SHOWN]))""",

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from keylag_dashboards.promql import named, or_zero
+
 PARTS: Final[Mapping[str, str]] = {
     "SQL": 'keystone_phase=~"sql|sql_pool|orm"',
     "cache": 'keystone_phase="cache"',
@@ -12,6 +14,8 @@ PARTS: Final[Mapping[str, str]] = {
 """The parts of a check, with their matchers."""
 _CALLS: Final = """sum(
     rate(http_server_request_duration_seconds_count{TOKENS}[RATE]))"""
+_REPORTING: Final = """rate(
+    http_server_request_duration_seconds_count{TOKENS}[RATE])"""
 _CHECKS: Final = """keystone_cache_memoized_calls_total{
     KEYSTONE, keystone_cache_function=~".*check_revocation.*\""""
 
@@ -19,21 +23,42 @@ QUERIES: Final[Mapping[str, str]] = {
     **{
         f"check {part}": f"""sum(rate(keystone_request_phase_time_seconds_total{{
             TOKENS, keystone_operation="check_revocation",
-            {matchers}}}[RATE])) / {_CALLS}"""
+            {matchers}}}[RATE])) / ({_CALLS} > 0)"""
         for part, matchers in PARTS.items()
     },
     "checks": f"""sum by (keystone_cache_result) (
         rate({_CHECKS}}}[RATE]))""",
-    "fetched": """sum by (keystone_revocation_kind) (
+    "fetched": or_zero(
+        """sum by (keystone_revocation_kind) (
         rate(keystone_revocation_events_fetched_total{KEYSTONE}[RATE]))""",
-    "written": """sum by (keystone_revocation_kind) (
+        "keystone_revocation_kind",
+        "none",
+        _REPORTING,
+    ),
+    "written": or_zero(
+        """sum by (keystone_revocation_kind) (
         rate(keystone_revocation_events_written_total{KEYSTONE}[RATE]))""",
-    "server": """sum by (operation) (rate(
+        "keystone_revocation_kind",
+        "none",
+        _REPORTING,
+    ),
+    "server": named(
+        """sum by (operation) (rate(
         keylag_slow_log_statement_duration_seconds_sum{
             EXPORTER, table_class="revocation_event"}[RATE]))""",
-    "live": "sum by (kind) (keylag_revocations_live_events{EXPORTER})",
+        "operation",
+        "all operations",
+    ),
+    "live": or_zero(
+        "(sum by (kind) (keylag_revocations_live_events{EXPORTER}) > 0)",
+        "kind",
+        "none",
+        "keylag_revocations_live_events{EXPORTER}",
+    ),
     "expired": "sum(keylag_revocations_expired_events{EXPORTER})",
-    "limit": "max(keylag_revocations_count_limit{EXPORTER})",
+    "limit": """max(keylag_revocations_count_limit{EXPORTER}) and on ()
+        sum(keylag_revocations_live_events{EXPORTER})
+        > 0.2 * max(keylag_revocations_count_limit{EXPORTER})""",
     "growth": "sum(rate(keylag_revocations_inserted_total{EXPORTER}[RATE]))",
     "oldest": "max(keylag_revocations_oldest_event_age_seconds{EXPORTER})",
     "per_check": "max by (token_age) (keylag_revocations_events_per_check{EXPORTER})",
@@ -41,10 +66,10 @@ QUERIES: Final[Mapping[str, str]] = {
         keylag_revocations_predicted_check_seconds{EXPORTER})""",
     "indexes": """min by (columns, since) (
         keylag_revocations_index_present{EXPORTER})""",
-    "deleted": """sum by (http_response_status_code) (increase(
+    "deleted": """sum by (http_response_status_code) (rate(
         http_server_request_duration_seconds_count{KEYSTONE,
             http_route="/v3/auth/tokens",
             http_request_method="DELETE"}[RATE])) > 0""",
     "flushed": """sum by (keystone_cache_region) (
-        increase(keystone_cache_invalidations_total{KEYSTONE}[RATE])) > 0""",
+        rate(keystone_cache_invalidations_total{KEYSTONE}[RATE])) > 0""",
 }

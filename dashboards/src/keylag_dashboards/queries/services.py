@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from keylag_dashboards.promql import named, or_zero, with_spaces
+
 TIMES: Final = ("2", "4", "12")
 """Factors by which replayed caches keep tokens longer."""
 STALL_SECONDS: Final = "0.1"
@@ -30,7 +32,7 @@ def _missed(matchers: str) -> str:
 
 def _per_request(by: str, matchers: str) -> str:
     spent = _rate(_PHASES, by, matchers)
-    return f"{spent} / on () group_left () {_rate(_REQUESTS)}"
+    return f"{spent} / on () group_left () ({_rate(_REQUESTS)} > 0)"
 
 
 def _age(share: float, result: str) -> str:
@@ -44,43 +46,59 @@ def _lookup(share: float) -> str:
         rate({_CACHE}_bucket{{SERVICE}}[RATE])))"""
 
 
+def _zero(query: str, label: str) -> str:
+    """Return a query that shows 0 while services report and there is nothing else."""
+    return or_zero(query, label, "none", f"rate({_REQUESTS}{{SERVICE}}[RATE])")
+
+
 QUERIES: Final[Mapping[str, str]] = {
     "online_validations": _rate(
         _VALIDATIONS, "job", 'keystone_auth_token_validation="online"'
     ),
-    "callers": """sum by (keystone_caller) (
+    "callers": named(
+        """sum by (keystone_caller) (
         rate(keystone_token_validations_total{KEYSTONE}[RATE]))""",
+        "keystone_caller",
+        "other users",
+    ),
     "requests": _rate(_REQUESTS, "job"),
-    "not_accepted": _rate(
-        _VALIDATIONS,
-        "job, keystone_auth_token_result",
-        'keystone_auth_token_result!="accepted"',
+    "not_accepted": _zero(
+        _rate(
+            _VALIDATIONS,
+            "job, keystone_auth_token_result",
+            'keystone_auth_token_result!="accepted"',
+        ),
+        "keystone_auth_token_result",
     ),
     "hits": f"""{_rate(_VALIDATIONS, "job", 'keystone_auth_token_validation="offline"')}
-        / {_rate(_VALIDATIONS, "job")}""",
+        / ({_rate(_VALIDATIONS, "job")} > 0)""",
     "age_hit_p50": _age(0.5, "hit"),
     "age_hit_p95": _age(0.95, "hit"),
     "age_miss_p50": _age(0.5, "miss"),
     "cache_time": "max by (job) (keystone_auth_token_cache_time_seconds{SERVICE})",
-    "misses": _missed('keystone_auth_token_times="1"'),
+    "misses": f"""round({_missed('keystone_auth_token_times="1"')})""",
     **{
         f"saved_{times}": f"""1 - {_missed(f'keystone_auth_token_times="{times}"')}
-            / {_missed('keystone_auth_token_times="1"')}"""
+            / ({_missed('keystone_auth_token_times="1"')} > 0)"""
         for times in TIMES
     },
     "lookup_p50": _lookup(0.5),
     "lookup_p99": _lookup(0.99),
     "stalls": f"""{_rate(f"{_CACHE}_count", "job")}
         - {_rate(f"{_CACHE}_bucket", "job", f'le="{STALL_SECONDS}"')}""",
-    "cache_errors": _rate("keystone_auth_token_cache_errors_total", "job, error_type"),
-    "share": f"{_rate(_PHASES, 'job', _AUTH)} / {_rate(_PHASES, 'job')}",
-    "auth_phases": _per_request("keystone_phase", _AUTH),
+    "cache_errors": _zero(
+        _rate("keystone_auth_token_cache_errors_total", "job, error_type"), "error_type"
+    ),
+    "share": f"{_rate(_PHASES, 'job', _AUTH)} / ({_rate(_PHASES, 'job')} > 0)",
+    "auth_phases": with_spaces(_per_request("keystone_phase", _AUTH), "keystone_phase"),
     "service_itself": f"""{_rate(_PHASES, "", 'keystone_operation!="auth_token"')}
-        / {_rate(_REQUESTS)}""",
+        / ({_rate(_REQUESTS)} > 0)""",
     "calls": _rate(f"{_CALLS}_count", "job, keystone_auth_token_call"),
     "call_time": f"""{_rate(f"{_CALLS}_sum", "keystone_auth_token_call")}
-        / {_rate(f"{_CALLS}_count", "keystone_auth_token_call")}""",
-    "failed_calls": _rate(f"{_CALLS}_count", "job, error_type", 'error_type!=""'),
+        / ({_rate(f"{_CALLS}_count", "keystone_auth_token_call")} > 0)""",
+    "failed_calls": _zero(
+        _rate(f"{_CALLS}_count", "job, error_type", 'error_type!=""'), "error_type"
+    ),
     "retries": _rate(
         "keystone_auth_token_retries_total", "job, keystone_auth_token_retry"
     ),

@@ -3,19 +3,38 @@
 from collections.abc import Mapping
 from typing import Final
 
+from keylag_dashboards.promql import named, or_zero
+
 _CALLS: Final = """sum(
     rate(http_server_request_duration_seconds_count{TOKENS}[RATE]))"""
 _CLIENT: Final = """sum(rate(keystone_request_phase_time_seconds_total{
     TOKENS, keystone_phase="sql"}[RATE]))"""
 _SERVER: Final = """sum(rate(
     keylag_slow_log_statement_duration_seconds_sum{TOKENS_LOG}[RATE]))"""
+_REPORTING: Final = """rate(
+    http_server_request_duration_seconds_count{TOKENS}[RATE])"""
 _STATEMENTS: Final = """sum(
     rate(keystone_request_sql_statements_total{TOKENS}[RATE]))"""
+
+
+RARE: Final[Mapping[str, str]] = {
+    "lock_time": "lock_time_seconds_total",
+    "full_scans": "full_scans_total",
+    "temporary": "temporary_tables_total",
+}
+"""Counters that stay 0 for most classes."""
 
 
 def _log_rate(counter: str) -> str:
     return f"""sum by (table_class) (
         rate(keylag_slow_log_{counter}{{EXPORTER}}[RATE]))"""
+
+
+def _active(counter: str) -> str:
+    """Return the rate of a slow-log counter for classes where it grew, or a zero."""
+    grew = f"{_log_increase(counter)} > 0"
+    rate = f"({_log_rate(counter)} and on (table_class) {grew})"
+    return or_zero(rate, "table_class", "none", "keylag_slow_log_classes{EXPORTER}")
 
 
 def _log_increase(counter: str, by: str = "table_class") -> str:
@@ -33,18 +52,17 @@ def _keystone_increase(counter: str) -> str:
 
 def _per_call(metric: str, matchers: str) -> str:
     """Return a metric's increase by operation, per token call."""
-    return f"""sum by (operation) (label_replace(
+    spent = f"""sum by (operation) (label_replace(
         increase({metric}{{{matchers}}}[SHOWN]),
-        "operation", "$1", "keystone_operation", "(.+)"))
-        / on () group_left () sum(increase(
-        http_server_request_duration_seconds_count{{TOKENS}}[SHOWN]))"""
+        "operation", "$1", "keystone_operation", "(.+)"))"""
+    return f"""{named(spent, "operation", "all, without comments")}
+        / on () group_left () (sum(increase(
+        http_server_request_duration_seconds_count{{TOKENS}}[SHOWN])) > 0)"""
 
 
 def _top(counter: str) -> str:
     """Return a counter of the fifteen classes with the most time."""
-    text = (
-        "max by (id, table_class, fingerprint) (keylag_slow_log_class_info{EXPORTER})"
-    )
+    text = "max by (id, table_class, statement) (keylag_slow_log_class_info{EXPORTER})"
     by = "id, table_class"
     return f"""{_log_increase(counter, by)} * on ({by}) group_right () {text}
         and on ({by}) topk(15, {_log_increase("query_time_seconds_total", by)})"""
@@ -62,13 +80,13 @@ def _digest(counter: str) -> str:
 
 
 QUERIES: Final[Mapping[str, str]] = {
-    "client": f"{_CLIENT} / {_CALLS}",
-    "server": f"{_SERVER} / {_CALLS}",
-    "outside_per_statement": f"({_CLIENT} - {_SERVER}) / {_STATEMENTS}",
+    "client": f"{_CLIENT} / ({_CALLS} > 0)",
+    "server": f"{_SERVER} / ({_CALLS} > 0)",
+    "outside_per_statement": f"({_CLIENT} - {_SERVER}) / ({_STATEMENTS} > 0)",
     "round_trips": """sum by (http_request_method) (
         rate(keystone_request_sql_statements_total{TOKENS}[RATE]))
-        / sum by (http_request_method) (
-        rate(http_server_request_duration_seconds_count{TOKENS}[RATE]))""",
+        / (sum by (http_request_method) (
+        rate(http_server_request_duration_seconds_count{TOKENS}[RATE])) > 0)""",
     "operation_client": _per_call(
         "keystone_request_phase_time_seconds_total", 'TOKENS, keystone_phase="sql"'
     ),
@@ -78,29 +96,35 @@ QUERIES: Final[Mapping[str, str]] = {
     "operation_logged": _per_call(
         "keylag_slow_log_statement_duration_seconds_count", "TOKENS_LOG"
     ),
-    "class_sent": _keystone_increase("statements"),
-    "class_rows": _keystone_increase("rows"),
-    "class_logged": _log_increase("statement_duration_seconds_count"),
+    "class_sent": f"round({_keystone_increase('statements')})",
+    "class_rows": f"round({_keystone_increase('rows')})",
+    "class_logged": f"round({_log_increase('statement_duration_seconds_count')})",
     "class_server": _log_increase("statement_duration_seconds_sum"),
     "class_p95": f"""histogram_quantile(0.95, {
         _log_increase("statement_duration_seconds_bucket", "table_class, le")
     })""",
     "pool_wait": f"""sum(rate(keystone_request_phase_time_seconds_total{{
-        TOKENS, keystone_phase="sql_pool"}}[RATE])) / {_CALLS}""",
+        TOKENS, keystone_phase="sql_pool"}}[RATE])) / ({_CALLS} > 0)""",
     "checkouts": "sum(rate(keystone_sql_pool_checkouts_total{KEYSTONE}[RATE]))",
     "connects": "sum(rate(keystone_sql_connects_total{KEYSTONE}[RATE]))",
-    "waits": "sum(rate(keystone_sql_pool_waits_total{KEYSTONE}[RATE]))",
-    "errors": """sum by (keystone_sql_table_class, error_type) (
+    "waits": f"""sum(rate(keystone_sql_pool_waits_total{{KEYSTONE}}[RATE]))
+        or on () 0 * sum({_REPORTING})""",
+    "errors": or_zero(
+        """sum by (keystone_sql_table_class, error_type) (
         rate(keystone_sql_errors_total{KEYSTONE}[RATE]))""",
-    "retries": "sum(rate(keystone_sql_retries_total{KEYSTONE}[RATE]))",
+        "error_type",
+        "none",
+        _REPORTING,
+    ),
+    "retries": f"""sum(rate(keystone_sql_retries_total{{KEYSTONE}}[RATE]))
+        or on () 0 * sum({_REPORTING})""",
     "top_time": _top("query_time_seconds_total"),
-    "top_calls": _top("calls_total"),
-    "top_examined": _top("rows_examined_total"),
-    "top_sent": _top("rows_sent_total"),
-    "examined": f"{_log_rate('rows_examined_total')} / {_log_rate('rows_sent_total')}",
-    "lock_time": _log_rate("lock_time_seconds_total"),
-    "full_scans": _log_rate("full_scans_total"),
-    "temporary": _log_rate("temporary_tables_total"),
+    "top_calls": f"round({_top('calls_total')})",
+    "top_examined": f"round({_top('rows_examined_total')})",
+    "top_sent": f"round({_top('rows_sent_total')})",
+    "examined": f"""{_log_rate("rows_examined_total")}
+        / ({_log_rate("rows_sent_total")} > 0)""",
+    **{name: _active(counter) for name, counter in RARE.items()},
     "log_behind": "keylag_slow_log_behind_bytes{EXPORTER}",
     "proxy_calls": """sum by (hostgroup) (
         rate(keylag_proxysql_calls_total{EXPORTER}[RATE]))""",
@@ -108,7 +132,7 @@ QUERIES: Final[Mapping[str, str]] = {
         keylag_proxysql_command_duration_seconds_bucket{EXPORTER}[RATE])))""",
     "proxy_hits": """
         sum(rate(keylag_proxysql_query_cache_hits_total{EXPORTER}[RATE]))
-        / sum(rate(keylag_proxysql_query_cache_lookups_total{EXPORTER}[RATE]))""",
+        / (sum(rate(keylag_proxysql_query_cache_lookups_total{EXPORTER}[RATE])) > 0)""",
     "proxy_used": """sum by (hostgroup, server) (
         keylag_proxysql_pool_used_connections{EXPORTER})""",
     "proxy_free": """sum by (hostgroup, server) (
@@ -120,8 +144,8 @@ QUERIES: Final[Mapping[str, str]] = {
     "proxy_delayed": """sum(rate(
         keylag_proxysql_pool_delayed_connections_total{EXPORTER}[RATE]))""",
     "digest_time": _digest("time_seconds_total"),
-    "digest_calls": _digest("calls_total"),
-    "digest_rows": _digest("rows_sent_total"),
+    "digest_calls": f"round({_digest('calls_total')})",
+    "digest_rows": f"round({_digest('rows_sent_total')})",
     "multiplexing": """
         sum(rate(keylag_proxysql_calls_total{
             EXPORTER, hostgroup!="cache"}[RATE]))

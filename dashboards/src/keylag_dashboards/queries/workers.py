@@ -3,40 +3,89 @@
 from collections.abc import Mapping
 from typing import Final
 
-_HASH_TIME: Final = """sum(rate(keystone_request_phase_time_seconds_total{
-    KEYSTONE, keystone_phase="password_hash"}[RATE]))"""
+from keylag_dashboards.promql import or_zero, with_spaces
+
+SHOWN_WORKERS: Final = 10
+"""Workers in the table, the busiest first."""
+_HASHED: Final = """sum(avg_over_time(
+    keylag:phase_seconds:rate{KEYSTONE, keystone_phase="password_hash"}[STEP]))"""
+_HASHES: Final = "rate(keystone_password_hash_operations_total{KEYSTONE}[RATE])"
+_REPORTING: Final = "avg_over_time(keylag:worker_calls:rate{WORKERS}[STEP])"
+
+
+def _worker(series: str) -> str:
+    """Return the rate of a series of each worker."""
+    return f"""sum by (instance) (
+        avg_over_time(keylag:worker_{series}:rate{{WORKERS}}[STEP]))"""
+
+
+def _spread(name: str, series: str) -> dict[str, str]:
+    """Return the largest, the median and the smallest value of all workers."""
+    each = f"clamp_max({_worker(series)}, 1)"
+    return {
+        f"{name}_max": f"max({each})",
+        f"{name}_median": f"quantile(0.5, {each})",
+        f"{name}_min": f"min({each})",
+    }
+
+
+def _busiest(query: str) -> str:
+    return f"""{query} and on (instance)
+        topk({SHOWN_WORKERS}, {_worker("busy_seconds")})"""
+
+
+def _route(series: str) -> str:
+    return f"""sum by (http_request_method, http_route) (
+        avg_over_time(keylag:route_{series}:rate{{KEYSTONE}}[SHOWN]))"""
+
+
+_ROUTES: Final = f"topk(10, {_route('seconds')})"
+_LISTED: Final = f"and on (http_request_method, http_route) {_ROUTES}"
 
 QUERIES: Final[Mapping[str, str]] = {
-    "phases": """sum by (keystone_phase) (
-        rate(keystone_request_phase_time_seconds_total{KEYSTONE}[RATE]))""",
-    "busy": """sum by (instance) (
-        rate(http_server_request_duration_seconds_sum{KEYSTONE}[RATE]))""",
-    "routes": """topk(10, sum by (http_request_method, http_route) (
-        rate(http_server_request_duration_seconds_sum{KEYSTONE}[RATE])))""",
-    "cpu": """sum by (instance) (
-        rate(process_cpu_time_seconds_total{KEYSTONE}[RATE]))""",
-    "gc_share": """sum by (instance) (
-        rate(keystone_gc_time_seconds_total{KEYSTONE}[RATE]))""",
+    "phases": with_spaces(
+        """sum by (keystone_phase) (
+        avg_over_time(keylag:phase_seconds:rate{KEYSTONE}[STEP]))""",
+        "keystone_phase",
+    ),
+    **_spread("busy", "busy_seconds"),
+    **_spread("cpu", "cpu_seconds"),
+    **_spread("gc", "gc_seconds"),
+    "worker_busy": _busiest(_worker("busy_seconds")),
+    "worker_cpu": _busiest(_worker("cpu_seconds")),
+    "worker_gc": _busiest(_worker("gc_seconds")),
+    "worker_calls": _busiest(_worker("calls")),
+    "worker_mean": _busiest(f"({_worker('busy_seconds')} / ({_worker('calls')} > 0))"),
+    "route_seconds": _ROUTES,
+    "route_calls": f"{_route('calls')} {_LISTED}",
+    "route_mean": f"({_route('seconds')} / ({_route('calls')} > 0)) {_LISTED}",
     "collections": """sum by (cpython_gc_generation) (
-        rate(cpython_gc_collections_total{KEYSTONE}[RATE]))""",
+        avg_over_time(keylag:gc_collections:rate{KEYSTONE}[STEP]))""",
     "states": "sum by (state) (keylag_uwsgi_workers{EXPORTER})",
     "queue": "max by (socket) (keylag_uwsgi_socket_queue{EXPORTER})",
-    "queue_limit": "max by (socket) (keylag_uwsgi_socket_queue_limit{EXPORTER})",
+    "queue_limit": """max(keylag_uwsgi_socket_queue_limit{EXPORTER}) and on ()
+        max(keylag_uwsgi_socket_queue{EXPORTER})
+        > 0.2 * max(keylag_uwsgi_socket_queue_limit{EXPORTER})""",
     "queue_full": "sum(rate(keylag_uwsgi_listen_queue_errors_total{EXPORTER}[RATE]))",
-    "memory": """max by (instance, worker) (
+    "memory_max": "max(keylag_uwsgi_worker_resident_bytes{EXPORTER})",
+    "memory_median": """quantile(0.5,
         keylag_uwsgi_worker_resident_bytes{EXPORTER})""",
-    "starts": """sum by (instance, worker) (
+    "starts": """sum by (instance) (
         rate(keylag_uwsgi_worker_starts_total{EXPORTER}[RATE]))""",
     "killed": "sum(rate(keylag_uwsgi_worker_harakiri_total{EXPORTER}[RATE]))",
     "exceptions": "sum(rate(keylag_uwsgi_worker_exceptions_total{EXPORTER}[RATE]))",
-    "outside_app": """sum(rate(keylag_uwsgi_worker_busy_seconds_total{EXPORTER}[RATE]))
-        - sum(rate(http_server_request_duration_seconds_sum{KEYSTONE}[RATE]))""",
-    "hash_rate": """sum by (keystone_password_hash_algorithm,
-        keystone_password_hash_cost, keystone_password_hash_action) (
-        rate(keystone_password_hash_operations_total{KEYSTONE}[RATE]))""",
-    "hash_time": f"""{_HASH_TIME} / sum(
-        rate(keystone_password_hash_operations_total{{KEYSTONE}}[RATE]))""",
-    "hash_share": f"""{_HASH_TIME}
+    "outside_app": """clamp_min(
+        sum(rate(keylag_uwsgi_worker_busy_seconds_total{EXPORTER}[RATE]))
+        - sum(avg_over_time(keylag:worker_busy_seconds:rate{KEYSTONE}[STEP])), 0)""",
+    "hash_rate": or_zero(
+        f"""sum by (keystone_password_hash_algorithm,
+        keystone_password_hash_cost, keystone_password_hash_action) ({_HASHES})""",
+        "keystone_password_hash_action",
+        "none",
+        _REPORTING,
+    ),
+    "hash_time": f"{_HASHED} / (sum({_HASHES}) > 0)",
+    "hash_share": f"""{_HASHED}
         / count(count by (job, instance) (keystone_configuration_info{{KEYSTONE}}))""",
     "hash_cost": """max by (keystone_password_hash_algorithm) (
         keystone_password_hash_cost{KEYSTONE})""",
@@ -45,12 +94,18 @@ QUERIES: Final[Mapping[str, str]] = {
         keystone_fernet_primary_key_age_seconds{KEYSTONE})""",
     "configuration": """count by (keystone_cache_backend, keystone_token_provider,
         keystone_password_hash_algorithm) (keystone_configuration_info{KEYSTONE})""",
-    "faults": """sum by (keylag_seam) (
+    "faults": or_zero(
+        """sum by (keylag_seam) (
         rate(keystone_keylag_faults_total{KEYSTONE}[RATE]))""",
-    "source_success": """min by (instance, source) (
-        keylag_exporter_source_success{EXPORTER})""",
+        "keylag_seam",
+        "none",
+        _REPORTING,
+    ),
+    "source_success": """min by (exporter, source) (label_replace(
+        keylag_exporter_source_success{EXPORTER},
+        "exporter", "$1", "instance", "(.+)"))""",
     "source_seconds": """max by (source) (
         keylag_exporter_source_duration_seconds{EXPORTER})""",
     "source_failures": """sum by (source, reason) (
-        rate(keylag_exporter_source_failures_total{EXPORTER}[RATE]))""",
+        rate(keylag_exporter_source_failures_total{EXPORTER}[RATE])) > 0""",
 }

@@ -1,0 +1,145 @@
+"""Recorded series: the rates of keylag-otel's counters, summed over workers.
+
+A panel on raw series reads each worker's; a panel on recorded ones reads as many as
+there are controllers.  Tables of queries are written on raw metrics: `use_recorded`
+replaces `rate(metric{...}[RATE])` and `increase(metric{...}[SHOWN])`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from keylag_dashboards.categories import MATCHERS, TITLES
+from keylag_dashboards.config import RECORDING_SECONDS
+from keylag_dashboards.metrics import (
+    HISTOGRAM_SERIES,
+    instruments_by_kind,
+    prometheus_name,
+)
+from keylag_dashboards.promql import expand
+from keylag_otel.instruments import PROCESS, ROUTE
+
+_RAW_RATE: Final = re.compile(
+    r"\b(?P<function>rate|increase)\(\s*(?P<metric>\w+)\{(?P<matchers>[^{}]*)\}"
+    r"\s*\[(?P<range>RATE|SHOWN)\]\s*\)"
+)
+_SELECTS_TOKENS: Final = re.compile(r"\b(?:TOKENS|ARMS|http_route=)")
+
+
+@dataclass(frozen=True)
+class RecordingRule:
+    """A recorded series: its name, its query and its own labels."""
+
+    name: str
+    query: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Counter:
+    """A counter, or a series of a histogram, that is recorded."""
+
+    labels: tuple[str, ...]
+    """Labels of its own, besides LEVEL."""
+    tokens_only: bool
+    """Whether only token calls are recorded: their route is one of a hundred."""
+
+
+def _counters() -> Iterator[tuple[str, _Counter]]:
+    """Yield the name in Prometheus of each counter of keylag-otel."""
+    process = set(PROCESS.values())
+    for instrument, kind in instruments_by_kind():
+        if kind == "gauge" or instrument in process:
+            continue
+        labels = tuple(name.replace(".", "_") for name in instrument.attributes)
+        tokens_only = ROUTE in instrument.attributes
+        name = prometheus_name(instrument, kind)
+        if kind == "counter":
+            yield name, _Counter(labels, tokens_only)
+            continue
+        for suffix in HISTOGRAM_SERIES:
+            more = ("le",) if suffix == "_bucket" else ()
+            yield name + suffix, _Counter((*labels, *more), tokens_only)
+
+
+COUNTERS: Final = dict(_counters())
+_SECONDS: Final = "http_server_request_duration_seconds_sum"
+_CALLS: Final = "http_server_request_duration_seconds_count"
+_BUCKET: Final = "http_server_request_duration_seconds_bucket"
+_PHASES: Final = "keystone_request_phase_time_seconds_total"
+_RATES: Final[Mapping[str, tuple[str, str]]] = {
+    "keylag:route_calls:rate": (_CALLS, "http_request_method, http_route"),
+    "keylag:route_seconds:rate": (_SECONDS, "http_request_method, http_route"),
+    "keylag:phase_seconds:rate": (_PHASES, "keystone_phase"),
+    "keylag:gc_collections:rate": (
+        "cpython_gc_collections_total",
+        "cpython_gc_generation",
+    ),
+    "keylag:worker_calls:rate": (_CALLS, "instance"),
+    "keylag:worker_busy_seconds:rate": (_SECONDS, "instance"),
+    "keylag:worker_cpu_seconds:rate": ("process_cpu_time_seconds_total", "instance"),
+    "keylag:worker_gc_seconds:rate": ("keystone_gc_time_seconds_total", "instance"),
+}
+"""Rates over all routes: name to metric and labels besides LEVEL."""
+
+
+def recorded_name(metric: str) -> str:
+    """Return the name of a counter's recorded rate."""
+    return f"keylag:{metric}:rate"
+
+
+def recorded_rates() -> Iterator[RecordingRule]:
+    """Yield the rules that record rates of raw series, and what derives from them."""
+    for metric, counter in COUNTERS.items():
+        by = ", ".join(("LEVEL", *counter.labels))
+        matchers = "{ALL_TOKENS}" if counter.tokens_only else ""
+        query = f"sum by ({by}) (rate({metric}{matchers}[WINDOW]))"
+        yield RecordingRule(recorded_name(metric), query)
+    for name, (metric, labels) in _RATES.items():
+        query = f"sum by (LEVEL, {labels}) (rate({metric}[WINDOW]))"
+        yield RecordingRule(name, query)
+    yield from _token_calls()
+
+
+def _token_calls() -> Iterator[RecordingRule]:
+    """Yield token calls, those in time, and seconds by category."""
+    by = "sum by (LEVEL, http_request_method)"
+    calls = f"{by} ({recorded_name(_CALLS)})"
+    in_time = f"""{by} ({recorded_name(_BUCKET)}{{
+        IN_TIME, http_response_status_code!~"5.."}})"""
+    yield RecordingRule("keylag:token_calls:rate", calls)
+    yield RecordingRule(
+        "keylag:token_calls_in_time:rate", f"{in_time} or 0 * keylag:token_calls:rate"
+    )
+    for category, matchers in MATCHERS.items():
+        query = f"{by} ({recorded_name(_PHASES)}{{{matchers}}})"
+        labels = {"category": TITLES[category]}
+        yield RecordingRule("keylag:token_category_seconds:rate", query, labels)
+
+
+def panel_query(query: str) -> str:
+    """Return a query as a panel sends it: on recorded series, without placeholders."""
+    return expand(use_recorded(query))
+
+
+def use_recorded(query: str) -> str:
+    """Replace rates and increases of counters by their recorded series.
+
+    Raises ValueError if a query selects calls of which only those for tokens are
+    recorded, and does not select these.
+    """
+    return _RAW_RATE.sub(_recorded, query)
+
+
+def _recorded(raw: re.Match[str]) -> str:
+    counter = COUNTERS.get(raw["metric"])
+    if counter is None:
+        return raw[0]
+    if counter.tokens_only and not _SELECTS_TOKENS.search(raw["matchers"]):
+        message = f"only token calls are recorded: {raw[0]}"
+        raise ValueError(message)
+    series = f"{recorded_name(raw['metric'])}{{{raw['matchers']}}}"
+    if raw["function"] == "increase":
+        return f"(sum_over_time({series}[{raw['range']}]) * {RECORDING_SECONDS})"
+    return f"avg_over_time({series}[STEP])"

@@ -64,8 +64,12 @@ def breakdown_table(name: str) -> dict[str, str]:
 
 def breakdown_columns(label: str) -> dict[str, Column]:
     """Return how a breakdown table shows its columns."""
+    wide = {"password hash": 120, "token crypto": 110, "revocation": 100}
     return {
         label: Column(),
-        "calls": Column("locale", 90, 0),
-        **dict.fromkeys(("wall", *TITLES.values()), Column("s", 115)),
+        "calls": Column("locale", 80, 0),
+        **{
+            heading: Column("s", wide.get(heading, 80))
+            for heading in ("wall", *TITLES.values())
+        },
     }

@@ -141,7 +141,8 @@ def _lines(panel: Panel) -> PanelBuilder:
 
 def _stacked(panel: Panel) -> PanelBuilder:
     stacking = common.StackingConfig().mode(common_models.StackingMode.NORMAL)
-    return _lines(panel).stacking(stacking).fill_opacity(70).line_width(0)
+    builder = _lines(panel).stacking(stacking).fill_opacity(70).line_width(0)
+    return builder.show_points(common_models.VisibilityMode.NEVER)
 
 
 def _heatmap(panel: Panel) -> PanelBuilder:
@@ -182,12 +183,13 @@ def _words(states: Mapping[float, State]) -> models.ValueMap:
 def _table(panel: Panel) -> PanelBuilder:
     """Return a table: a row per set of labels, a column per query.
 
-    Rows are sorted by the first query, largest first.
+    Rows are sorted by the first query, largest first, if there is no other order.
     """
     builder = table.Panel().unit(panel.unit).show_header(show_header=True)
     builder = builder.thresholds(_thresholds(panel)).mappings([_words({})])
-    first = common.TableSortByFieldState().display_name(next(iter(panel.queries)))
-    builder = builder.sort_by([first.desc(desc=True)])
+    heading = panel.sorted_by or next(iter(panel.queries))
+    first = common.TableSortByFieldState().display_name(heading)
+    builder = builder.sort_by([first.desc(desc=not panel.sorted_by)])
     merged = models.DataTransformerConfig("merge", options={})
     named = _renamed(panel)
     order = [*(name for name in panel.columns if name not in panel.queries)]
@@ -208,6 +210,16 @@ def _table(panel: Panel) -> PanelBuilder:
     for heading, column in _columns(panel).items():
         builder = builder.override_by_name(heading, list(_column(column)))
     return builder
+
+
+def widest_label(panel: Panel) -> str:
+    """Return the label in a table's column that takes the width that is left."""
+    heading = next(
+        heading
+        for heading, column in panel.columns.items()
+        if heading not in panel.queries and not column.width
+    )
+    return next(name for name, shown in _renamed(panel).items() if shown == heading)
 
 
 def _renamed(panel: Panel) -> dict[str, str]:

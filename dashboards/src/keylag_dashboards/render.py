@@ -183,14 +183,16 @@ def _panel(panel: Panel, board: Board, number: int) -> Any:
     builder = builder.description(panel_description(panel))
     if panel.kind == "text":
         return builder
-    builder = builder.datasource(SOURCE).no_value(
-        board.no_data or _no_value(panel, chosen)
-    )
+    no_value = board.no_data or _no_value(panel, chosen)
+    builder = builder.datasource(SOURCE).no_value(no_value)
     builder = builder.links([_link_to(place) for place in panel.explained_by])
     if panel.decimals is not None:
         builder = builder.decimals(panel.decimals)
     if any("keylag:" in query for query in chosen.values()):
         builder = builder.interval(config.MIN_STEP)
+    if panel.kind == "table":
+        first = next(iter(chosen))
+        chosen[first] = _with_empty_row(panel, chosen[first], no_value)
     target = panels.QUERY_BUILDERS.get(panel.kind, panels.range_query)
     for letter, (legend, query) in zip(panels.REF_IDS, chosen.items(), strict=False):
         builder = builder.with_target(target(query, legend).ref_id(letter))
@@ -204,6 +206,16 @@ def _no_value(panel: Panel, queries: Mapping[str, str]) -> str:
     if panel.kind == "stat":
         return panel.empty_reason or "no data"
     return no_data_text(queries)
+
+
+def _with_empty_row(panel: Panel, query: str, text: str) -> str:
+    """Return the first query of a table, with a row of words if it has no other.
+
+    Grafana shows the text without data in tables of one query only.
+    """
+    label = panels.widest_label(panel)
+    row = f'label_replace(vector(0) / 0, "{label}", "{text}", "", "")'
+    return f"{query} or on () {row}"
 
 
 def _exemplars(panel: Panel) -> Any:

@@ -143,7 +143,7 @@ DATABASE: Final = Row(
             width=24,
             height=9,
             columns={
-                "id": Column(width=200),
+                "id": Column(width=225),
                 "tables": Column(width=140),
                 "statement": Column(),
                 "time": Column("s", 95),
@@ -245,7 +245,7 @@ PROXY: Final = Row(
             width=24,
             height=9,
             columns={
-                "digest": Column(width=200),
+                "digest": Column(width=225),
                 "digest_text": Column(),
                 "time": Column("s", 95),
                 "calls": Column("locale", 85, 0),

@@ -48,7 +48,8 @@ OVERVIEW: Final = Row(
             "table",
             {age: f"quantiles {age}" for age in AGES},
             width=8,
-            columns={"latency": Column(), **dict.fromkeys(AGES, Column("s", 105))},
+            columns={"latency": Column(), **dict.fromkeys(AGES, Column("s", 80))},
+            sorted_by="latency",
             explained_by=("tokens: Latency",),
         ),
         Panel(
@@ -151,7 +152,7 @@ BY_METHOD: Final = Row(
             "table",
             {age: f"categories {age}" for age in AGES},
             height=8,
-            columns={"category": Column(), **dict.fromkeys(AGES, Column("s", 130))},
+            columns={"category": Column(), **dict.fromkeys(AGES, Column("s", 100))},
             empty_reason=_NOT_YET,
             empty_legends=_BEFORE,
             explained_by=_PARTS,

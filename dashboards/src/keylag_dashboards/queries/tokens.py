@@ -9,8 +9,8 @@ from keylag_dashboards.promql import named, or_zero
 
 AGES: Final[Mapping[str, str]] = {
     "now": "",
-    "a day ago": " offset 1d",
-    "a week ago": " offset 1w",
+    "1 d ago": " offset 1d",
+    "1 w ago": " offset 1w",
 }
 QUANTILES: Final[Mapping[str, float]] = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 SPLITS: Final[Mapping[str, str]] = {

@@ -57,7 +57,7 @@ class Panel:
     columns: Mapping[str, Column] = field(default_factory=dict)
     """Columns of a table by heading, labels and queries alike, in their order."""
     sorted_by: str = ""
-    """Heading by which a table is sorted, upwards; else by its first query, downwards."""
+    """Heading that sorts a table upwards; else its first query does, downwards."""
     states: Mapping[float, State] = field(default_factory=dict)
     """Words of a stat instead of values."""
     show_name: bool = False

@@ -8,12 +8,14 @@ empties them. Times in the tables are microseconds.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from keylag_exporters import mysql
 from keylag_exporters.families import Families
 from keylag_exporters.metric import Metric
 from keylag_exporters.model import Option, SourceType
+from keylag_exporters.readable_sql.statement import MAX_READABLE, readable_statement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +27,7 @@ CACHE_HOSTGROUPS = {-1, 9223372036854775807}
 """Hostgroup numbers of the query cache; the second one is that of 2.0.x."""
 
 MAX_DIGEST_TEXT = 500
+CACHED_DIGEST_TEXTS = 1000
 
 # Sums over client addresses and users: mysql-query_digests_track_hostname would
 # otherwise add a series per client.
@@ -108,8 +111,8 @@ METRICS = (
     Metric(
         "keylag_proxysql_digest_info",
         "gauge",
-        "Always 1: the text of each digest.",
-        ("digest", "digest_text"),
+        "Always 1: each digest as a readable statement, and its text.",
+        ("digest", "statement", "digest_text"),
     ),
     Metric(
         "keylag_proxysql_calls_total",
@@ -234,8 +237,14 @@ def _add_digests(families: Families, cursor: Cursor, top: int) -> None:
         }
         for name, value in values.items():
             families.add(f"keylag_proxysql_digest_{name}_total", value, *labels)
-        info = (digest, text[:MAX_DIGEST_TEXT])
+        info = (digest, _readable(text), text[:MAX_DIGEST_TEXT])
         families.add_once("keylag_proxysql_digest_info", 1, *info)
+
+
+@lru_cache(CACHED_DIGEST_TEXTS)
+def _readable(digest_text: str) -> str:
+    """Return the readable form of a digest, which is the same in each read."""
+    return readable_statement(digest_text.encode()) or digest_text[:MAX_READABLE]
 
 
 def _add_digest_totals(families: Families, cursor: Cursor) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from keylag_exporters.readable_sql.statement import readable_statement
 from keylag_exporters.slow_log import events, sql_comment
 from keylag_exporters.slow_log.events import Fields, Row
 from keylag_exporters.slow_log.fingerprint import fingerprint
@@ -148,7 +149,10 @@ class StatementAggregator:
         statement_class = StatementClass(
             fingerprint(statement), self._tags.tag_of(statement)
         )
-        return self.classes.setdefault(statement_class.key, statement_class)
+        known = self.classes.setdefault(statement_class.key, statement_class)
+        if known.statement is None:
+            known.statement = readable_statement(statement)
+        return known
 
     def _cache_appender(self, statement: bytes, append: Appender) -> None:
         """Cache a statement's callable; clear the cache at MAX_CACHE_BYTES."""

@@ -51,8 +51,9 @@ METRICS = (
     Metric(
         "keylag_slow_log_class_info",
         "gauge",
-        "Always 1: the fingerprint of each class, as pt-query-digest computes it.",
-        ("id", "table_class", "fingerprint"),
+        "Always 1: each class as a readable statement, and the fingerprint that "
+        "pt-query-digest computes.",
+        ("id", "table_class", "statement", "fingerprint"),
     ),
     Metric("keylag_slow_log_classes", "gauge", "Classes in memory."),
     Metric(

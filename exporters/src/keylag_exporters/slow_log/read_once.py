@@ -161,6 +161,7 @@ def _merge_classes(same: list[StatementClass]) -> dict[str, Any]:
     first = same[0]
     return {
         "id": first.id,
+        "statement": first.readable,
         "fingerprint": first.fingerprint.decode("utf-8", "replace"),
         "table_class": first.table_class,
         **_counters(counters),
@@ -201,7 +202,7 @@ def _print_table(aggregator: StatementAggregator, out: TextIO) -> None:
         seconds, count = one["query_time_seconds_sum"], one["count"]
         out.write(
             f"{seconds / total:6.1%} {seconds:12.6f} {count:9d}"
-            f"  {one['id']} {one['table_class']}: {one['fingerprint'][:100]}\n"
+            f"  {one['id']} {one['table_class']}: {one['statement']}\n"
         )
     out.write(f"{aggregator.event_count} events, {aggregator.skipped_events} skipped\n")
 

@@ -208,8 +208,10 @@ class SlowLogSource:
         selected, rest = self._selection.select(
             self._aggregator.classes, self._aggregator.total
         )
-        for statement_class, counters in selected:
-            _add_class(families, statement_class, counters)
+        statements: dict[str, str] = {}
+        for one, counters in selected:
+            statement = statements.setdefault(one.id, one.readable)
+            _add_class(families, one, counters, statement)
         _add_counters(families, rest, ("other", "other", "", ""))
         self._add_histograms(families)
         self._add_self_metrics(families)
@@ -245,7 +247,10 @@ class SlowLogSource:
 
 
 def _add_class(
-    families: Families, statement_class: StatementClass, counters: CounterValues
+    families: Families,
+    statement_class: StatementClass,
+    counters: CounterValues,
+    statement: str,
 ) -> None:
     _add_counters(
         families,
@@ -255,7 +260,7 @@ def _add_class(
     text = statement_class.fingerprint.decode("utf-8", "replace")[
         :MAX_FINGERPRINT_LABEL
     ]
-    info = (statement_class.id, statement_class.table_class, text)
+    info = (statement_class.id, statement_class.table_class, statement, text)
     families.add_once("keylag_slow_log_class_info", 1, *info)
 
 

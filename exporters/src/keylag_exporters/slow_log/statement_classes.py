@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from operator import add, attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from keylag_exporters.readable_sql.statement import MAX_READABLE
 from keylag_exporters.slow_log.fingerprint import MAX_FINGERPRINT, class_id
 from keylag_exporters.slow_log.sql_comment import Tag
 from keylag_exporters.slow_log.tables import table_class
@@ -126,13 +127,18 @@ _COUNTER_VALUES_OF: Callable[[Aggregate], CounterValues] = attrgetter(*COUNTER_F
 
 
 class StatementClass:
-    """The events of one fingerprint and tag: an aggregate and pending rows."""
+    """The events of one fingerprint and tag: an aggregate and pending rows.
+
+    `statement` is the readable form of the first statement; a state that an older
+    version saved has none.
+    """
 
     def __init__(self, fingerprint: bytes, tag: Tag) -> None:
         self.fingerprint = fingerprint[:MAX_FINGERPRINT]
         self.id = class_id(fingerprint)
         self.table_class = table_class(self.fingerprint)
         self.tag = tag
+        self.statement: str | None = None
         self.aggregate = Aggregate()
         self.pending_rows: Rows = []
 
@@ -140,6 +146,13 @@ class StatementClass:
     def key(self) -> ClassKey:
         """The identity of this class."""
         return self.id, self.tag
+
+    @property
+    def readable(self) -> str:
+        """A text for people: the statement, or the fingerprint without one."""
+        return self.statement or self.fingerprint[:MAX_READABLE].decode(
+            "utf-8", "replace"
+        )
 
     @property
     def histogram_key(self) -> HistogramKey:
@@ -169,6 +182,7 @@ class StatementClass:
         return {
             "fingerprint": self.fingerprint.decode("latin-1"),
             "id": self.id,
+            "statement": self.statement,
             "tag": list(self.tag),
             "totals": self.aggregate.as_dict(),
         }
@@ -178,6 +192,7 @@ class StatementClass:
         """Return the class of a saved state."""
         restored = cls(saved["fingerprint"].encode("latin-1"), Tag(*saved["tag"]))
         restored.id = saved["id"]
+        restored.statement = saved.get("statement")
         restored.aggregate = Aggregate(**saved["totals"])
         return restored
 

@@ -1,0 +1,1 @@
+"""Readable forms of statements, for people: tables, joins, predicates, no values."""

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -66,6 +67,12 @@ def test_report_is_printed_and_written(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "# Overall: 1.02k total, 23 unique" in out.read_text()
     assert out.read_text() in result.output
+    heads = re.findall(r"^# Query \d+:.*\n# (.*)", out.read_text(), re.MULTILINE)
+    assert heads[:2] == [
+        "Statement: SELECT … FROM project WHERE id = ?",
+        "Statement: SELECT … FROM role JOIN role_option ON … WHERE role.id = ?",
+    ]
+    assert all(head.startswith("Statement: ") for head in heads)
 
 
 @reference

@@ -90,6 +90,21 @@ def test_cache_answers_are_separate_from_backend_answers(source, samples):
 
 
 @pytest.mark.stack
+def test_digest_has_a_readable_statement(source, samples):
+    infos = [
+        dict(labels)
+        for name, labels in samples(source.collect())
+        if name == "keylag_proxysql_digest_info"
+    ]
+    statements = {one["digest_text"]: one["statement"] for one in infos}
+
+    found = statements["SELECT user.id,user.domain_id FROM user WHERE user.id = ?"]
+    assert found == "SELECT … FROM user WHERE id = ?"
+    assert statements["SELECT id FROM region WHERE id=?"].endswith("WHERE id = ?")
+    assert len(infos) == len({one["digest"] for one in infos})
+
+
+@pytest.mark.stack
 def test_totals_rules_cache_and_pool_match_the_recorded_tables(source, samples):
     found = samples(source.collect())
     by_name = {name: value for (name, labels), value in found.items() if not labels}

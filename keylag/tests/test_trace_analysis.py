@@ -168,6 +168,7 @@ def test_class_id_ignores_placeholders_and_comments() -> None:
     ids = [classes[text].id for text in texts]
     assert ids[0] == ids[1] == ids[2] != ids[3]
     assert classes[ROLES].fingerprint.endswith("role.id in(?+)")
+    assert classes[ROLES].statement.endswith("WHERE role.id IN (?…)")
     assert (classes[ROLES].joins, classes[ROLES].kind) == (1, "SELECT")
     assert classify_statements([]) == {}
 

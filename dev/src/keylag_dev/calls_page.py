@@ -30,7 +30,7 @@ from keylag.tools.venvs import keystone_version
 from keylag.trace import analysis, keystone_access, sources
 from keylag.trace.calls import CALLS
 from keylag.trace.explanation import CountAndSeconds, Explanation
-from keylag.trace.span_rows import shorten_statement, span_rows
+from keylag.trace.span_rows import span_rows
 
 PAGE: Final = CHECKOUT / "docs" / "reference" / "calls.md"
 WARM_UP_CALLS: Final = 3
@@ -232,7 +232,7 @@ def _tree_lines(found: Explanation) -> Iterator[str]:
 
 def _slowest_statements(one: MeasuredCall) -> Iterator[list[str]]:
     for found in one.trace.statements[:STATEMENTS_SHOWN]:
-        text = shorten_statement(found.statement_class.fingerprint).replace("|", r"\|")
+        text = found.statement_class.statement.replace("|", r"\|")
         yield [
             *(
                 str(found.count),

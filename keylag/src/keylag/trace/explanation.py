@@ -113,6 +113,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "statements": [
             {
                 "id": one.statement_class.id,
+                "statement": one.statement_class.statement,
                 "fingerprint": one.statement_class.fingerprint,
                 "table_class": one.statement_class.table_class,
                 "joins": one.statement_class.joins,

@@ -3,7 +3,6 @@
 A validation without a cache has hundreds of statements of a few dozen classes.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from keylag.trace.model import (
 _OTHER: Final = "other"
 """Name of the unspecific phase and of the unspecific operation."""
 _UNNAMED: Final = "Keystone's own Python"
-_COLUMNS: Final = re.compile(r"^(select) .*? (from) ")
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ def span_label(explanation: Explanation, span: Span) -> str:
     """Return the label of a span: its statement, request, function, or step."""
     attributes = span.attributes
     if STATEMENT in attributes:
-        return shorten_statement(explanation.classes[attributes[STATEMENT]].fingerprint)
+        return explanation.classes[attributes[STATEMENT]].statement
     if METHOD in attributes and SERVICE in attributes:
         return " ".join(
             [attributes[SERVICE], attributes[METHOD], attributes.get(ROUTE, "")]
@@ -87,8 +85,3 @@ def _shorten_function(function: str) -> str:
     # The package is redundant beside the class or module.
     parts = [part for part in function.split(".") if part != "<locals>"]
     return ".".join(parts[-2:])
-
-
-def shorten_statement(fingerprint: str) -> str:
-    """Return a fingerprint without the list of selected columns."""
-    return _COLUMNS.sub(r"\1 … \2 ", fingerprint)

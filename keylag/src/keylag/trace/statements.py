@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +31,8 @@ class StatementClass:
     """Statements that differ only in their values."""
 
     id: str
+    statement: str
+    """For people: tables, joins and predicates, without values."""
     fingerprint: str
     table_class: str
 
@@ -76,7 +78,7 @@ def _classes_by_text(
     # The route in a statement's comment is the number of its text.
     for one in classes:
         found = StatementClass(
-            str(one["id"]), str(one["fingerprint"]), str(one["table_class"])
+            *(str(one[field.name]) for field in fields(StatementClass))
         )
         tags: Iterable[Mapping[str, str]] = one["by_tag"]  # type: ignore[assignment]
         for tag in tags:

@@ -12,7 +12,7 @@ from keylag.phases import CATEGORY_NAMES
 from keylag.report.formatting import format_ms, format_percent
 from keylag.trace.explanation import CountAndSeconds, Explanation
 from keylag.trace.http_exchange import HTTP_PARTS, HttpExchange
-from keylag.trace.span_rows import shorten_statement, span_rows
+from keylag.trace.span_rows import span_rows
 
 BAR_WIDTH: Final = 24
 """Columns of a bar with the duration of the call."""
@@ -145,7 +145,7 @@ def _statement_table(explanation: Explanation) -> Table:
             str(one.count),
             format_ms(one.seconds, DECIMALS),
             format_ms(one.slowest_seconds, DECIMALS),
-            Text(shorten_statement(one.statement_class.fingerprint)),
+            Text(one.statement_class.statement),
         )
     return table
 

@@ -56,6 +56,7 @@ class StatementAggregator:
         self.implausible_events = dict.fromkeys(COLUMN_LIMITS, 0)
         self._max_classes = max_classes
         self._tags = sql_comment.TagTable()
+        self._statements: dict[str, str] = {}
         self._cache: dict[bytes, Appender] = {}
         self._cached_bytes = 0
         self._unflushed_bytes = 0
@@ -151,7 +152,9 @@ class StatementAggregator:
         )
         known = self.classes.setdefault(statement_class.key, statement_class)
         if known.statement is None:
-            known.statement = readable_statement(statement)
+            if known.id not in self._statements:
+                self._statements[known.id] = readable_statement(statement)
+            known.statement = self._statements[known.id]
         return known
 
     def _cache_appender(self, statement: bytes, append: Appender) -> None:
@@ -170,6 +173,7 @@ class StatementAggregator:
         for one in by_query_time[self._max_classes // 2 :]:
             del self.classes[one.key]
             self.forgotten_classes += 1
+        self._statements.clear()
         self._cache.clear()
         self._cached_bytes = 0
 

@@ -42,6 +42,8 @@ EXTRA_PACKAGES: Mapping[str, Packages] = {
         "python3-ldappool": (f"{PYTHON_MODULES}/ldappool",),
         "python3-mysqldb": (f"{PYTHON_MODULES}/MySQLdb",),
         "libapache2-mod-wsgi-py3": (f"{APACHE_MODULES}/mod_wsgi.so",),
+        "docker-registry": ("docker-registry",),
+        "skopeo": ("skopeo",),
     },
     "keystone-own": {
         "libldap2-dev": ("/usr/include/ldap.h",),

@@ -23,6 +23,8 @@ ENV = dict(
     if line and not line.startswith("#")
 )
 VARIABLE = re.compile(r"(?<!\$)\$\{(\w+)\}")
+PINNED = re.compile(r"[\w./-]+:v?\d+\.\d+\.\d[\w.-]*@sha256:[0-9a-f]{64}")
+"""A name, the tag of one release, and a digest."""
 ENDED = "service_completed_successfully"
 HEALTHY = "service_healthy"
 
@@ -67,7 +69,7 @@ def test_images_are_pinned_in_the_env_file(name: str) -> None:
     assert named
     for found in named:
         assert found is not None
-        assert re.fullmatch(r"[\w./-]+:v?\d+\.\d[\w.-]*", ENV[found[1]])
+        assert PINNED.fullmatch(ENV[found[1]])
 
 
 @pytest.mark.parametrize("name", [n for n, s in SERVICES.items() if "build" in s])

@@ -48,6 +48,8 @@ def _environment(context: ServiceContext) -> dict[str, str]:
         "GF_ANALYTICS_REPORTING_ENABLED": "false",
         "GF_ANALYTICS_CHECK_FOR_UPDATES": "false",
         "GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
+        "GF_PLUGINS_PREINSTALL_DISABLED": "true",
+        "GF_PLUGINS_PUBLIC_KEY_RETRIEVAL_DISABLED": "true",
         "KEYLAG_DASHBOARDS": str(DASHBOARDS),
         "KEYLAG_PROMETHEUS_URL": f"http://{context.address('prometheus')}",
         # Without Tempo the data source exists and finds no server.

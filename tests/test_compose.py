@@ -1,16 +1,21 @@
-"""Static checks of docker-compose.yml."""
+"""docker-compose.yml: static checks, and Grafana if its image is there."""
 
+import json
+import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from string import Template
 from typing import Any
 
 import pytest
+import requests
 import yaml
 
+from keylag.ports import allocate_ports
 from keylag_exporters.sources import SOURCES
 
 ROOT = Path(__file__).parents[1]
@@ -180,9 +185,84 @@ def test_shell_and_python_fill_templates_alike(template: str, script: str) -> No
     )
 
 
-def test_docker_compose_accepts_the_file() -> None:
+def compose(*words: str, **variables: str) -> str:
+    """Run docker compose and return its output; skips the test if it is missing."""
     docker = shutil.which("docker") or "false"
     if subprocess.run([docker, "compose", "version"], check=False).returncode != 0:
         pytest.skip("there is no docker compose on the PATH")
+    return subprocess.run(
+        [docker, "compose", *words],
+        cwd=ROOT,
+        env=os.environ | variables,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
 
-    subprocess.run([docker, "compose", "config", "--quiet"], cwd=ROOT, check=True)
+
+def test_docker_compose_accepts_the_file() -> None:
+    compose("config", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def grafana() -> Iterator[Callable[..., Any]]:
+    """Grafana's API in its container; the caller is logged in as the page says."""
+    wanted = ("secrets", "prometheus", "grafana")
+    services = json.loads(compose("config", "--format", "json"))["services"]
+    for image in sorted({services[name]["image"] for name in wanted}):
+        inspect = ["docker", "image", "inspect", image]
+        if subprocess.run(inspect, capture_output=True, check=False).returncode != 0:
+            pytest.skip(f"the image is not here: {image}")
+    ports = allocate_ports(("GRAFANA_PORT", "PROMETHEUS_PORT"), {})
+
+    def run(*words: str) -> str:
+        variables = {name: str(port) for name, port in ports.items()}
+        return compose("--project-name=keylag-tests", *words, **variables)
+
+    def ask(path: str, body: dict[str, Any] | None = None) -> Any:
+        answer = requests.request(
+            "GET" if body is None else "POST",
+            f"http://127.0.0.1:{ports['GRAFANA_PORT']}/api/{path}",
+            json=body,
+            auth=("admin", password),
+            timeout=30,
+        )
+        assert answer.ok, answer.text
+        return answer.json()
+
+    try:
+        run("up", "--wait", "grafana")
+        password = run("exec", "-T", "grafana", "cat", "/secrets/grafana").strip()
+        yield ask
+    finally:
+        run("down", "--volumes")
+
+
+@pytest.mark.stack
+def test_grafana_has_all_dashboards(grafana: Callable[..., Any]) -> None:
+    files = (ROOT / "dashboards" / "generated" / "provisioned").glob("*.json")
+    expected = {json.loads(file.read_text(encoding="utf-8"))["uid"] for file in files}
+
+    # Grafana is healthy before it has read all files.
+    for _ in range(60):
+        found = {entry["uid"] for entry in grafana("search?type=dash-db")}
+        if found == expected:
+            break
+        time.sleep(1)
+    assert found == expected
+
+
+@pytest.mark.stack
+def test_grafana_reaches_prometheus(grafana: Callable[..., Any]) -> None:
+    source = {"uid": "keylag-prometheus"}
+    query = {"refId": "A", "datasource": source, "expr": "up{job='prometheus'}"}
+
+    health = grafana(f"datasources/uid/{source['uid']}/health")
+    found = grafana(
+        "ds/query",
+        {"from": "now-1m", "to": "now", "queries": [{**query, "instant": True}]},
+    )
+
+    assert health["status"] == "OK"
+    (frame,) = found["results"]["A"]["frames"]
+    assert frame["data"]["values"][1] == [1]

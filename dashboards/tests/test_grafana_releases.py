@@ -51,7 +51,7 @@ TABLE = {"cellHeight", "frameIndex", "showHeader", "showTypeIcons", "sortBy"}
 OPTIONS = {
     "row": set[str](),
     "timeseries": LEGEND | {"timezone"},
-    # `footer` was an option of the panel until 12.0; later releases migrate it.
+    # `footer` was an option of the panel until 12.1; later releases migrate it.
     "table": TABLE | {"footer"},
     "stat": SINGLE | {"colorMode", "graphMode", "justifyMode", "textMode"},
     "gauge": SINGLE | {"showThresholdLabels", "showThresholdMarkers"},
@@ -75,7 +75,7 @@ CUSTOM = {
     | {"fillColor", "fillOpacity", "gradientMode", "lineColor", "lineInterpolation"}
     | {"lineStyle", "lineWidth", "pointColor", "pointSize", "pointSymbol"}
     | {"showPoints", "spanNulls", "stacking", "thresholdsStyle", "transform"},
-    # Without `hidden`, which 12 replaced by `hideFrom`.
+    # Without `hidden`, which 12.2 replaced by `hideFrom`.
     "table": {"align", "cellOptions", "filterable", "inspect", "minWidth", "width"},
     "heatmap": {"hideFrom", "scaleDistribution"},
     "state-timeline": {"fillOpacity", "hideFrom", "lineWidth"},
@@ -135,7 +135,7 @@ def test_all_releases_have_what_the_dashboards_use(file) -> None:
 
 @each_file
 def test_data_sources_are_named_by_uid(file) -> None:
-    """Grafana 13 answers no more to the numbers of data sources."""
+    """Grafana 13 disables the API that takes the numbers of data sources."""
     dashboard = json.loads(file.read_text(encoding="utf-8"))
     sources = [panel.get("datasource") for panel in all_panels(dashboard["panels"])]
     sources += [one["datasource"] for one in dashboard["annotations"]["list"]]

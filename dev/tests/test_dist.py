@@ -22,7 +22,8 @@ from keylag import load_plans, paths
 from keylag.experiment.stack_setup import PLANS_FOLDER
 from keylag.services import grafana, prometheus
 plans = [*load_plans.list_plans().values(), *PLANS_FOLDER.glob("*.toml")]
-read = [*plans, grafana.DASHBOARDS, prometheus.RULES, paths.DEPLOY / "packages.sh"]
+folders = [grafana.DASHBOARDS, grafana.ALERTS, prometheus.RULES]
+read = [*plans, *folders, paths.DEPLOY / "packages.sh"]
 print(json.dumps([paths.INSTALLED, [[str(path), path.exists()] for path in read]]))
 """
 

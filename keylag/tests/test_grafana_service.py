@@ -1,7 +1,8 @@
-"""Grafana's service: home folder, environment and dashboards."""
+"""Grafana's service: home folder, environment, dashboards and alerts."""
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_home_is_that_of_the_archive_or_the_package(
 
 def test_environment_has_all_variables_of_provisioning() -> None:
     """Grafana silently replaces a missing variable by nothing."""
-    files = list(Path(ENVIRONMENT["GF_PATHS_PROVISIONING"]).rglob("*.yaml"))
+    files = list(grafana.PROVISIONING.rglob("*.yaml"))
     used = {
         name
         for file in files
@@ -49,6 +50,23 @@ def test_environment_has_all_variables_of_provisioning() -> None:
 
     assert {file.parent.name for file in files} == {"dashboards", "datasources"}
     assert used == {name for name in ENVIRONMENT if name.startswith("KEYLAG_")}
+
+
+def test_provisioned_are_data_sources_dashboards_and_generated_alerts(
+    tmp_path: Path,
+) -> None:
+    """A restart brings the files of a newer Keylag."""
+    site = replace(SITE, folder=tmp_path)
+    for _ in range(2):
+        grafana.SERVICE.prepare(site)
+
+    folder = Path(grafana.SERVICE.environment(site)["GF_PATHS_PROVISIONING"])
+    made = {str(path.relative_to(folder)) for path in folder.rglob("*.yaml")}
+    assert made == {
+        "alerting/keylag.yaml",
+        "dashboards/keylag.yaml",
+        "datasources/keylag.yaml",
+    }
 
 
 def test_dashboards_have_the_generated_uids() -> None:

@@ -49,6 +49,7 @@ def _burn_alert(
         f"{{{{ $value | humanizePercentage }}}} of the token calls took over"
         f" {OBJECTIVE_SECONDS} s or failed in the last {long}; the"
         f" objective allows {ERROR_BUDGET:.0%}.",
+        ("tokens", "Calls not in time"),
     )
 
 
@@ -76,6 +77,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
             > {STALL_SECONDS}""",
         "The cache backend of {{ $labels.job }} stalls.",
         "A round trip takes {{ $value | humanizeDuration }} on average.",
+        ("cache", "Time per round trip"),
     ),
     Alert(
         "KeylagCacheErrors",
@@ -85,6 +87,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
             rate(keystone_cache_errors_total[{CACHE_ERROR_WINDOW}])) > 0""",
         "The cache backend of {{ $labels.job }} fails: {{ $labels.error_type }}.",
         '{{ $value | printf "%.2f" }} calls to it fail each second.',
+        ("cache", "Errors and stalls"),
     ),
     Alert(
         "KeylagCacheHitRatioCollapsed",
@@ -93,6 +96,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         f"1 - {_lookup_rate(_MISS)} / {_lookup_rate()} < {MIN_HIT_RATIO}",
         "The cache hit ratio of {{ $labels.job }} collapsed.",
         "Only {{ $value | humanizePercentage }} of the look-ups are hits.",
+        ("cache", "Hits by layer"),
     ),
     Alert(
         "KeylagRevocationGrowth",
@@ -103,6 +107,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
             > {MAX_CHECK_SECONDS}""",
         "Revocation events slow down every token check.",
         "They add {{ $value | humanizeDuration }} to each check of a token.",
+        ("revocation", "Predicted time of a check"),
     ),
     Alert(
         "KeylagSqlPoolExhausted",
@@ -113,6 +118,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
             > {MAX_POOL_WAIT_SHARE}""",
         "Calls of {{ $labels.job }} wait for a database connection.",
         "{{ $value | humanizePercentage }} of the check-outs found the pool empty.",
+        ("sql", "Pool"),
     ),
     Alert(
         "KeylagProxySqlPoolExhausted",
@@ -121,6 +127,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         """sum by (instance) (rate(keylag_proxysql_pool_timeouts_total[5m])) > 0""",
         "Statements in ProxySQL time out waiting for a backend connection.",
         '{{ $value | printf "%.2f" }} statements time out each second.',
+        ("sql", "Requests for a backend connection"),
     ),
     Alert(
         "KeylagHashingSaturated",
@@ -133,6 +140,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
             > {MAX_HASHING_SHARE}""",
         "Password hashing saturates the workers of {{ $labels.job }}.",
         "{{ $value | humanizePercentage }} of all workers' time is hashing.",
+        ("workers", "Share of worker time for hashing"),
     ),
     *TELEMETRY_ALERTS,
 )

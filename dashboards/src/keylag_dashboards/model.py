@@ -1,6 +1,7 @@
 """The model of dashboards and alerts.
 
-`render` converts a dashboard to Grafana's JSON, `rules` an alert to Prometheus' YAML.
+`render` converts a dashboard to Grafana's JSON, `rules` an alert to Prometheus' YAML,
+and `grafana_alerts` that to Grafana's.
 """
 
 from collections.abc import Mapping
@@ -144,3 +145,5 @@ class Alert:
     query: str
     summary: str
     description: str
+    panel: tuple[str, str]
+    """Name of the dashboard and title of the panel that shows it."""

@@ -37,6 +37,7 @@ TELEMETRY_ALERTS: Final[tuple[Alert, ...]] = (
         "{{ $labels.job }} no longer completes {{ $labels.http_request_method }}"
         " calls for tokens.",
         'Usually it completes more than {{ $value | printf "%.2f" }} per second.',
+        ("tokens", "Calls per second"),
     ),
     Alert(
         "KeylagKeystoneSilent",
@@ -47,6 +48,7 @@ TELEMETRY_ALERTS: Final[tuple[Alert, ...]] = (
             or on () absent(keystone_configuration_info)""",
         "No metrics from Keystone{{ with $labels.job }} {{ . }}{{ end }}.",
         "All other alerts on its metrics are silent.",
+        ("workers", "Busy share of each worker"),
     ),
     Alert(
         "KeylagKeystoneHostSilent",
@@ -56,6 +58,7 @@ TELEMETRY_ALERTS: Final[tuple[Alert, ...]] = (
             - keylag:keystone_hosts:count > 0""",
         "Some hosts of {{ $labels.job }} send no metrics.",
         "{{ $value }} fewer than in most of the last day.",
+        ("workers", "Busy share of each worker"),
     ),
     Alert(
         "KeylagMetricMissing",
@@ -66,6 +69,7 @@ TELEMETRY_ALERTS: Final[tuple[Alert, ...]] = (
             and on (job) keystone_configuration_info""",
         "{{ $labels.job }} no longer sends {{ $labels.metric }}.",
         "Panels and alerts on this metric have no data.",
+        ("workers", "Faults and failures"),
     ),
     Alert(
         "KeylagExporterBlind",
@@ -77,5 +81,6 @@ TELEMETRY_ALERTS: Final[tuple[Alert, ...]] = (
             unless on (job, source) keylag_exporter_source_success""",
         "The exporter {{ $labels.instance }} cannot read {{ $labels.source }}.",
         "Panels and alerts on {{ $labels.source }} have no new data.",
+        ("workers", "Success of sources"),
     ),
 )

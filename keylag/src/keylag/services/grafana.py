@@ -1,5 +1,6 @@
-"""Grafana with Keylag's dashboards; starts if the program is on the PATH."""
+"""Grafana with Keylag's dashboards and alerts; starts if it is on the PATH."""
 
+import shutil
 from pathlib import Path
 
 from keylag.paths import DATA, DEPLOY
@@ -8,6 +9,7 @@ from keylag.tools import find_program
 
 PROVISIONING = DEPLOY / "grafana" / "provisioning"
 DASHBOARDS = DATA / "dashboards" / "generated" / "provisioned"
+ALERTS = DATA / "dashboards" / "generated" / "alerting"
 PROGRAM = "grafana"
 TEMPO_PORT = 3200
 """Tempo's default port."""
@@ -26,8 +28,17 @@ def _folder(context: ServiceContext) -> Path:
     return context.folder / "grafana"
 
 
+def _provisioning(context: ServiceContext) -> Path:
+    """Return the folder of what Grafana reads at its start."""
+    return _folder(context) / "provisioning"
+
+
 def _prepare(context: ServiceContext) -> None:
     _folder(context).mkdir(exist_ok=True, mode=0o700)
+    # Grafana looks for alerts beside data sources and dashboards.
+    folder = _provisioning(context)
+    shutil.copytree(PROVISIONING, folder, dirs_exist_ok=True)
+    shutil.copytree(ALERTS, folder / "alerting", dirs_exist_ok=True)
 
 
 def _command(_: ServiceContext) -> list[str | Path]:
@@ -42,7 +53,7 @@ def _environment(context: ServiceContext) -> dict[str, str]:
         "GF_SERVER_HTTP_PORT": str(context.ports["grafana"]),
         "GF_PATHS_DATA": str(_folder(context)),
         "GF_PATHS_LOGS": str(_folder(context)),
-        "GF_PATHS_PROVISIONING": str(PROVISIONING),
+        "GF_PATHS_PROVISIONING": str(_provisioning(context)),
         "GF_AUTH_ANONYMOUS_ENABLED": "true",
         "GF_SECURITY_ADMIN_PASSWORD": context.secrets.admin,
         "GF_ANALYTICS_REPORTING_ENABLED": "false",

@@ -1,0 +1,123 @@
+"""The alerts as Grafana-managed rules, as the file that Grafana provisions.
+
+They are the alerts of Prometheus' rule file: the same conditions, waiting times, labels
+and texts, with a link to the panel that shows each. Recording rules stay in Prometheus.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from keylag_dashboards import render, rules
+from keylag_dashboards.alerts import ALERTS
+from keylag_dashboards.boards import BOARDS
+from keylag_dashboards.config import RUNBOOK_URL
+
+FOLDER: Final = "Keylag"
+"""Folder in Grafana; the dashboards are in it, too."""
+INTERVAL: Final = "1m"
+DATA_SOURCE: Final = "keylag-prometheus"
+"""Uid of the Prometheus data source in deploy/grafana/provisioning/datasources."""
+LOOKBACK_SECONDS: Final = 600
+"""Grafana requires a time range, although an instant query ignores it."""
+
+
+def document(
+    runbook_url: str = RUNBOOK_URL, data_source: str = DATA_SOURCE
+) -> dict[str, Any]:
+    """Return the file; rules query `data_source` and link to `runbook_url`.
+
+    Raises ValueError if a dashboard lacks the panel of an alert.
+    """
+    group = {
+        "orgId": 1,
+        "name": "keylag-alerts",
+        "folder": FOLDER,
+        "interval": INTERVAL,
+        "rules": [
+            {**_rule(alert, data_source), "annotations": _annotations(alert, links)}
+            for alert, links in _with_links(runbook_url)
+        ],
+    }
+    return {"apiVersion": 1, "groups": [group]}
+
+
+def _with_links(runbook_url: str) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
+    """Yield each alert of Prometheus' rule file, with the link to its panel."""
+    made = {board.name: render.provisioned(board) for board in BOARDS}
+    panels = {alert.name: alert.panel for alert in ALERTS}
+    for group in rules.document(runbook_url)["groups"]:
+        for rule in group["rules"]:
+            if "alert" in rule:
+                board, title = panels[rule["alert"]]
+                yield rule, panel_link(made[board], title)
+
+
+def panel_link(dashboard: Mapping[str, Any], title: str) -> dict[str, str]:
+    """Return the annotations that link to a panel; raises ValueError without one."""
+    numbers = {
+        panel["title"]: panel["id"]
+        for panel in _flatten(dashboard["panels"])
+        if panel["type"] != "row"
+    }
+    if title not in numbers:
+        message = (
+            f"{dashboard['title']} has no panel {title!r}, which an alert links to;"
+            f" it has {', '.join(sorted(numbers))}"
+        )
+        raise ValueError(message)
+    return {"__dashboardUid__": dashboard["uid"], "__panelId__": str(numbers[title])}
+
+
+def _flatten(panels: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield panels, and those of collapsed rows."""
+    for panel in panels:
+        yield panel
+        yield from panel.get("panels", [])
+
+
+def _rule(alert: dict[str, Any], data_source: str) -> dict[str, Any]:
+    return {
+        "uid": alert["alert"],
+        "title": alert["alert"],
+        "condition": "B",
+        "data": [_query(alert["expr"], data_source), _any_value()],
+        "for": alert["for"],
+        # The comparison is in the query, so a result means that the alert fires. With
+        # part of the series gone, their alerts end at once, as in Prometheus.
+        "noDataState": "OK",
+        "missing_series_evals_to_resolve": 1,
+        # Prometheus cannot warn that it is down, but Grafana can: one DatasourceError
+        # for all rules.
+        "execErrState": "Error",
+        "labels": alert["labels"],
+    }
+
+
+def _query(expression: str, data_source: str) -> dict[str, Any]:
+    # Removes the metric's name, as Prometheus does; for Grafana it is one more label.
+    nameless = f"max without () ({expression})"
+    model = {"refId": "A", "expr": nameless, "instant": True, "range": False}
+    return {
+        "refId": "A",
+        "datasourceUid": data_source,
+        "relativeTimeRange": {"from": LOOKBACK_SECONDS, "to": 0},
+        "model": model,
+    }
+
+
+def _any_value() -> dict[str, Any]:
+    """Return a condition that is true for any value.
+
+    Grafana considers a result of zero as healthy; for Prometheus it fires, too.
+    """
+    model = {"refId": "B", "type": "math", "expression": "abs($A) >= 0"}
+    return {"refId": "B", "datasourceUid": "__expr__", "model": model}
+
+
+def _annotations(alert: dict[str, Any], links: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts, whose `$value` has another name in Grafana, and the links."""
+    texts = {
+        name: text.replace("$value", "$values.A.Value")
+        for name, text in alert["annotations"].items()
+    }
+    return {**texts, **links}

@@ -1,0 +1,115 @@
+"""Grafana's rules are Prometheus' alerts; tests/test_grafana_alerts.py runs them."""
+
+import re
+
+import pytest
+import yaml
+
+from keylag_dashboards import __main__ as generator
+from keylag_dashboards import grafana_alerts
+from keylag_dashboards.alerts import ALERTS
+
+QUERY = re.compile(r"max without \(\) \((.*)\)")
+
+
+def load(path: str) -> list[dict]:
+    """Return the rules of a generated file."""
+    text = (generator.FOLDER / path).read_text(encoding="utf-8")
+    return [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
+
+
+PROMETHEUS = {r["alert"]: r for r in load("rules/keylag.yml") if "alert" in r}
+GRAFANA = {rule["title"]: rule for rule in load("alerting/keylag.yaml")}
+BOARDS = {
+    made["uid"]: made
+    for path, text in generator.generated_files()
+    if path.parent.name == "provisioned"
+    for made in [yaml.safe_load(text)]
+}
+
+
+def test_every_alert_has_a_rule() -> None:
+    assert list(GRAFANA) == list(PROMETHEUS) == [alert.name for alert in ALERTS]
+
+
+@pytest.mark.parametrize("name", GRAFANA)
+def test_rule_has_query_waiting_time_labels_and_texts_of_the_alert(name: str) -> None:
+    alert, rule = PROMETHEUS[name], GRAFANA[name]
+    query, condition = rule["data"]
+    found = QUERY.fullmatch(query["model"]["expr"])
+    texts = {
+        key: text.replace("$values.A.Value", "$value")
+        for key, text in rule["annotations"].items()
+        if not key.startswith("__")
+    }
+
+    assert found is not None
+    assert found[1] == alert["expr"]
+    assert (rule["for"], rule["labels"]) == (alert["for"], alert["labels"])
+    assert texts == alert["annotations"]
+    assert rule["condition"] == condition["refId"]
+
+
+def test_texts_have_no_value_by_the_name_of_prometheus() -> None:
+    """Before Grafana 12, `$value` is a list of all values and labels."""
+    texts = [text for rule in GRAFANA.values() for text in rule["annotations"].values()]
+
+    assert [text for text in texts if re.search(r"\$value\b", text)] == []
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_rule_links_to_its_panel(alert) -> None:
+    links = GRAFANA[alert.name]["annotations"]
+    board = BOARDS[links["__dashboardUid__"]]
+    titles = {str(panel["id"]): panel["title"] for panel in board["panels"]}
+
+    assert alert.panel == (
+        links["__dashboardUid__"].removeprefix("keylag-"),
+        titles[links["__panelId__"]],
+    )
+
+
+def test_uids_are_valid_and_unique() -> None:
+    uids = [rule["uid"] for rule in GRAFANA.values()]
+
+    assert len(set(uids)) == len(ALERTS)
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,40}", uid) for uid in uids)
+
+
+def test_missing_panel_is_an_error() -> None:
+    """The message says what to write instead; a row is no panel."""
+    row = {"type": "row", "title": "Row", "id": 1}
+    board = {"title": "Keylag / X", "uid": "x", "panels": [row]}
+
+    with pytest.raises(ValueError, match="Keylag / X has no panel 'Row'"):
+        grafana_alerts.panel_link(board, "Row")
+
+
+def test_panels_in_collapsed_rows_are_found() -> None:
+    panel = {"type": "timeseries", "title": "Panel", "id": 2}
+    row = {"type": "row", "title": "Row", "id": 1, "panels": [panel]}
+    board = {"title": "Keylag / X", "uid": "x", "panels": [row]}
+
+    assert grafana_alerts.panel_link(board, "Panel") == {
+        "__dashboardUid__": "x",
+        "__panelId__": "2",
+    }
+
+
+def test_options_set_runbook_and_data_source(tmp_path) -> None:
+    url = "https://wiki.example.org/keylag"
+    chosen = ["--runbook-url", url, "--data-source", "mine", "--output", str(tmp_path)]
+    generator.main(chosen)
+
+    made = (tmp_path / "alerting" / "keylag.yaml").read_text(encoding="utf-8")
+    assert made.count(f"runbook_url: {url}#keylag") == len(ALERTS)
+    assert made.count("datasourceUid: mine\n") == len(ALERTS)
+    assert grafana_alerts.DATA_SOURCE not in made
+
+
+def test_no_notification_is_provisioned() -> None:
+    """Contact points and policies are the operator's."""
+    text = (generator.FOLDER / "alerting/keylag.yaml").read_text(encoding="utf-8")
+
+    assert set(yaml.safe_load(text)) == {"apiVersion", "groups"}
+    assert "notification_settings" not in text

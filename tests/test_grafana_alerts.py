@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import requests
 import yaml
+from traffic import query_prometheus
 
 from keylag.demo import SAMPLE_CLOUD
 from keylag.sample_cloud import connect
@@ -34,6 +35,7 @@ OPTIONS = StackOptions(
 )
 FIRING = ("KeylagCacheErrors", "KeylagExporterBlind")
 """Alerts of a stack without memcached and exporters."""
+UNREAD = 'keylag_exporter_source_success{source="memcached"} == 0'
 ACTIVE = {"Pending", "Alerting", "pending", "firing"}
 """States of alerts whose condition is true, in Grafana and in Prometheus."""
 
@@ -97,6 +99,16 @@ def by_labels(alerts: list[dict[str, Any]]) -> dict[LabelSet, dict[str, Any]]:
     }
 
 
+def firing(stack: Stack) -> set[str]:
+    """Return the names of the alerts that fire in Grafana."""
+    return {name for name, r in rules(stack).items() if r["state"] == "firing"}
+
+
+def stop(stack: Stack, *names: str) -> None:
+    """Stop services of the stack."""
+    stop_services(stack.folder, [one for one in SERVICES if one.name in names])
+
+
 def without_values(text: str) -> str:
     """Return a text without its numbers, because one of both is newer."""
     return re.sub(r"\d\S*( \d\S*)*", "N", text)
@@ -140,21 +152,19 @@ def test_no_alert_fires_on_a_healthy_stack(stack: Stack) -> None:
     """On a busy machine both may wait whether slow calls continue."""
     wait(lambda: set(in_grafana(stack)) == set(in_prometheus(stack)))
 
-    assert [a for a in in_grafana(stack).values() if a["state"] == "Alerting"] == []
+    assert firing(stack) == set()
 
 
 def test_alerts_fire_with_labels_and_texts_of_prometheus(stack: Stack) -> None:
+    """The value of the exporter that could not read memcached is zero."""
     provision(stack, *FIRING)
-    stop_services(
-        stack.folder,
-        [one for one in SERVICES if one.name in {"memcached", "exporters"}],
-    )
+    stop(stack, "memcached")
+    wait(lambda: query_prometheus(stack, UNREAD))
+    stop(stack, "exporters")
 
     def fired() -> bool:
         log_in(stack)
-        found = in_grafana(stack).items()
-        firing = {dict(k)["alertname"] for k, a in found if a["state"] == "Alerting"}
-        return firing == set(FIRING)
+        return firing(stack) == set(FIRING)
 
     wait(fired)
     wait(lambda: set(in_grafana(stack)) == set(in_prometheus(stack)))
@@ -168,3 +178,15 @@ def test_alerts_fire_with_labels_and_texts_of_prometheus(stack: Stack) -> None:
         )
     received = ask(stack, "alertmanager/grafana/api/v2/alerts")
     assert set(FIRING) <= {alert["labels"]["alertname"] for alert in received}
+
+
+def test_one_alert_fires_without_prometheus(stack: Stack) -> None:
+    """All others keep their state."""
+    provision(stack, grafana_alerts.NO_PROMETHEUS)
+    stop(stack, "prometheus")
+
+    wait(lambda: firing(stack) == {grafana_alerts.NO_PROMETHEUS})
+
+    (alert,) = rules(stack)[grafana_alerts.NO_PROMETHEUS]["alerts"]
+    assert alert["annotations"]["summary"] == "No metrics from Keystone."
+    assert "connection refused" in alert["annotations"]["Error"]

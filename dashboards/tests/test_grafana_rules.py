@@ -76,6 +76,14 @@ def test_uids_are_valid_and_unique() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,40}", uid) for uid in uids)
 
 
+def test_one_alert_fires_if_prometheus_does_not_answer() -> None:
+    """Its text has no value, because there is none."""
+    fires = [r for r in GRAFANA.values() if r["execErrState"] == "Alerting"]
+
+    assert [rule["title"] for rule in fires] == [grafana_alerts.NO_PROMETHEUS]
+    assert "$values" not in str(fires[0]["annotations"])
+
+
 def test_missing_panel_is_an_error() -> None:
     """The message says what to write instead; a row is no panel."""
     row = {"type": "row", "title": "Row", "id": 1}

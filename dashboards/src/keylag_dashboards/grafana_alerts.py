@@ -17,6 +17,11 @@ FOLDER: Final = "Keylag"
 INTERVAL: Final = "1m"
 DATA_SOURCE: Final = "keylag-prometheus"
 """Uid of the Prometheus data source in deploy/grafana/provisioning/datasources."""
+NO_PROMETHEUS: Final = "KeylagKeystoneSilent"
+"""The alert that also fires if Prometheus does not answer.
+
+All others keep their state then, as they do in Prometheus if a query fails.
+"""
 LOOKBACK_SECONDS: Final = 600
 """Grafana requires a time range, although an instant query ignores it."""
 
@@ -76,19 +81,17 @@ def _flatten(panels: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _rule(alert: dict[str, Any], data_source: str) -> dict[str, Any]:
+    name = alert["alert"]
     return {
-        "uid": alert["alert"],
-        "title": alert["alert"],
+        "uid": name,
+        "title": name,
         "condition": "B",
         "data": [_query(alert["expr"], data_source), _any_value()],
         "for": alert["for"],
-        # The comparison is in the query, so a result means that the alert fires. With
-        # part of the series gone, their alerts end at once, as in Prometheus.
+        # A query finds only what fires, so a series that is gone has recovered.
         "noDataState": "OK",
         "missing_series_evals_to_resolve": 1,
-        # Prometheus cannot warn that it is down, but Grafana can: one DatasourceError
-        # for all rules.
-        "execErrState": "Error",
+        "execErrState": "Alerting" if name == NO_PROMETHEUS else "KeepLast",
         "labels": alert["labels"],
     }
 

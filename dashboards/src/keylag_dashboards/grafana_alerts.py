@@ -33,28 +33,28 @@ def document(
 
     Raises ValueError if a dashboard lacks the panel of an alert.
     """
+    boards = {board.name: render.provisioned(board) for board in BOARDS}
+    links = {one.name: panel_link(boards[one.panel[0]], one.panel[1]) for one in ALERTS}
+    alerts = [
+        rule
+        for group in rules.document(runbook_url)["groups"]
+        for rule in group["rules"]
+        if "alert" in rule
+    ]
     group = {
         "orgId": 1,
         "name": "keylag-alerts",
         "folder": FOLDER,
         "interval": INTERVAL,
         "rules": [
-            {**_rule(alert, data_source), "annotations": _annotations(alert, links)}
-            for alert, links in _with_links(runbook_url)
+            {
+                **_rule(alert, data_source),
+                "annotations": {**_texts(alert), **links[alert["alert"]]},
+            }
+            for alert in alerts
         ],
     }
     return {"apiVersion": 1, "groups": [group]}
-
-
-def _with_links(runbook_url: str) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
-    """Yield each alert of Prometheus' rule file, with the link to its panel."""
-    made = {board.name: render.provisioned(board) for board in BOARDS}
-    panels = {alert.name: alert.panel for alert in ALERTS}
-    for group in rules.document(runbook_url)["groups"]:
-        for rule in group["rules"]:
-            if "alert" in rule:
-                board, title = panels[rule["alert"]]
-                yield rule, panel_link(made[board], title)
 
 
 def panel_link(dashboard: Mapping[str, Any], title: str) -> dict[str, str]:
@@ -117,10 +117,9 @@ def _any_value() -> dict[str, Any]:
     return {"refId": "B", "datasourceUid": "__expr__", "model": model}
 
 
-def _annotations(alert: dict[str, Any], links: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts, whose `$value` has another name in Grafana, and the links."""
-    texts = {
+def _texts(alert: dict[str, Any]) -> dict[str, str]:
+    """Return the annotations; `$value` has another name in Grafana."""
+    return {
         name: text.replace("$value", "$values.A.Value")
         for name, text in alert["annotations"].items()
     }
-    return {**texts, **links}

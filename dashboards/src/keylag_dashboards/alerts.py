@@ -49,7 +49,7 @@ def _burn_alert(
         f"{{{{ $value | humanizePercentage }}}} of the token calls took over"
         f" {OBJECTIVE_SECONDS} s or failed in the last {long}; the"
         f" objective allows {ERROR_BUDGET:.0%}.",
-        ("tokens", "Calls not in time"),
+        "tokens: Calls not in time",
     )
 
 
@@ -58,9 +58,9 @@ _MISS: Final = 'keystone_cache_result="miss"'
 
 def _lookup_rate(matchers: str = "") -> str:
     """Return the rate of memoized calls, of workers that have a cache backend."""
-    return f"""sum by (job) (
+    return f"""sum by (JOB) (
         rate(keystone_cache_memoized_calls_total{{{matchers}}}[5m])
-        unless on (job, instance) keystone_configuration_info{{
+        unless on (JOB, instance) keystone_configuration_info{{
             keystone_cache_backend=~"dogpile.cache.null|disabled"}})"""
 
 
@@ -71,23 +71,23 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "KeylagCacheStalls",
         "page",
         "5m",
-        f"""sum by (job) (rate(keystone_request_phase_time_seconds_total{{
+        f"""sum by (JOB) (rate(keystone_request_phase_time_seconds_total{{
                 keystone_phase="cache"}}[5m]))
-            / (sum by (job) (rate(keystone_request_cache_calls_total[5m])) > 0)
+            / (sum by (JOB) (rate(keystone_request_cache_calls_total[5m])) > 0)
             > {STALL_SECONDS}""",
         "The cache backend of {{ $labels.job }} stalls.",
         "A round trip takes {{ $value | humanizeDuration }} on average.",
-        ("cache", "Time per round trip"),
+        "cache: Time per round trip",
     ),
     Alert(
         "KeylagCacheErrors",
         "page",
         CACHE_ERROR_WINDOW,
-        f"""sum by (job, error_type) (
+        f"""sum by (JOB, error_type) (
             rate(keystone_cache_errors_total[{CACHE_ERROR_WINDOW}])) > 0""",
         "The cache backend of {{ $labels.job }} fails: {{ $labels.error_type }}.",
         '{{ $value | printf "%.2f" }} calls to it fail each second.',
-        ("cache", "Errors and stalls"),
+        "cache: Errors and stalls",
     ),
     Alert(
         "KeylagCacheHitRatioCollapsed",
@@ -96,51 +96,52 @@ ALERTS: Final[tuple[Alert, ...]] = (
         f"1 - {_lookup_rate(_MISS)} / {_lookup_rate()} < {MIN_HIT_RATIO}",
         "The cache hit ratio of {{ $labels.job }} collapsed.",
         "Only {{ $value | humanizePercentage }} of the look-ups are hits.",
-        ("cache", "Hits by layer"),
+        "cache: Hits by layer",
     ),
     Alert(
         "KeylagRevocationGrowth",
         "ticket",
         "15m",
-        f"""max by (instance) (last_over_time(
+        f"""max by (cluster, region, instance) (last_over_time(
             keylag_revocations_predicted_check_seconds{{token_age="whole"}}[15m]))
             > {MAX_CHECK_SECONDS}""",
         "Revocation events slow down every token check.",
         "They add {{ $value | humanizeDuration }} to each check of a token.",
-        ("revocation", "Predicted time of a check"),
+        "revocation: Predicted time of a check",
     ),
     Alert(
         "KeylagSqlPoolExhausted",
         "page",
         "5m",
-        f"""sum by (job) (rate(keystone_sql_pool_waits_total[5m]))
-            / sum by (job) (rate(keystone_sql_pool_checkouts_total[5m]))
+        f"""sum by (JOB) (rate(keystone_sql_pool_waits_total[5m]))
+            / sum by (JOB) (rate(keystone_sql_pool_checkouts_total[5m]))
             > {MAX_POOL_WAIT_SHARE}""",
         "Calls of {{ $labels.job }} wait for a database connection.",
         "{{ $value | humanizePercentage }} of the check-outs found the pool empty.",
-        ("sql", "Pool"),
+        "sql: Pool",
     ),
     Alert(
         "KeylagProxySqlPoolExhausted",
         "page",
         "5m",
-        """sum by (instance) (rate(keylag_proxysql_pool_timeouts_total[5m])) > 0""",
+        """sum by (cluster, region, instance) (
+            rate(keylag_proxysql_pool_timeouts_total[5m])) > 0""",
         "Statements in ProxySQL time out waiting for a backend connection.",
         '{{ $value | printf "%.2f" }} statements time out each second.',
-        ("sql", "Requests for a backend connection"),
+        "sql: Requests for a backend connection",
     ),
     Alert(
         "KeylagHashingSaturated",
         "page",
         "10m",
-        f"""sum by (job) (rate(keystone_request_phase_time_seconds_total{{
+        f"""sum by (JOB) (rate(keystone_request_phase_time_seconds_total{{
                 keystone_phase="password_hash"}}[5m]))
-            / on (job) count by (job) (
-                count by (job, instance) (keystone_configuration_info))
+            / on (JOB) count by (JOB) (
+                count by (JOB, instance) (keystone_configuration_info))
             > {MAX_HASHING_SHARE}""",
         "Password hashing saturates the workers of {{ $labels.job }}.",
         "{{ $value | humanizePercentage }} of all workers' time is hashing.",
-        ("workers", "Share of worker time for hashing"),
+        "workers: Share of worker time for hashing",
     ),
     *TELEMETRY_ALERTS,
 )

@@ -1,5 +1,6 @@
 """Command-line arguments of both commands."""
 
+import re
 from argparse import ArgumentParser, ArgumentTypeError
 from importlib.metadata import version
 from typing import Final
@@ -21,6 +22,14 @@ def absolute_url(url: str) -> str:
         message = f"{url!r} is not an absolute URL: start with https:// and a host"
         raise ArgumentTypeError(message)
     return url
+
+
+def duration(text: str) -> str:
+    """Return a duration of Prometheus; raises ArgumentTypeError for any other text."""
+    if not re.fullmatch(r"[1-9][0-9]*[smh]", text):
+        message = f"{text!r} is not a duration: write 90s, 5m or 1h"
+        raise ArgumentTypeError(message)
+    return text
 
 
 def make_parser(module: str, description: str) -> ArgumentParser:

@@ -58,7 +58,7 @@ PLACEHOLDERS: Final[Mapping[str, str]] = {
     "STEP": "$__interval",
     "SHOWN": "$__range",
     "LEVEL": ", ".join(LEVEL),
-    "WINDOW": RECORDING_WINDOW,
+    "JOB": "cluster, region, job",
     "ALL_TOKENS": f'http_route="{ROUTE}"',
     "IN_TIME": f'http_route="{ROUTE}", le=~"{OBJECTIVE_SECONDS}(\\\\.0)?"',
 }

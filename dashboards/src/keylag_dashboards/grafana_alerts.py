@@ -4,13 +4,11 @@ They are the alerts of Prometheus' rule file: the same conditions, waiting times
 and texts, with a link to the panel that shows each. Recording rules stay in Prometheus.
 """
 
-from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from keylag_dashboards import render, rules
 from keylag_dashboards.alerts import ALERTS
-from keylag_dashboards.boards import BOARDS
-from keylag_dashboards.config import RUNBOOK_URL
+from keylag_dashboards.config import RUNBOOK_URL, UID_PREFIX
 
 FOLDER: Final = "Keylag"
 """Folder in Grafana; the dashboards are in it, too."""
@@ -33,8 +31,7 @@ def document(
 
     Raises ValueError if a dashboard lacks the panel of an alert.
     """
-    boards = {board.name: render.provisioned(board) for board in BOARDS}
-    links = {one.name: panel_link(boards[one.panel[0]], one.panel[1]) for one in ALERTS}
+    links = {one.name: panel_link(one.panel) for one in ALERTS}
     alerts = [
         rule
         for group in rules.document(runbook_url)["groups"]
@@ -57,27 +54,11 @@ def document(
     return {"apiVersion": 1, "groups": [group]}
 
 
-def panel_link(dashboard: Mapping[str, Any], title: str) -> dict[str, str]:
+def panel_link(place: str) -> dict[str, str]:
     """Return the annotations that link to a panel; raises ValueError without one."""
-    numbers = {
-        panel["title"]: panel["id"]
-        for panel in _flatten(dashboard["panels"])
-        if panel["type"] != "row"
-    }
-    if title not in numbers:
-        message = (
-            f"{dashboard['title']} has no panel {title!r}, which an alert links to;"
-            f" it has {', '.join(sorted(numbers))}"
-        )
-        raise ValueError(message)
-    return {"__dashboardUid__": dashboard["uid"], "__panelId__": str(numbers[title])}
-
-
-def _flatten(panels: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield panels, and those of collapsed rows."""
-    for panel in panels:
-        yield panel
-        yield from panel.get("panels", [])
+    board, number = render.find_panel(place)
+    uid = f"{UID_PREFIX}{board.name}"
+    return {"__dashboardUid__": uid, "__panelId__": str(number)}
 
 
 def _rule(alert: dict[str, Any], data_source: str) -> dict[str, Any]:

@@ -145,5 +145,5 @@ class Alert:
     query: str
     summary: str
     description: str
-    panel: tuple[str, str]
-    """Name of the dashboard and title of the panel that shows it."""
+    panel: str
+    """The panel that shows it, as `dashboard: title`."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from keylag_dashboards.categories import MATCHERS, TITLES
-from keylag_dashboards.config import RECORDING_SECONDS
+from keylag_dashboards.config import RECORDING_SECONDS, RECORDING_WINDOW
 from keylag_dashboards.metrics import (
     HISTOGRAM_SERIES,
     instruments_by_kind,
@@ -89,15 +89,15 @@ def recorded_name(metric: str) -> str:
     return f"keylag:{metric}:rate"
 
 
-def recorded_rates() -> Iterator[RecordingRule]:
+def recorded_rates(window: str = RECORDING_WINDOW) -> Iterator[RecordingRule]:
     """Yield the rules that record rates of raw series, and what derives from them."""
     for metric, counter in COUNTERS.items():
         by = ", ".join(("LEVEL", *counter.labels))
         matchers = "{ALL_TOKENS}" if counter.tokens_only else ""
-        query = f"sum by ({by}) (rate({metric}{matchers}[WINDOW]))"
+        query = f"sum by ({by}) (rate({metric}{matchers}[{window}]))"
         yield RecordingRule(recorded_name(metric), query)
     for name, (metric, labels) in _RATES.items():
-        query = f"sum by (LEVEL, {labels}) (rate({metric}[WINDOW]))"
+        query = f"sum by (LEVEL, {labels}) (rate({metric}[{window}]))"
         yield RecordingRule(name, query)
     yield from _token_calls()
 

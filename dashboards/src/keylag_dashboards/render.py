@@ -252,15 +252,23 @@ def no_data_text(queries: Mapping[str, str]) -> str:
 
 
 def _link_to(place: str) -> Builder[models.DashboardLink]:
-    """Return a link to a panel, `dashboard: title`, or to a dashboard.
+    """Return a link to a panel, which keeps time and variables."""
+    board, number = find_panel(place)
+    kept = "${__url_time_range}&${__all_variables}"
+    url = f"/d/{config.UID_PREFIX}{board.name}?viewPanel={number}&{kept}"
+    title = place.partition(": ")[2]
+    name = board.title.removeprefix("Keylag / ")
+    return dashboard.DashboardLink(f"{name}: {title}").url(url)
 
-    Raises KeyError if there is no such panel.
+
+def find_panel(place: str) -> tuple[Board, int]:
+    """Return the dashboard and the id of a panel, given as `dashboard: title`.
+
+    Raises ValueError if there is no such panel.
     """
     name, _, title = place.partition(": ")
-    board = _BOARDS[name]
-    shown = f"viewPanel={panel_ids(board)[title]}&" if title else ""
-    kept = "${__url_time_range}&${__all_variables}"
-    url = f"/d/{config.UID_PREFIX}{name}?{shown}{kept}"
-    return dashboard.DashboardLink(
-        f"{board.title.removeprefix('Keylag / ')}{': ' if title else ''}{title}"
-    ).url(url)
+    ids = panel_ids(_BOARDS[name]) if name in _BOARDS else {}
+    if title not in ids:
+        message = f"no panel {place!r}; {name} has: {', '.join(ids) or 'no panels'}"
+        raise ValueError(message)
+    return _BOARDS[name], ids[title]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from keylag_dashboards.alerts import ALERTS
-from keylag_dashboards.config import RECORDING_SECONDS, RUNBOOK_URL
+from keylag_dashboards.config import RECORDING_SECONDS, RECORDING_WINDOW, RUNBOOK_URL
 from keylag_dashboards.model import Alert
 from keylag_dashboards.promql import expand
 from keylag_dashboards.recorded import RecordingRule, recorded_rates
@@ -15,7 +15,7 @@ WINDOWS: Final = ("5m", "30m", "1h", "6h")
 
 _COUNT: Final = "http_server_request_duration_seconds_count"
 _BUCKET: Final = "http_server_request_duration_seconds_bucket"
-_METHOD: Final = "job, http_request_method"
+_METHOD: Final = "JOB, http_request_method"
 
 
 def recording_rules() -> Iterator[RecordingRule]:
@@ -42,8 +42,8 @@ def _not_in_time_query(window: str) -> str:
 
     If no call succeeded, the numerator has no series; zero replaces it.
     """
-    calls = f"sum by (job) (rate({_COUNT}{{ALL_TOKENS}}[{window}]))"
-    in_time = f"""sum by (job) (rate({_BUCKET}{{
+    calls = f"sum by (JOB) (rate({_COUNT}{{ALL_TOKENS}}[{window}]))"
+    in_time = f"""sum by (JOB) (rate({_BUCKET}{{
         IN_TIME, http_response_status_code!~"5.."}}[{window}]))"""
     return f"1 - ({in_time} or 0 * {calls}) / {calls}"
 
@@ -52,13 +52,13 @@ def _telemetry_rules() -> Iterator[RecordingRule]:
     """Yield which hosts, metrics and exporters report, for alerts on missing ones."""
     yield RecordingRule(
         "keylag:keystone_hosts:count",
-        """count by (job) (group by (job, host) (label_replace(
+        """count by (JOB) (group by (JOB, host) (label_replace(
             keystone_configuration_info,
             "host", "$1", "instance", "(.+?)(/[0-9]+)?")))""",
     )
     yield RecordingRule(
         "keylag:keystone_metric:present",
-        f"""group by (job, metric) (label_replace(
+        f"""group by (JOB, metric) (label_replace(
             {{__name__=~"{"|".join(KEYSTONE_METRICS)}"}},
             "metric", "$1", "__name__", "(.+)"))""",
     )
@@ -68,13 +68,18 @@ def _telemetry_rules() -> Iterator[RecordingRule]:
     )
 
 
-def document(runbook_url: str = RUNBOOK_URL) -> dict[str, Any]:
-    """Return the rule file; alerts link to headings of `runbook_url`."""
+def document(
+    runbook_url: str = RUNBOOK_URL, window: str = RECORDING_WINDOW
+) -> dict[str, Any]:
+    """Return the rule file.
+
+    Alerts link to headings of `runbook_url`; recorded rates have the range `window`.
+    """
     alerts = [_alert(one, runbook_url) for one in ALERTS]
     rates = {"name": "keylag-rates", "interval": f"{RECORDING_SECONDS}s"}
     return {
         "groups": [
-            {**rates, "rules": [*map(_record, recorded_rates())]},
+            {**rates, "rules": [*map(_record, recorded_rates(window))]},
             {"name": "keylag-recorded", "rules": [*map(_record, recording_rules())]},
             {"name": "keylag-alerts", "rules": alerts},
         ]

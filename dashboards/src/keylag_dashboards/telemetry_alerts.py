@@ -33,22 +33,22 @@ TELEMETRY_ALERTS: Final[tuple[Alert, ...]] = (
         "5m",
         f"""quantile_over_time({round(1 - STEADY_SHARE, 6)},
             keylag:token_calls:rate5m[{LOOKBACK}]) > {STEADY_CALLS}
-            unless on (job, http_request_method) keylag:token_calls:rate5m > 0""",
+            unless on (JOB, http_request_method) keylag:token_calls:rate5m > 0""",
         "{{ $labels.job }} no longer completes {{ $labels.http_request_method }}"
         " calls for tokens.",
         'Usually it completes more than {{ $value | printf "%.2f" }} per second.',
-        ("tokens", "Calls per second"),
+        "tokens: Calls per second",
     ),
     Alert(
         "KeylagKeystoneSilent",
         "page",
         "5m",
-        f"""group by (job) (last_over_time(keystone_configuration_info[{LOOKBACK}]))
-            unless on (job) keystone_configuration_info
+        f"""group by (JOB) (last_over_time(keystone_configuration_info[{LOOKBACK}]))
+            unless on (JOB) keystone_configuration_info
             or on () absent(keystone_configuration_info)""",
         "No metrics from Keystone{{ with $labels.job }} {{ . }}{{ end }}.",
         "All other alerts on its metrics are silent.",
-        ("workers", "Busy share of each worker"),
+        "home: What reports",
     ),
     Alert(
         "KeylagKeystoneHostSilent",
@@ -58,7 +58,7 @@ TELEMETRY_ALERTS: Final[tuple[Alert, ...]] = (
             - keylag:keystone_hosts:count > 0""",
         "Some hosts of {{ $labels.job }} send no metrics.",
         "{{ $value }} fewer than in most of the last day.",
-        ("workers", "Busy share of each worker"),
+        "home: What reports",
     ),
     Alert(
         "KeylagMetricMissing",
@@ -66,21 +66,21 @@ TELEMETRY_ALERTS: Final[tuple[Alert, ...]] = (
         "15m",
         f"""last_over_time(keylag:keystone_metric:present[{LOOKBACK}])
             unless keylag:keystone_metric:present
-            and on (job) keystone_configuration_info""",
+            and on (JOB) keystone_configuration_info""",
         "{{ $labels.job }} no longer sends {{ $labels.metric }}.",
         "Panels and alerts on this metric have no data.",
-        ("workers", "Faults and failures"),
+        "workers: Faults and failures",
     ),
     Alert(
         "KeylagExporterBlind",
         "ticket",
         "5m",
         f"""avg_over_time(keylag_exporter_source_success[10m]) < {MIN_SUCCESS_SHARE}
-            or keylag:exporter_source:seen and on (job, instance) up == 0
+            or keylag:exporter_source:seen and on (JOB, instance) up == 0
             or keylag:exporter_source:seen
-            unless on (job, source) keylag_exporter_source_success""",
+            unless on (JOB, source) keylag_exporter_source_success""",
         "The exporter {{ $labels.instance }} cannot read {{ $labels.source }}.",
         "Panels and alerts on {{ $labels.source }} have no new data.",
-        ("workers", "Success of sources"),
+        "workers: Success of sources",
     ),
 )

@@ -20,6 +20,7 @@ from keylag_dashboards import grafana_alerts
 from keylag_dashboards.alerts import ALERTS
 from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.config import TAG
+from keylag_dashboards.render import all_panels
 
 pytestmark = [
     pytest.mark.stack,
@@ -143,9 +144,9 @@ def test_every_alert_is_evaluated_without_errors(stack: Stack) -> None:
 def test_rule_links_to_a_panel_in_grafana(stack: Stack, alert) -> None:
     links = rules(stack)[alert.name]["annotations"]
     board = ask(stack, f"dashboards/uid/{links['__dashboardUid__']}")["dashboard"]
-    titles = {str(panel["id"]): panel["title"] for panel in board["panels"]}
+    titles = {str(panel["id"]): panel["title"] for panel in all_panels(board)}
 
-    assert titles[links["__panelId__"]] == alert.panel[1]
+    assert titles[links["__panelId__"]] == alert.panel.partition(": ")[2]
 
 
 def test_no_alert_fires_on_a_healthy_stack(stack: Stack) -> None:

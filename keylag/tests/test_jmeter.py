@@ -12,6 +12,7 @@ from fake_keystone import FakeKeystone, password_of, running
 
 from keylag import jmeter, jtl, load_plans
 from keylag.breakdown import compute_breakdown
+from keylag.jmeter_process import JMeterError, format_properties
 from keylag.jmeter_progress import Progress
 from keylag.state import state_folder
 from keylag.tools import jmeter as jmeter_tool
@@ -72,7 +73,7 @@ def labels(samples: list[jtl.Sample]) -> Counter[tuple[str, str]]:
 
 
 def test_property_values_are_escaped() -> None:
-    text = jmeter.format_properties({"b": " =\\\n😀", "a": "x1"})
+    text = format_properties({"b": " =\\\n😀", "a": "x1"})
 
     assert text == "a=x1\nb=\\u0020\\u003d\\u005c\\u000a\\ud83d\\ude00\n"
 
@@ -80,7 +81,7 @@ def test_property_values_are_escaped() -> None:
 def test_secret_in_public_properties_is_rejected(tmp_path: Path) -> None:
     one = jmeter.Load(load_plans.find_plan("token-validate"), {"service_password": "x"})
 
-    with pytest.raises(jmeter.JMeterError, match="service_password must not"):
+    with pytest.raises(JMeterError, match="service_password must not"):
         jmeter.run(one, home=tmp_path, out=tmp_path)
 
 
@@ -97,7 +98,7 @@ def test_missing_java_error_has_the_install_command(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    with pytest.raises(jmeter.JMeterError, match=r"apt-get install .*openjdk"):
+    with pytest.raises(JMeterError, match=r"apt-get install .*openjdk"):
         jmeter.run(
             jmeter.Load(load_plans.find_plan("token-issue")),
             home=tmp_path,
@@ -174,7 +175,7 @@ def test_rejected_users_stop_the_load(
 ) -> None:
     users.write_text("username,password\nnobody,wrong\n")
 
-    with pytest.raises(jmeter.JMeterError, match=r"did not start: setup .* 401"):
+    with pytest.raises(JMeterError, match=r"did not start: setup .* 401"):
         jmeter.run(load("token-issue", keystone, users), home=home, out=tmp_path)
 
 

@@ -196,7 +196,7 @@ def test_ctrl_c_before_the_first_sample_exits_with_130(
 ) -> None:
     nothing = LoadResult(tmp_path / "none", tmp_path / "none", interrupted=True)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("keylag.commands.load.send_load", lambda *_: nothing)
+    monkeypatch.setattr("keylag.commands.load.send_load", lambda *_, **__: nothing)
     arguments = ["token-issue", "--url", "http://k:5000", "--users", str(users)]
     result = CliRunner().invoke(main, ["load", *arguments])
 

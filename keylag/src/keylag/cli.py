@@ -9,7 +9,7 @@ from keylag.command_errors import DEBUG_VARIABLE, handle_errors
 
 COMMANDS = (
     *("setup", "up", "status", "load", "trace", "explain", "digest", "experiment"),
-    *("demo", "down", "files"),
+    *("demo", "engine", "down", "files"),
 )
 """Modules of keylag.commands, in the order that help lists them."""
 

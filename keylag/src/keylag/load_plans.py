@@ -53,20 +53,28 @@ class LoadPlan:
         if wrong := self.find_mistakes(values):
             raise PlanError("\n".join(f"{name}: {why}." for name, why in wrong))
 
-    def environment_facts(self, values: Mapping[str, str]) -> dict[str, str]:
+    def environment_facts(
+        self, values: Mapping[str, str], engines: int = 1
+    ) -> dict[str, str]:
         """Return the facts of the load for `keylag.run_environment`."""
         users = {**self.defaults, **values}.get("threads", "")
-        known = {run_environment.VIRTUAL_USERS: users} if users.isdecimal() else {}
+        total = str(int(users) * engines) if users.isdecimal() else ""
+        known = {run_environment.VIRTUAL_USERS: total} if total else {}
         return {run_environment.PLAN: self.name, **known}
 
-    def expected_requests(self, values: Mapping[str, str]) -> int | None:
-        """Return the number of requests without set-up; None for an unlimited load."""
+    def expected_requests(
+        self, values: Mapping[str, str], engines: int = 1
+    ) -> int | None:
+        """Return the number of requests without set-up; None for an unlimited load.
+
+        Each engine sends the whole plan.
+        """
         values = {**self.defaults, **values}
         try:
             threads, loops = int(values["threads"]), int(values["loops"])
         except (KeyError, ValueError):
             return None
-        return None if loops == NO_LIMIT else threads * loops
+        return None if loops == NO_LIMIT else engines * threads * loops
 
 
 def list_plans(folder: Path = PLANS_FOLDER) -> dict[str, Path]:

@@ -9,6 +9,7 @@ from rich.progress import Progress as ProgressBar
 
 from keylag import jmeter
 from keylag.jmeter_progress import Progress
+from keylag.jmeter_run import LocalRun
 from keylag.load_plans import LoadPlan
 from keylag.load_target import LoadTarget, TargetError
 from keylag.state import state_folder
@@ -17,19 +18,24 @@ from keylag.tools import jmeter as jmeter_tool
 from keylag.tools.install import require_tool
 
 
-def send_load(
+def send_load(  # noqa: PLR0913 - one for each part of a load
     plan: LoadPlan,
     target: LoadTarget,
     chosen: Mapping[str, str],
     out: Path,
     console: Console,
+    *,
+    sender: LocalRun | None = None,
 ) -> jmeter.LoadResult:
     """Send the load and write its samples to `out`.
 
     Raises TargetError as `build_load` does, and the errors of `jmeter.run`.
     """
     load = build_load(plan, target, chosen)
-    expected = plan.expected_requests(load.properties)
+    sender = sender or LocalRun()
+    expected = plan.expected_requests(load.properties, len(sender.engines) or 1)
+    if sender.engines:
+        console.print(describe_engines(plan, load.properties, len(sender.engines)))
     if not console.is_terminal:
         requests = f"{expected or 'unlimited'} requests"
         console.print(f"Sending {plan.name}: {requests}")
@@ -41,6 +47,7 @@ def send_load(
                 on_progress=lambda now: beat.update(
                     f"Sending {plan.name}, {now.done} of {requests}"
                 ),
+                sender=sender,
             )
     bar = ProgressBar(
         TextColumn("{task.description}"),
@@ -56,7 +63,20 @@ def send_load(
             errors = f"{progress.errors or 'no'} errors"
             bar.update(task, completed=progress.done, errors=errors)
 
-        return jmeter.run(load, home=jmeter_home(), out=out, on_progress=report)
+        return jmeter.run(
+            load, home=jmeter_home(), out=out, on_progress=report, sender=sender
+        )
+
+
+def describe_engines(plan: LoadPlan, chosen: Mapping[str, str], engines: int) -> str:
+    """Return what all engines send together; each sends the whole plan."""
+    values = {**plan.defaults, **chosen}
+    text = "1 engine" if engines == 1 else f"{engines} engines"
+    if (users := values.get("threads", "")).isdecimal():
+        text += f" x {users} virtual users = {engines * int(users)} virtual users"
+    if rate := float(values.get("rate_per_second", 0)):
+        text += f", {engines} x {rate:g} requests/s = {engines * rate:g} requests/s"
+    return f"{text}."
 
 
 def jmeter_home() -> Path:

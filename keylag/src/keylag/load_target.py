@@ -1,14 +1,15 @@
 """The target of a load: the stack of `keylag up`, or any Keystone by URL."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from keylag import run_environment, users_csv
 from keylag.errors import WrongUsageError
+from keylag.remote_engines import Engine, is_loopback
 from keylag.sample_cloud import users_file
 from keylag.services.keystone import CACHE_BACKENDS
 from keylag.stack_info import StackInfo
@@ -24,6 +25,8 @@ OPENRC_VARIABLES: Final[Mapping[str, str]] = {
     "service_project_domain": "OS_PROJECT_DOMAIN_NAME",
 }
 """Properties of the service user, and the openrc variables that set them."""
+ENGINE_PROPERTIES: Final = ("users_file", *OPENRC_VARIABLES)
+"""Properties that an engine on another machine has itself."""
 NO_SERVICE_MESSAGE: Final = (
     "The stack has no service to call. Start one with `keylag up --with service`, or "
     "name another one with --set target_host=HOST --set target_port=PORT."
@@ -46,13 +49,17 @@ class LoadTarget:
     """Properties that some plans need and this target lacks, each with a message."""
 
 
-def from_stack(stack: StackInfo, users: Path | None = None) -> LoadTarget:
+def from_stack(
+    stack: StackInfo,
+    users: Path | None = None,
+    alternative: str = "give --url and --users",
+) -> LoadTarget:
     """Return a stack as a target; `users` replaces the CSV file of its users.
 
     Raises StackDownError if its Keystone does not run, and TargetError for an
     invalid CSV file.
     """
-    stack.require_keystone("give --url and --users")
+    stack.require_keystone(alternative)
     admin = stack.admin()
     has_service = "service" in stack.options.extras
     return LoadTarget(
@@ -73,6 +80,27 @@ def from_stack(stack: StackInfo, users: Path | None = None) -> LoadTarget:
     )
 
 
+def for_engines(target: LoadTarget, engines: Sequence[Engine]) -> LoadTarget:
+    """Return a target for engines, which have users and passwords themselves.
+
+    Raises TargetError if an engine cannot reach the target.
+    """
+    host = target.properties["host"]
+    far = [one for one in engines if not is_loopback(one.host)]
+    if far and is_loopback(host):
+        message = (
+            f"The engine {far[0]} cannot reach a Keystone at {host}, which means the "
+            "engine's own machine. Name the Keystone with --url."
+        )
+        raise TargetError(message)
+    shared = {
+        name: value
+        for name, value in target.properties.items()
+        if name not in ENGINE_PROPERTIES
+    }
+    return replace(target, properties=shared, secrets={})
+
+
 def from_url(
     url: str, users: Path | None, env: Mapping[str, str] | None = None
 ) -> LoadTarget:
@@ -86,11 +114,20 @@ def from_url(
             f"{','.join(COLUMNS)}."
         )
         raise TargetError(message)
+    own = from_environment(users, env)
+    return replace(own, properties={**split_url(url), **own.properties})
+
+
+def from_environment(users: Path, env: Mapping[str, str] | None = None) -> LoadTarget:
+    """Return a target without URL: the users, and the service user of `env`.
+
+    Raises TargetError for a missing or invalid CSV file.
+    """
     env = os.environ if env is None else env
     service = {name: env[key] for name, key in OPENRC_VARIABLES.items() if env.get(key)}
     password = service.pop("service_password", None)
     secrets = {"service_password": password} if password else {}
-    return LoadTarget({**split_url(url), **service, **_users_property(users)}, secrets)
+    return LoadTarget({**service, **_users_property(users)}, secrets)
 
 
 def split_url(url: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from keylag.remote_engines import KEYSTORE, NO_TLS_WARNING, Access
 from keylag.stack_info import StackInfo
 from keylag.state import default_stack_folder
 
@@ -56,6 +57,34 @@ def out_folder_option(kind: str, contents: str) -> Callable[[Function], Function
         show_default=f"out/{kind}/TIME",
         help=f"Empty or new folder for {contents}.",
     )
+
+
+def access_options(function: Function) -> Function:
+    """Add the options `--keystore` and `--no-tls`, passed as `keystore` and `tls`."""
+    function = click.option(
+        "--no-tls",
+        "tls",
+        is_flag=True,
+        flag_value=False,
+        default=True,
+        help="Connect controller and engines without TLS, in a network you trust.",
+    )(function)
+    return click.option(
+        "--keystore",
+        type=click.Path(dir_okay=False, path_type=Path),
+        default=Path(KEYSTORE),
+        show_default=True,
+        help="Keystore that controller and engines have in common.",
+    )(function)
+
+
+def find_access(keystore: Path, *, tls: bool) -> Access:
+    """Return how controller and engines connect; warns if that is without TLS."""
+    if not tls:
+        click.echo(NO_TLS_WARNING, err=True)
+    access = Access(keystore if tls else None)
+    access.require_keystore()
+    return access
 
 
 def address_lines(stack: StackInfo) -> list[str]:

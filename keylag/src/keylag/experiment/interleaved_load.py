@@ -24,6 +24,7 @@ from keylag.experiment.plan import Design, Plan
 from keylag.experiment.run import ArmResult
 from keylag.experiment.samples import MeasurementWindow, rows_of_arm
 from keylag.experiment.schedule import Round
+from keylag.jmeter_process import JMeterError
 from keylag.jmeter_progress import Progress
 from keylag.load_runner import build_load, jmeter_home
 from keylag.load_target import LoadTarget
@@ -141,7 +142,7 @@ def _run_jmeter(
             should_stop=lambda progress: deadline.has_passed(arm, progress),
         )
         return jtl.read_samples(result.samples)
-    except (jmeter.JMeterError, jtl.JtlError) as error:
+    except (JMeterError, jtl.JtlError) as error:
         return [], [str(error)]
     finally:
         deadline.mark_started(arm)

@@ -16,7 +16,7 @@ from keylag.experiment.remote import remote_target
 from keylag.experiment.settings import Arm
 from keylag.experiment.stack_setup import tools_for
 from keylag.experiment.toml_positions import KeyPath
-from keylag.jmeter import find_java_and_jar
+from keylag.jmeter_process import find_java_and_jar
 from keylag.load_runner import jmeter_home
 from keylag.suggestions import did_you_mean
 from keylag.tools import ToolError

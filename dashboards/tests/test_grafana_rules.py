@@ -89,7 +89,7 @@ def test_missing_panel_is_an_error() -> None:
 
 
 def test_panels_in_collapsed_rows_are_found() -> None:
-    link = grafana_alerts.panel_link("sql: Requests for a backend connection")
+    link = grafana_alerts.panel_link("sql: Backend requests")
 
     assert link["__dashboardUid__"] == "keylag-sql"
     assert link["__panelId__"].isdigit()

@@ -23,7 +23,7 @@ from keylag_dashboards.variables import VARIABLES, state_variable
 each_board = pytest.mark.parametrize(
     "board", BOARDS, ids=[board.name for board in BOARDS]
 )
-UNITS = {"s", "short", "reqps", "ops", "percentunit", "bytes", "Bps"}
+UNITS = {"s", "short", "reqps", "ops", "eps", "percentunit", "bytes", "Bps"}
 WINDOWS = {"$__rate_interval", "$__interval", "$__range", "5m", BUDGET_DAYS}
 """Grafana units that the dashboards use."""
 SERIES = re.compile(r"(?P<metric>[\w:]+)\{(?P<matchers>[^}]*)\}")
@@ -233,6 +233,32 @@ def test_panels_fill_their_rows(board) -> None:
             assert width <= 24, panel.title
             assert len(heights) == 1, panel.title
         assert width == 24, row.title
+
+
+PAGE = 930
+"""Width of the panels on a page of 1280 pixels with Grafana's menu beside it."""
+CHARACTER, ICON, PADDING = 8, 30, 20
+"""Widths in pixels, at most, of what is in a panel's or a column's heading."""
+
+
+@each_board
+def test_titles_fit_on_small_pages(board) -> None:
+    for panel in board.panels():
+        icons = ICON * (2 if panel.explained_by else 1)
+        needed = len(panel.title) * CHARACTER + icons + PADDING
+        assert needed <= panel.width * PAGE / 24, panel.title
+
+
+@each_board
+def test_columns_fit_on_small_pages(board) -> None:
+    """Columns beyond the edge are found by nobody; headings are not cut."""
+    for panel in (panel for panel in panels(board) if panel.kind == "table"):
+        rest = panel.width * PAGE / 24 - PADDING
+        rest -= sum(column.width for column in panel.columns.values())
+        free = [name for name, column in panel.columns.items() if not column.width]
+        assert rest >= 60 * len(free), panel.title
+        for heading, column in panel.columns.items():
+            assert not column.width or len(heading) * 7.5 + 12 <= column.width, heading
 
 
 @each_board

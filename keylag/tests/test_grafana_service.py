@@ -74,6 +74,7 @@ def test_dashboards_have_the_generated_uids() -> None:
     uids = {json.loads(file.read_text(encoding="utf-8"))["uid"] for file in files}
 
     names = (
+        "home",
         "tokens",
         "sql",
         "cache",

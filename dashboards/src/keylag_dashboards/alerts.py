@@ -128,7 +128,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
             rate(keylag_proxysql_pool_timeouts_total[5m])) > 0""",
         "Statements in ProxySQL time out waiting for a backend connection.",
         '{{ $value | printf "%.2f" }} statements time out each second.',
-        "sql: Requests for a backend connection",
+        "sql: Backend requests",
     ),
     Alert(
         "KeylagHashingSaturated",
@@ -141,7 +141,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
             > {MAX_HASHING_SHARE}""",
         "Password hashing saturates the workers of {{ $labels.job }}.",
         "{{ $value | humanizePercentage }} of all workers' time is hashing.",
-        "workers: Share of worker time for hashing",
+        "workers: Share of hashing",
     ),
     *TELEMETRY_ALERTS,
 )

@@ -64,12 +64,12 @@ def breakdown_table(name: str) -> dict[str, str]:
 
 def breakdown_columns(label: str) -> dict[str, Column]:
     """Return how a breakdown table shows its columns."""
-    wide = {"password hash": 120, "token crypto": 110, "revocation": 100}
+    wide = {"password hash": 115, "token crypto": 105, "revocation": 90}
     return {
         label: Column(),
-        "calls": Column("locale", 80, 0),
+        "calls": Column("locale", 75, 0),
         **{
-            heading: Column("s", wide.get(heading, 80))
+            heading: Column("s", wide.get(heading, 70))
             for heading in ("wall", *TITLES.values())
         },
     }

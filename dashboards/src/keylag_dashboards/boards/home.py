@@ -49,9 +49,9 @@ WHERE: Final = Row(
             height=11,
             columns={
                 "source": Column(),
-                "needed by": Column(width=150),
+                "needed by": Column(width=130),
                 "reporting": Column(
-                    width=120, decimals=0, states={0: State("not installed", "text")}
+                    width=105, decimals=0, states={0: State("not installed", "text")}
                 ),
             },
         ),

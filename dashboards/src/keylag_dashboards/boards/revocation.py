@@ -44,7 +44,7 @@ CHECK: Final = Row(
         Panel(
             "Events fetched",
             "By kind. Each event is loaded and compared in Python.",
-            "ops",
+            "eps",
             "lines",
             {"{{keystone_revocation_kind}}": "fetched"},
             explained_by=("revocation: Live events",),
@@ -53,7 +53,7 @@ CHECK: Final = Row(
             "Events written",
             "audit_chain events slow down every check, other kinds only checks of"
             " their own user or project.",
-            "ops",
+            "eps",
             "lines",
             {"{{keystone_revocation_kind}}": "written"},
         ),
@@ -67,7 +67,7 @@ TABLE: Final = Row(
             "Live events",
             "Unexpired events by kind. At the limit the true number is higher.",
             "short",
-            "lines",
+            "stacked",
             {"{{kind}}": "live", "counting limit": "limit"},
             decimals=0,
             limits=("counting limit",),
@@ -87,7 +87,7 @@ TABLE: Final = Row(
         Panel(
             "Growth",
             "Inserted events per second. The usual cause is a service that logs out.",
-            "ops",
+            "eps",
             "lines",
             {"inserted": "growth"},
             width=6,

@@ -101,9 +101,9 @@ CACHED: Final = Row(
             height=5,
             columns={
                 "job": Column(),
-                "token_cache_time": Column("s", 160),
-                "misses": Column("locale", 130, 0),
-                **dict.fromkeys(_SAVED, Column("percentunit", 130, 1)),
+                "token_cache_time": Column("s", 140),
+                "misses": Column("locale", 90, 0),
+                **dict.fromkeys(_SAVED, Column("percentunit", 90, 1)),
             },
         ),
         Panel(

@@ -13,7 +13,7 @@ SHARES: Final = {title: f"share_{category}" for category, title in TITLES.items(
 _BEFORE: Final = tuple(age for age in AGES if age != "now")
 _NOT_YET: Final = "there are no data from that time yet"
 _PARTS: Final = (
-    "sql: Time per call, client and server",
+    "sql: Time in SQL per call",
     "cache: Time per round trip",
     "revocation: Time per call",
     "workers: Workers busy, by phase",
@@ -48,7 +48,7 @@ OVERVIEW: Final = Row(
             "table",
             {age: f"quantiles {age}" for age in AGES},
             width=8,
-            columns={"latency": Column(), **dict.fromkeys(AGES, Column("s", 80))},
+            columns={"latency": Column(), **dict.fromkeys(AGES, Column("s", 75))},
             sorted_by="latency",
             explained_by=("tokens: Latency",),
         ),
@@ -152,7 +152,7 @@ BY_METHOD: Final = Row(
             "table",
             {age: f"categories {age}" for age in AGES},
             height=8,
-            columns={"category": Column(), **dict.fromkeys(AGES, Column("s", 100))},
+            columns={"category": Column(), **dict.fromkeys(AGES, Column("s", 80))},
             empty_reason=_NOT_YET,
             empty_legends=_BEFORE,
             explained_by=_PARTS,

@@ -34,8 +34,8 @@ def _functions(matchers: str = "") -> str:
     """Return the calls of each function over the time shown."""
     calls = f"""sum by (keystone_cache_region, keystone_cache_function) (increase(
         keystone_cache_memoized_calls_total{{KEYSTONE{matchers}}}[SHOWN]))"""
-    return f"""label_replace({calls}, "keystone_cache_function", "$1",
-        "keystone_cache_function", "keystone[.](.+)")"""
+    return f"""label_replace({calls}, "keystone_cache_function", "$1:$2",
+        "keystone_cache_function", "keystone[.](.+?)(?:[.]core)?:(.+)")"""
 
 
 def _hits_of(hits: str, calls: str) -> str:
@@ -71,14 +71,14 @@ QUERIES: Final[Mapping[str, str]] = {
         """sum by (keystone_cache_region) (
         rate(keystone_cache_invalidations_total{KEYSTONE}[RATE]))""",
         "keystone_cache_region",
-        "none",
+        "no invalidations",
         _REPORTING,
     ),
     "errors": or_zero(
         """sum by (keystone_cache_region, error_type) (
         rate(keystone_cache_errors_total{KEYSTONE}[RATE]))""",
         "error_type",
-        "none",
+        "no errors",
         _REPORTING,
     ),
     "memory_used": "memcached_current_bytes{MEMCACHED}",

@@ -41,7 +41,7 @@ QUERIES: Final[Mapping[str, str]] = {
         rate(http_server_request_duration_seconds_count{
             ARMS, http_response_status_code=~"[45].."}[RATE]))""",
         "keylag_run",
-        "none",
+        "no refusals",
         f"rate({_COUNT}[RATE])",
     ),
     "configuration": """max by (keylag_run, keystone_cache_backend,

@@ -32,14 +32,14 @@ QUERIES: Final[Mapping[str, str]] = {
         """sum by (keystone_revocation_kind) (
         rate(keystone_revocation_events_fetched_total{KEYSTONE}[RATE]))""",
         "keystone_revocation_kind",
-        "none",
+        "no events",
         _REPORTING,
     ),
     "written": or_zero(
         """sum by (keystone_revocation_kind) (
         rate(keystone_revocation_events_written_total{KEYSTONE}[RATE]))""",
         "keystone_revocation_kind",
-        "none",
+        "no events",
         _REPORTING,
     ),
     "server": named(
@@ -52,7 +52,7 @@ QUERIES: Final[Mapping[str, str]] = {
     "live": or_zero(
         "(sum by (kind) (keylag_revocations_live_events{EXPORTER}) > 0)",
         "kind",
-        "none",
+        "no events",
         "keylag_revocations_live_events{EXPORTER}",
     ),
     "expired": "sum(keylag_revocations_expired_events{EXPORTER})",

@@ -46,9 +46,9 @@ def _lookup(share: float) -> str:
         rate({_CACHE}_bucket{{SERVICE}}[RATE])))"""
 
 
-def _zero(query: str, label: str) -> str:
+def _zero(query: str, label: str, name: str) -> str:
     """Return a query that shows 0 while services report and there is nothing else."""
-    return or_zero(query, label, "none", f"rate({_REQUESTS}{{SERVICE}}[RATE])")
+    return or_zero(query, label, name, f"rate({_REQUESTS}{{SERVICE}}[RATE])")
 
 
 QUERIES: Final[Mapping[str, str]] = {
@@ -69,6 +69,7 @@ QUERIES: Final[Mapping[str, str]] = {
             'keystone_auth_token_result!="accepted"',
         ),
         "keystone_auth_token_result",
+        "all accepted",
     ),
     "hits": f"""{_rate(_VALIDATIONS, "job", 'keystone_auth_token_validation="offline"')}
         / ({_rate(_VALIDATIONS, "job")} > 0)""",
@@ -87,7 +88,9 @@ QUERIES: Final[Mapping[str, str]] = {
     "stalls": f"""{_rate(f"{_CACHE}_count", "job")}
         - {_rate(f"{_CACHE}_bucket", "job", f'le="{STALL_SECONDS}"')}""",
     "cache_errors": _zero(
-        _rate("keystone_auth_token_cache_errors_total", "job, error_type"), "error_type"
+        _rate("keystone_auth_token_cache_errors_total", "job, error_type"),
+        "error_type",
+        "no errors",
     ),
     "share": f"{_rate(_PHASES, 'job', _AUTH)} / ({_rate(_PHASES, 'job')} > 0)",
     "auth_phases": with_spaces(_per_request("keystone_phase", _AUTH), "keystone_phase"),
@@ -97,7 +100,9 @@ QUERIES: Final[Mapping[str, str]] = {
     "call_time": f"""{_rate(f"{_CALLS}_sum", "keystone_auth_token_call")}
         / ({_rate(f"{_CALLS}_count", "keystone_auth_token_call")} > 0)""",
     "failed_calls": _zero(
-        _rate(f"{_CALLS}_count", "job, error_type", 'error_type!=""'), "error_type"
+        _rate(f"{_CALLS}_count", "job, error_type", 'error_type!=""'),
+        "error_type",
+        "no failures",
     ),
     "retries": _rate(
         "keystone_auth_token_retries_total", "job, keystone_auth_token_retry"

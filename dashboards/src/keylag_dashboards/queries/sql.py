@@ -113,7 +113,7 @@ QUERIES: Final[Mapping[str, str]] = {
         """sum by (keystone_sql_table_class, error_type) (
         rate(keystone_sql_errors_total{KEYSTONE}[RATE]))""",
         "error_type",
-        "none",
+        "no errors",
         _REPORTING,
     ),
     "retries": f"""sum(rate(keystone_sql_retries_total{{KEYSTONE}}[RATE]))

@@ -105,14 +105,14 @@ QUERIES: Final[Mapping[str, str]] = {
         f"""sum by (http_request_method, http_response_status_code) (
         rate({_COUNT}{{TOKENS, http_response_status_code=~"[45].."}}[RATE]))""",
         "http_request_method",
-        "none",
+        "no refusals",
         _ALL,
     ),
     "failures": or_zero(
         """sum by (keystone_auth_method, error_type) (
         rate(keystone_auth_failures_total{KEYSTONE}[RATE]))""",
         "error_type",
-        "none",
+        "no failures",
         _ALL,
     ),
     "mean": _per_call(_SUM, "http_request_method"),

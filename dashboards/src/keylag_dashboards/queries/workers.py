@@ -81,7 +81,7 @@ QUERIES: Final[Mapping[str, str]] = {
         f"""sum by (keystone_password_hash_algorithm,
         keystone_password_hash_cost, keystone_password_hash_action) ({_HASHES})""",
         "keystone_password_hash_action",
-        "none",
+        "no hashes",
         _REPORTING,
     ),
     "hash_time": f"{_HASHED} / (sum({_HASHES}) > 0)",
@@ -98,7 +98,7 @@ QUERIES: Final[Mapping[str, str]] = {
         """sum by (keylag_seam) (
         rate(keystone_keylag_faults_total{KEYSTONE}[RATE]))""",
         "keylag_seam",
-        "none",
+        "no faults",
         _REPORTING,
     ),
     "source_success": """min by (exporter, source) (label_replace(

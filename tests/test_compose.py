@@ -253,6 +253,17 @@ def test_grafana_has_all_dashboards(grafana: Callable[..., Any]) -> None:
 
 
 @pytest.mark.stack
+def test_grafana_has_all_alerts(grafana: Callable[..., Any]) -> None:
+    file = ROOT / "dashboards" / "generated" / "alerting" / "keylag.yaml"
+    groups = yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]
+    expected = {rule["uid"] for group in groups for rule in group["rules"]}
+
+    found = {rule["uid"] for rule in grafana("v1/provisioning/alert-rules")}
+
+    assert found == expected
+
+
+@pytest.mark.stack
 def test_grafana_reaches_prometheus(grafana: Callable[..., Any]) -> None:
     source = {"uid": "keylag-prometheus"}
     query = {"refId": "A", "datasource": source, "expr": "up{job='prometheus'}"}

@@ -44,7 +44,7 @@ def read_samples(text: str) -> Iterator[tuple[str, Sample]]:
                 kept = sorted(
                     (name, value)
                     for name, value in one.labels.items()
-                    if name not in IDENTITY
+                    if value and name not in IDENTITY
                 )
                 sample = Sample(one.name, tuple(kept), counts, float(one.value))
                 yield one.labels.get("job", ""), sample

@@ -13,12 +13,18 @@ from keylag_cloud import prometheus
 from keylag_cloud.grafana import Opening, boards
 from keylag_cloud.model import Cloud, Load, Numbers, Series
 from keylag_cloud.prometheus import BLOCK_SECONDS, Prometheus
-from keylag_cloud.rules import RecordedSeries, SmallCloud, recording_rules
+from keylag_cloud.rules import (
+    RecordedSeries,
+    SmallCloud,
+    at_each_worker,
+    recording_rules,
+)
 from keylag_dashboards.promql import metric_names
 
 RECORDING_SECONDS: Final = 15
-UNREAD_SECONDS: Final = 1800
-"""Interval of the samples of series that no panel reads."""
+SELDOM_SECONDS: Final = 7200
+"""Interval of the samples of series that panels do not read, or at the end only."""
+AT_END: Final = "@ end()"
 CHUNK: Final = 2000
 """Series whose values are computed together."""
 
@@ -35,19 +41,19 @@ class Filling:
     cloud: Cloud
     end: int
     raw_hours: int
-    recorded_days: int
+    recorded_hours: int
     scrape_seconds: int
 
     @property
     def load(self) -> Load:
         """The load, from before the first sample."""
-        return Load(self.end - self.recorded_days * 86400, self.end, self.cloud.seed)
+        return Load(self.windows()[-1].start, self.end, self.cloud.seed)
 
     def windows(self) -> list[range]:
-        """Return the seconds of each block."""
-        first = self.end - max(self.recorded_days * 24, self.raw_hours) * 3600
-        starts = range(first, self.end, BLOCK_SECONDS)
-        return [range(start, min(start + BLOCK_SECONDS, self.end)) for start in starts]
+        """Return the seconds of each block, the last one first."""
+        first = self.end - max(self.recorded_hours, self.raw_hours) * 3600
+        starts = range(self.end - BLOCK_SECONDS, first - 1, -BLOCK_SECONDS)
+        return [range(start, start + BLOCK_SECONDS) for start in starts]
 
     def has_raw(self, window: range) -> bool:
         """Return whether the scraped series are in a block, not only recorded ones."""
@@ -77,7 +83,11 @@ def prepare(filling: Filling, document: dict[str, Any], folder: Path) -> Plan:
     series = list(filling.cloud.condensed().series())
     end = filling.end // BLOCK_SECONDS * BLOCK_SECONDS
     small = SmallCloud(series, folder, end)
-    recorded = small.evaluate(recording_rules(document))
+    recorded = [
+        made
+        for one in small.evaluate(recording_rules(document))
+        for made in at_each_worker(one, filling.cloud)
+    ]
     with small.prometheus() as server:
         read = frozenset(_read_series(server, end))
     return Plan(filling, recorded, read)
@@ -104,7 +114,7 @@ def _selectors(server: Prometheus, end: int) -> set[str]:
     for path in boards():
         for panel in Opening.of(path, server, 86400, end).panels():
             for query in panel.queries:
-                if query.path.startswith("query"):
+                if query.path.startswith("query") and AT_END not in query.text:
                     found.update(_SELECTOR.findall(query.text))
                     bare = _SELECTOR.sub(" ", query.text)
                     found.update(metric_names(bare))
@@ -114,7 +124,7 @@ def _selectors(server: Prometheus, end: int) -> set[str]:
 def fill(
     plan: Plan, folder: Path, parallel: int, report: Callable[[Block, int, int], None]
 ) -> list[Block]:
-    """Write all blocks; `report` gets each, with how many are done and how many are due."""
+    """Write all blocks; `report` gets each, and how many are done and due."""
     windows = plan.filling.windows()
     blocks = []
     with ProcessPoolExecutor(parallel) as pool:
@@ -156,13 +166,14 @@ def block_lines(plan: Plan, window: range) -> Iterator[str]:
     """Yield the text of all samples of a block, one series after the other."""
     load, filling = plan.filling.load, plan.filling
     often = _times(window, RECORDING_SECONDS)
-    seldom = _times(window, UNREAD_SECONDS)
+    scraped = _times(window, filling.scrape_seconds)
+    # The last scrape of the window, so that the series are there at the end.
+    seldom = scraped[-1 :: -(SELDOM_SECONDS // filling.scrape_seconds)][::-1]
     for one in plan.recorded:
         times = often if identity(one.name, one.labels) in plan.read else seldom
         yield _lines(one.text, one.values(load, times).tolist(), _endings(times))
     if not filling.has_raw(window):
         return
-    scraped = _times(window, filling.scrape_seconds)
     chosen: dict[bool, list[Series]] = {False: [], True: []}
     for series in filling.cloud.series():
         read = identity(series.name, series.labels) in plan.read
@@ -187,7 +198,7 @@ def _raw_lines(series: Sequence[Series], load: Load, times: Numbers) -> str:
 
 def _lines(text: str, values: Sequence[float], endings: Sequence[str]) -> str:
     pairs = zip(values, endings, strict=True)
-    return "".join([f"{text}{value:.12g}{ending}" for value, ending in pairs])
+    return "".join([f"{text}{value:.10g}{ending}" for value, ending in pairs])
 
 
 def _times(window: range, step: int) -> Numbers:

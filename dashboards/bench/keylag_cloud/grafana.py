@@ -23,6 +23,7 @@ RANGES: Final[Mapping[str, int]] = {"24h": 86400, "7d": 7 * 86400}
 
 _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)(?::\w+)?\}|(\w+))")
 _LABEL_VALUES: Final = re.compile(r"label_values\((?:(.+), *)?(\w+)\)")
+_QUERY_RESULT: Final = re.compile(r"query_result\((.+)\)")
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _DURATION: Final = re.compile(r"(\d+)(ms|[smhdw])")
 
@@ -130,7 +131,9 @@ class Opening:
 
     def _selected(self, name: str, values: Mapping[str, str]) -> list[str]:
         """Return the selected values of a variable; of `All`, those that exist."""
-        variable = next(v for v in self.board["templating"]["list"] if v["name"] == name)
+        variable = next(
+            v for v in self.board["templating"]["list"] if v["name"] == name
+        )
         current = variable.get("current", {}).get("value", [])
         chosen = current if isinstance(current, list) else [current]
         if chosen in (["$__all"], []):
@@ -141,7 +144,7 @@ class Opening:
 
     def _chosen(self, variable: Mapping[str, Any], values: Mapping[str, str]) -> str:
         """Return what replaces a variable in a query."""
-        if variable["type"] == "datasource":
+        if variable["type"] == "datasource" or "current" not in variable:
             return ""
         current = variable.get("current", {}).get("value", "")
         chosen = current if isinstance(current, list) else [current]
@@ -181,7 +184,10 @@ class Opening:
         return Query("query_range", {"query": query, **times})
 
     def _values_query(self, text: str, values: Mapping[str, str]) -> Query:
-        match = _LABEL_VALUES.fullmatch(self._fill(text, values, SCRAPE_SECONDS))
+        filled = self._fill(text, values, SCRAPE_SECONDS)
+        if result := _QUERY_RESULT.fullmatch(filled):
+            return Query("query", {"query": result[1], "time": self.end})
+        match = _LABEL_VALUES.fullmatch(filled)
         if match is None:
             message = f"unknown query of a variable: {text}"
             raise ValueError(message)

@@ -29,13 +29,12 @@ SLOWER: Final = 5
 """How many times slower calls are in the incident; two buckets."""
 SLOWER_BUCKETS: Final = 2
 SERVICES: Final = ("cinder", "glance", "neutron", "nova")
-SERVICE_WORKERS: Final = 8
-"""Workers of each service on each controller."""
 GRID_SECONDS: Final = 15
 INCIDENT_SECONDS: Final = 1200
 INCIDENT_BEFORE_END: Final = 4 * 3600
 HISTORY_SECONDS: Final = 86400
 """How long workers have run when the first sample is taken."""
+EXPORTER: Final = ("job", "keylag-exporter")
 CLUSTER: Final = (("cluster", "cloud-1"), ("region", "RegionOne"))
 
 _COUNT: Final = "http_server_request_duration_seconds_count"
@@ -65,6 +64,8 @@ class Cloud:
     controllers: int = 3
     workers: int = 100
     """Keystone's workers on each controller."""
+    service_workers: int = 8
+    """Workers of each service on each controller."""
     seed: int = 1
 
     def hosts(self) -> list[str]:
@@ -82,7 +83,7 @@ class Cloud:
 
         Sums over the workers of a controller change only by a factor.
         """
-        return replace(self, workers=1)
+        return replace(self, workers=1, service_workers=1)
 
     def keystone(self) -> Iterator[Series]:
         """Yield the series of all workers of Keystone."""
@@ -94,8 +95,8 @@ class Cloud:
     def services(self) -> Iterator[Series]:
         """Yield the series of services that validate tokens."""
         rates = worker_rates(exposition.load("service"))
-        numbers = range(1, SERVICE_WORKERS + 1)
-        share = 1 / (len(SERVICES) * self.controllers * SERVICE_WORKERS)
+        numbers = range(1, self.service_workers + 1)
+        share = 1 / (len(SERVICES) * self.controllers * self.service_workers)
         for service, host, number in product(SERVICES, self.hosts(), numbers):
             yield from _at_worker(rates, service, host, number, share)
 
@@ -103,13 +104,18 @@ class Cloud:
         """Yield the series of one `keylag-exporter all` per controller."""
         rates = worker_rates(exposition.load("exporters"))
         for host in self.hosts():
-            target = (("job", "keylag-exporter"), ("instance", f"{host}:9720"), *CLUSTER)
+            target = (
+                ("job", "keylag-exporter"),
+                ("instance", f"{host}:9720"),
+                *CLUSTER,
+            )
             for one in rates:
                 for labels in self._uwsgi_labels(one.labels):
-                    grown = replace(one, labels=tuple(sorted((*labels, *target))))
+                    grown = replace(one, labels=(*labels, *target))
                     share = 1 / self.controllers if one.counts else 1
-                    yield replace(grown, normal=one.normal * share,
-                                  incident=one.incident * share)
+                    yield replace(
+                        grown, normal=one.normal * share, incident=one.incident * share
+                    )
 
     def _uwsgi_labels(self, labels: Labels) -> Iterator[Labels]:
         """Yield the labels, for each worker of uWSGI if they name one."""
@@ -132,11 +138,14 @@ def _at_worker(
 ) -> Iterator[Series]:
     identity = (
         *(("job", job), ("service_name", job), ("host_name", host), *CLUSTER),
-        *(("instance", f"{host}/{number}"), ("service_instance_id", f"{host}/{number}")),
+        *(
+            ("instance", f"{host}/{number}"),
+            ("service_instance_id", f"{host}/{number}"),
+        ),
     )
     for one in rates:
         part = share if one.counts else 1
-        labels = tuple(sorted((*one.labels, *identity)))
+        labels = (*one.labels, *identity)
         yield Series(
             one.name, labels, one.counts, one.normal * part, one.incident * part
         )
@@ -146,9 +155,7 @@ def worker_rates(samples: Sequence[Sample]) -> list[Series]:
     """Return series whose growth is that of the whole cloud in one worker."""
     token_calls = sum(one.value for one in samples if _is_token_call(one)) or 1
     others = sum(
-        one.value
-        for one in samples
-        if one.name == _COUNT and not _is_token_call(one)
+        one.value for one in samples if one.name == _COUNT and not _is_token_call(one)
     )
     factor = TOKEN_CALLS_PER_SECOND / token_calls
     rare = OTHER_CALLS_SHARE * token_calls / others if others else 1.0
@@ -206,19 +213,25 @@ class Load:
 
     def __init__(self, start: int, end: int, seed: int) -> None:
         self.start, self.end = start, end
-        self.incident = (end - INCIDENT_BEFORE_END,
-                         end - INCIDENT_BEFORE_END + INCIDENT_SECONDS)
-        self._grid = np.arange(start - HISTORY_SECONDS, end + GRID_SECONDS, GRID_SECONDS)
+        self.incident = (
+            end - INCIDENT_BEFORE_END,
+            end - INCIDENT_BEFORE_END + INCIDENT_SECONDS,
+        )
+        self._grid = np.arange(
+            start - HISTORY_SECONDS, end + GRID_SECONDS, GRID_SECONDS
+        )
         noise = np.random.default_rng(seed).normal(1, 0.05, len(self._grid))
         hours = self._grid % 86400 / 3600
-        loads = (1 + 0.5 * np.sin((hours - 8) / 24 * 2 * math.pi)) * noise.clip(0.7, 1.3)
+        loads = (1 + 0.5 * np.sin((hours - 8) / 24 * 2 * math.pi)) * noise.clip(
+            0.7, 1.3
+        )
         within = (self._grid > self.incident[0]) & (self._grid <= self.incident[1])
         # The load of a point is that of the interval before it.
         self._normal = np.cumsum(np.where(within, 0, loads)) * GRID_SECONDS
         self._incident = np.cumsum(np.where(within, loads, 0)) * GRID_SECONDS
 
     def seconds(self, times: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the seconds of average load until each time: normal, in the incident."""
+        """Return the seconds of average load until each time: normal, incident."""
         return (
             np.interp(times, self._grid, self._normal),
             np.interp(times, self._grid, self._incident),

@@ -23,6 +23,13 @@ QUERY_SECONDS: Final = 150
 BLOCK_SECONDS: Final = 7200
 
 
+_CREATE_BLOCKS: Final = (
+    *("promtool", "tsdb", "create-blocks-from", "--quiet"),
+    *("--max-block-duration=24h", "openmetrics"),
+)
+"""promtool reads its input once for each block, so blocks should be few."""
+
+
 class PrometheusError(KeylagError):
     """Prometheus or promtool failed."""
 
@@ -55,6 +62,11 @@ class Prometheus:
             raise PrometheusError(message) from error
         return text
 
+    def cpu_seconds(self) -> float:
+        """Return the CPU time that it has used since its start."""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
+
     def value(self, query: str) -> float:
         """Return the only value of an instant query, or not a number."""
         found = self.get("query", {"query": query})["result"]
@@ -84,9 +96,10 @@ def running(
         "--log.level=warn",
         *options,
     ]
-    with log.open("ab") as output, subprocess.Popen(
-        command, stdout=output, stderr=output
-    ) as process:
+    with (
+        log.open("ab") as output,
+        subprocess.Popen(command, stdout=output, stderr=output) as process,
+    ):
         try:
             _wait(port, process, log)
             yield Prometheus(port, psutil.Process(process.pid))
@@ -116,9 +129,10 @@ def create_blocks(lines: Iterable[str], scratch: Path, data: Path) -> int:
             file.write("# EOF\n")
         size = text.stat().st_size
         made = subprocess.run(
-            ["promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet",
-             str(text), str(scratch)],
-            capture_output=True, text=True, check=False,
+            [*_CREATE_BLOCKS, str(text), str(scratch)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
     finally:
         text.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from keylag_cloud import prometheus
 from keylag_cloud.exposition import Labels, series_text
-from keylag_cloud.model import Load, Numbers, Series
+from keylag_cloud.model import EXPORTER, Cloud, Load, Numbers, Series
 from keylag_cloud.prometheus import Prometheus
 
 ROUNDS: Final = 3
@@ -102,12 +102,15 @@ class SmallCloud:
 
     def _times(self, end: int) -> list[int]:
         """Return times of samples: few at first, as scraped in the last minutes."""
-        few = range(end - HISTORY_SECONDS, end - 300, 600)
-        return [*few, *range(end - 300, end + 1, 15)]
+        few = range(end - HISTORY_SECONDS, end - 300, 3600)
+        return [*few, *range(end - 300, end, 60), end - 30, end]
 
     def _raw_lines(self) -> Iterator[str]:
         for one in self._series:
-            for (load, incident), end in zip(CONDITIONS, self._ends, strict=True):
+            # No rule reads a counter of an exporter.
+            idle = one.counts and EXPORTER in one.labels
+            conditions = list(zip(CONDITIONS, self._ends, strict=True))
+            for (load, incident), end in conditions[-1:] if idle else conditions:
                 rate = (one.incident if incident else one.normal) * load
                 start = end - HISTORY_SECONDS
                 for time in self._times(end):
@@ -125,6 +128,22 @@ class SmallCloud:
 
     def _write(self, lines: Iterator[str]) -> None:
         prometheus.create_blocks(lines, self._folder / "new", self._folder / "small")
+
+
+def at_each_worker(one: RecordedSeries, cloud: Cloud) -> Iterator[RecordedSeries]:
+    """Yield a recorded series for each worker, if it is one of a worker of Keystone."""
+    labels = dict(one.labels)
+    shares = cloud.shares().get(labels.get("host_name", ""))
+    if "instance" not in labels or shares is None or labels["job"] != "keystone":
+        yield one
+        return
+    for number, share in enumerate(shares.tolist(), 1):
+        instance = f"{labels['host_name']}/{number}"
+        part = share / float(shares.sum()) if one.is_rate else 1.0
+        named = tuple(sorted({**labels, "instance": instance}.items()))
+        yield RecordedSeries(
+            one.name, named, one.normal * part, one.incident * part, one.is_rate
+        )
 
 
 def recording_rules(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:

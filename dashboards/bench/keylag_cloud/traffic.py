@@ -2,9 +2,17 @@
 
 Load plans send token calls only. A busy cloud also has an administrator's tools, which
 create users and projects and list everything, and clients that make mistakes.
+
+    source .keylag/stack/openrc
+    PYTHONPATH=dashboards/bench python -m keylag_cloud.traffic 6
+
+makes each call six times, so that both workers of a stack get it.
 """
 
 import contextlib
+import os
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -27,7 +35,11 @@ READ_ONLY: Final = (
 )
 """Collections, which are listed."""
 MISTAKES: Final = (
-    *(("GET", "/v3/users/nobody"), ("GET", "/v3/nowhere"), ("DELETE", "/v3/projects/0")),
+    *(
+        ("GET", "/v3/users/nobody"),
+        ("GET", "/v3/nowhere"),
+        ("DELETE", "/v3/projects/0"),
+    ),
     *(("POST", "/v3/users"), ("PATCH", "/v3/domains/default"), ("PUT", "/v3/roles")),
 )
 """Requests that Keystone refuses."""
@@ -53,14 +65,8 @@ class Administrator:
         self._user, self._password, self._project = user, password, project
         self._token, self._user_id, self._project_id = self._log_in()
 
-    def make_round(self) -> int:
-        """Call each route; return the number of calls."""
-        calls = 0
-        for calls, _ in enumerate(self._round(), 1):
-            pass
-        return calls
-
-    def _round(self) -> Iterator[Response]:
+    def calls(self) -> Iterator[Response]:
+        """Call each route; yield the responses."""
         for path in READ_ONLY:
             yield self._call("GET", path)
         for path in ("/v3/users", "/v3/projects", "/v3/auth/tokens", "/v3"):
@@ -74,7 +80,9 @@ class Administrator:
             yield self._call(method, path)
         yield self._session.get(f"{self._keystone}/v3/users", timeout=TIMEOUT_SECONDS)
 
-    def _call(self, method: str, path: str, body: Any = None, **headers: str) -> Response:
+    def _call(
+        self, method: str, path: str, body: Any = None, **headers: str
+    ) -> Response:
         return self._session.request(
             method,
             f"{self._keystone}{path}",
@@ -104,11 +112,13 @@ class Administrator:
         return response.headers["X-Subject-Token"], *identity
 
     def _logins(self) -> Iterator[Response]:
-        """Log in with each method and scope, rightly and wrongly; validate and revoke."""
+        """Log in with each method and scope, or fail to; validate and revoke."""
         by_token = {"methods": ["token"], "token": {"id": self._token}}
         yield self._authenticate(by_token, project={"id": self._project_id})
         yield self._authenticate(self._by_password("wrong"))
-        yield self._authenticate(self._by_password(self._password), system={"all": True})
+        yield self._authenticate(
+            self._by_password(self._password), system={"all": True}
+        )
         yield self._authenticate(
             self._by_password(self._password), domain={"id": "default"}
         )
@@ -132,9 +142,7 @@ class Administrator:
         token = self._authenticate(self._by_password(self._password))
         subject = token.headers["X-Subject-Token"]
         for method in ("GET", "HEAD", "DELETE", "GET", "HEAD"):
-            yield self._call(
-                method, "/v3/auth/tokens", **{"X-Subject-Token": subject}
-            )
+            yield self._call(method, "/v3/auth/tokens", **{"X-Subject-Token": subject})
         yield self._call("GET", "/v3/auth/tokens", **{"X-Subject-Token": "no"})
 
     def _live(self, resource: Resource) -> Iterator[Response]:
@@ -170,8 +178,10 @@ class Administrator:
         a_service = {"type": "t", "name": unique}
         yield Resource("services", "service", a_service, change)
         endpoint = {
-            **{"service_id": service, "interface": "public"},
-            **{"url": "http://127.0.0.1", "region_id": region},
+            "service_id": service,
+            "interface": "public",
+            "url": "http://127.0.0.1",
+            "region_id": region,
         }
         yield Resource("endpoints", "endpoint", endpoint, {"interface": "internal"})
         secret = {"type": "cert", "blob": "b", "user_id": user, "project_id": project}
@@ -222,3 +232,16 @@ class Administrator:
             access = pair.json()["credential"]["access"]
             yield self._call("GET", f"{user}/credentials/OS-EC2/{access}")
             yield self._call("DELETE", f"{user}/credentials/OS-EC2/{access}")
+
+
+def main() -> None:
+    """Call Keystone as often as the first argument says; print the statuses."""
+    names = ("OS_AUTH_URL", "OS_USERNAME", "OS_PASSWORD", "OS_PROJECT_NAME")
+    administrator = Administrator(*(os.environ[name] for name in names))
+    for _ in range(int(sys.argv[1])):
+        statuses = Counter(one.status_code for one in administrator.calls())
+        print(dict(sorted(statuses.items())))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -38,7 +38,7 @@ UNITS = {
         "bool_yes_no",
     ),
     *("ns", "ms", "s", "m", "h", "d", "dtdurations", "dateTimeAsIso"),
-    *("dateTimeFromNow", "ops", "reqps", "rps", "wps", "cps", "hertz"),
+    *("dateTimeFromNow", "ops", "eps", "reqps", "rps", "wps", "cps", "hertz"),
     *("bytes", "decbytes", "Bps"),
 }
 FIELD = {

@@ -13,7 +13,7 @@ from keylag_dashboards import render
 from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.metrics import declared_series
 from keylag_dashboards.model import Board, Panel
-from keylag_dashboards.panels import height
+from keylag_dashboards.panels import MIN_COLUMN, height
 from keylag_dashboards.promql import metric_names
 from keylag_dashboards.queries.tokens import BUDGET_DAYS
 from keylag_dashboards.recorded import COUNTERS, panel_query, recorded_rates
@@ -256,7 +256,7 @@ def test_columns_fit_on_small_pages(board) -> None:
         rest = panel.width * PAGE / 24 - PADDING
         rest -= sum(column.width for column in panel.columns.values())
         free = [name for name, column in panel.columns.items() if not column.width]
-        assert rest >= 60 * len(free), panel.title
+        assert rest >= MIN_COLUMN * len(free), panel.title
         for heading, column in panel.columns.items():
             assert not column.width or len(heading) * 7.5 + 12 <= column.width, heading
 

@@ -64,7 +64,7 @@ def breakdown_table(name: str) -> dict[str, str]:
 
 def breakdown_columns(label: str) -> dict[str, Column]:
     """Return how a breakdown table shows its columns."""
-    wide = {"password hash": 115, "token crypto": 105, "revocation": 90}
+    wide = {"password hash": 125, "token crypto": 105, "revocation": 90}
     return {
         label: Column(),
         "calls": Column("locale", 75, 0),

@@ -34,6 +34,8 @@ WIDE_COLUMNS: Final = 12
 """Width from which a panel has a table as its legend."""
 REF_IDS: Final = ascii_uppercase
 HIDDEN: Final = ("Time", "__name__")
+MIN_COLUMN: Final = 60
+"""Width of a column that takes what is left, in pixels; Grafana's default is 150."""
 EMPTY_CELL: Final = "-"
 SOFT_MAXIMUM: Final[Mapping[str, float]] = {
     "s": 0.001,
@@ -248,6 +250,8 @@ def _column(column: Column) -> Iterator[models.DynamicConfigValue]:
         yield _property("unit", column.unit)
     if column.width:
         yield _property("custom.width", column.width)
+    else:
+        yield _property("custom.minWidth", MIN_COLUMN)
     if column.decimals is not None:
         yield _property("decimals", column.decimals)
     if column.states:

@@ -75,7 +75,8 @@ WORKERS: Final = Row(
             height=9,
             columns={
                 "worker": Column(),
-                **dict.fromkeys(("busy", "CPU", "GC"), Column("percentunit", 68, 1)),
+                "busy": Column("percentunit", 80, 1),
+                **dict.fromkeys(("CPU", "GC"), Column("percentunit", 68, 1)),
                 "calls/s": Column("short", 75, 1),
                 "mean": Column("s", 80),
             },

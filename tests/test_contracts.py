@@ -11,6 +11,7 @@ import pytest
 from keylag import phases
 from keylag.experiment import grafana_annotations
 from keylag_dashboards.boards import experiment
+from keylag_dashboards.config import COLORS
 from keylag_exporters import revocations
 from keylag_exporters.slow_log.sql_comment import COMMENT
 from keylag_exporters.slow_log.tables import TABLE_CLASSES
@@ -128,3 +129,10 @@ def test_modules_do_not_import_each_other_in_circles(folder: str, package: str) 
     order = TopologicalSorter(module_imports(ROOT / folder, package)).static_order()
 
     assert package in list(order)
+
+
+def test_reports_have_the_colours_of_the_dashboards() -> None:
+    css = (ROOT / "keylag/src/keylag/report/templates/style.css").read_text()
+
+    for category, color in COLORS.items():
+        assert f"--{category}: {color};" in css

@@ -32,7 +32,7 @@ _KNOWN: Final[Mapping[str, str]] = {
     **dict(
         zip(
             ("wsgi", "render", "policy", "schema", "timestamps", "notification"),
-            ("#6d747b", "#a2a8ae", "#5a6066", "#b9bec3", "#484d52", "#cfd3d6"),
+            ("#7d848b", "#a2a8ae", "#565c62", "#b9bec3", "#484d52", "#cfd3d6"),
             strict=True,
         )
     ),

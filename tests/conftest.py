@@ -19,7 +19,8 @@ RUN = "tests"
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack with the sample cloud, memcache_pool and the extra service."""
     folder: Path = tmp_path_factory.mktemp("stack")
-    environment = {"OTEL_RESOURCE_ATTRIBUTES": f"keylag.run={RUN}"}
+    attributes = f"keylag.run={RUN},cluster=tests,region=RegionOne"
+    environment = {"OTEL_RESOURCE_ATTRIBUTES": attributes}
     options = StackOptions(
         cache="memcache_pool", environment=environment, extras=("service",)
     )

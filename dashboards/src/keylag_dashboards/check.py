@@ -29,7 +29,7 @@ TIMEOUT_SECONDS: Final = 30
 _VARIABLE: Final = re.compile(r"\$(\w+)")
 _LABEL_VALUES: Final = re.compile(r"label_values\((.+), (\w+)\)")
 _QUERY_RESULT: Final = re.compile(r"query_result\((.+)\)")
-_HIDES_SERIES: Final = re.compile(r" offset \w+| > 0$")
+_HIDES_SERIES: Final = re.compile(r" offset \w+| > 0$| @ end\(\) < 0$")
 """Parts of a query that hide existing series: an offset, and a final comparison."""
 
 

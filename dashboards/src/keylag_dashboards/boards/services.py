@@ -179,6 +179,8 @@ COST: Final = Row(
                 "{{job}} retry: {{keystone_auth_token_retry}}": "retries",
             },
             width=8,
+            empty_reason="no call was retried",
+            empty_legends=("{{job}} retry: {{keystone_auth_token_retry}}",),
             explained_by=("workers: Waiting connections",),
         ),
         Panel(

@@ -51,7 +51,12 @@ WHERE: Final = Row(
                 "source": Column(),
                 "needed by": Column(width=130),
                 "reporting": Column(
-                    width=105, decimals=0, states={0: State("not installed", "text")}
+                    width=105,
+                    decimals=0,
+                    states={
+                        -1: State("not installed", "text"),
+                        0: State("not reachable", BAD),
+                    },
                 ),
             },
         ),

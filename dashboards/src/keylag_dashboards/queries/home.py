@@ -28,7 +28,7 @@ _REPORTERS: Final[Mapping[tuple[str, str], str]] = {
 
 
 def _named(source: str, needed_by: str, reporters: str) -> str:
-    labels = f"""label_replace({reporters} or on () vector(0),
+    labels = f"""label_replace({reporters} or on () vector(-1),
         "source", "{source}", "", "")"""
     return f'label_replace({labels}, "needed_by", "{needed_by}", "", "")'
 

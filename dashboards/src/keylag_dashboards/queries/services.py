@@ -16,6 +16,7 @@ _PHASES: Final = "keystone_auth_token_phase_time_seconds_total"
 _REPLAYED: Final = "keystone_auth_token_cache_replayed_misses_total"
 _CACHE: Final = "keystone_auth_token_cache_duration_seconds"
 _CALLS: Final = "keystone_auth_token_call_duration_seconds"
+_OFFLINE: Final = 'keystone_auth_token_validation="offline"'
 _AUTH: Final = 'keystone_operation="auth_token"'
 
 
@@ -71,8 +72,8 @@ QUERIES: Final[Mapping[str, str]] = {
         "keystone_auth_token_result",
         "all accepted",
     ),
-    "hits": f"""{_rate(_VALIDATIONS, "job", 'keystone_auth_token_validation="offline"')}
-        / ({_rate(_VALIDATIONS, "job")} > 0)""",
+    "hits": f"""({_rate(_VALIDATIONS, "job", _OFFLINE)}
+        or 0 * {_rate(_VALIDATIONS, "job")}) / ({_rate(_VALIDATIONS, "job")} > 0)""",
     "age_hit_p50": _age(0.5, "hit"),
     "age_hit_p95": _age(0.95, "hit"),
     "age_miss_p50": _age(0.5, "miss"),

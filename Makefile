@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests demo test test-collectors test-oldest \
   test-exporters test-keylag test-stack test-matrix test-native test-pythons test-keystone mutation \
-  bench dist lint man up down clean
+  bench dist lint man pictures up down clean
 
 STATE := $(abspath $(or $(KEYLAG_STATE),.keylag))
 KEYLAG := .venv/bin/keylag
@@ -116,6 +116,10 @@ dist: ## Build the distributions into dist/, and test the wheels without the sou
 man: setup ## Write manual pages of the commands into .keylag/man
 	@.venv/bin/python -m keylag_dev.man_pages "$(STATE)/man/man1"
 
+pictures: setup-tests ## Take the pictures of docs/dashboards.md: a load with a fault (MINUTES=20)
+	@$(SCRATCH) && .venv/bin/python -m keylag_dev.pictures \
+	  $(if $(MINUTES),--minutes $(MINUTES))
+
 up: setup ## Start a stack and print its addresses
 	@$(KEYLAG) up
 
@@ -125,6 +129,6 @@ down: ## Stop the stack
 clean: ## Stop everything and delete all that was made
 	@if [[ -x $(KEYLAG) ]]; then $(KEYLAG) down --all; fi
 # Only what is ours: $$KEYLAG_STATE may be a folder that holds other things too.
-	@cd "$(STATE)" 2>/dev/null && rm -rf --one-file-system tools stack demo bench bench.lock mutation prepared tmp man || true
+	@cd "$(STATE)" 2>/dev/null && rm -rf --one-file-system tools stack pictures demo bench bench.lock mutation prepared tmp man || true
 	@rmdir "$(STATE)" 2>/dev/null || true
 	@rm -rf .venv .venv.new dist

@@ -34,7 +34,7 @@ takes these pictures again; it needs Grafana 12 and Chromium on the PATH.
 READINGS: Final[Mapping[str, str]] = {
     "home": (
         "The state and the share in time tell that something is wrong. "
-        "*Widest now* names the category to look at, and its link leads there."
+        "*Widest category now* names the category to look at, and its link leads there."
     ),
     "tokens": (
         "At {fault} the mean time of GET rises, and its share of SQL and ORM with it: "

@@ -294,11 +294,18 @@ def live_command(
     show_default=True,
     help="Limit of the Collector's memory_limiter, in MiB.",
 )
-def collector_command(workers: int, memory_mib: int) -> None:
+@click.option(
+    "--config",
+    "configs",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    help="File that is added to deploy/otel-collector/config.yaml; repeatable.",
+)
+def collector_command(workers: int, memory_mib: int, configs: tuple[Path, ...]) -> None:
     """Export the series of many workers to a Collector, and print what it needs."""
     with _working_folder() as folder:
         samples = exposition.load("keystone")
-        cost = collector.measure(samples, workers, memory_mib, folder)
+        cost = collector.measure(samples, workers, folder, memory_mib, configs)
     click.echo(json.dumps(asdict(cost), indent=2))
 
 

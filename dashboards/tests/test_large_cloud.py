@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 import shutil
 import time
 from collections import Counter
@@ -21,11 +22,14 @@ from keylag_dashboards.metrics import declared_series
 WORKERS = 2
 SCRAPE_SECONDS = 15
 MINUTES = 10
+pytestmark = [pytest.mark.stack, pytest.mark.slow]
 CLOUD = Cloud(controllers=1, workers=WORKERS, service_workers=1)
 RULES = generator.FOLDER / "rules" / "keylag.yml"
 RATES = "keylag-rates"
 """The group whose rules have the window of the model."""
-UNUSED = {"Experiment"}
+TOLERANCE = 1e-4
+"""Counters are written with ten digits, of which a minute changes the last ones."""
+UNUSED = {"Keylag / Experiment"}
 """Dashboards whose panels have no data in a cloud without an experiment."""
 
 
@@ -88,7 +92,7 @@ def test_filled_rates_equal_those_that_rules_compute(server, document, minutes) 
             matchers = ",".join(f'{k}="{v}"' for k, v in rule.get("labels", {}).items())
             filled = values(server, f"{rule['record']}{{{matchers}}}", moment, {})
 
-            assert filled == pytest.approx(computed, rel=1e-6, abs=1e-9), rule["record"]
+            assert filled == pytest.approx(computed, rel=TOLERANCE), rule["record"]
             compared[moment] += len(filled)
     assert min(compared.values()) > 1000
 
@@ -111,7 +115,7 @@ def test_every_query_of_the_dashboards_works(path, server, minutes) -> None:
     with_data = 0
     for panel in panels:
         for query in panel.queries:
-            assert "$" not in query.text
+            assert not re.search(r"\$[a-z_{]", query.text)
             data = json.loads(server.get_text(query.path, query.parameters))["data"]
             with_data += bool(data["result"] if isinstance(data, dict) else data)
 

@@ -12,6 +12,7 @@ from keylag_cloud import live, prometheus
 from keylag_cloud.model import Cloud
 from keylag_dashboards import __main__ as generator
 
+pytestmark = [pytest.mark.stack, pytest.mark.slow]
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "large-clouds.md"
 RULES = generator.FOLDER / "rules" / "keylag.yml"
 CLOUD = Cloud(controllers=1, workers=1, service_workers=1)

@@ -5,7 +5,7 @@ import math
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,11 @@ from keylag.services.base import HOST
 from keylag.tools import Tools
 from keylag_cloud.exposition import Labels, Sample
 from keylag_cloud.prometheus import START_SECONDS, PrometheusError
+from keylag_dashboards.metrics import (
+    UNIT_SUFFIXES,
+    instruments_by_kind,
+    prometheus_name,
+)
 
 CONFIG: Final = DEPLOY / "otel-collector" / "config.yaml"
 ROUNDS: Final = 3
@@ -50,28 +55,57 @@ class CollectorCost:
     """Exports that its memory limiter refused."""
 
 
+def _declared_names() -> dict[str, str]:
+    """Return names in OpenTelemetry by those in Prometheus, of metrics and labels."""
+    names = {}
+    for instrument, kind in instruments_by_kind():
+        prometheus_names = prometheus_name(instrument, kind).removesuffix("_total")
+        names[prometheus_names] = instrument.name
+        names |= {one.replace(".", "_"): one for one in instrument.attributes}
+    return names
+
+
+_NAMES: Final = _declared_names()
+
+
+_KINDS: Final[Mapping[str, dict[str, Any]]] = {
+    "gauge": {},
+    "sum": {"aggregationTemporality": 2, "isMonotonic": True},
+    "histogram": {"aggregationTemporality": 2},
+}
+
+
+def _unit(name: str) -> str:
+    """Return the unit that a metric's name in Prometheus ends in."""
+    units = (unit for unit, suffix in UNIT_SUFFIXES.items() if name.endswith(suffix))
+    return next(units, "")
+
+
 def otlp_request(samples: Sequence[Sample], number: int) -> dict[str, Any]:
     """Return an export of one worker."""
     now = str(time.time_ns())
+    points = defaultdict[tuple[str, str], list[dict[str, Any]]](list)
     histograms = defaultdict[tuple[str, Labels], dict[str, float]](dict)
-    metrics = []
     for one in samples:
         name, kind = one.name.rpartition("_")[::2]
-        if not one.counts:
-            point = _point(one.labels, now) | {"asDouble": one.value}
-            metrics.append({"name": one.name, "gauge": {"dataPoints": [point]}})
-        elif kind == "total":
-            point = _point(one.labels, now) | {"asDouble": one.value}
-            total = {"dataPoints": [point], "aggregationTemporality": 2}
-            metrics.append({"name": name, "sum": total | {"isMonotonic": True}})
-        else:
+        if one.counts and kind != "total":
             rest = tuple(pair for pair in one.labels if pair[0] != "le")
             part = dict(one.labels).get("le", kind)
             histograms[name, rest][part] = one.value
+        else:
+            point = _point(one.labels, now) | {"asDouble": one.value}
+            found = (name, "sum") if one.counts else (one.name, "gauge")
+            points[found].append(point)
     for (name, labels), parts in histograms.items():
-        points = [_point(labels, now) | _histogram(parts)]
-        value = {"dataPoints": points, "aggregationTemporality": 2}
-        metrics.append({"name": name, "histogram": value})
+        points[name, "histogram"].append(_point(labels, now) | _histogram(parts))
+    metrics = [
+        {
+            "name": _NAMES[name],
+            "unit": _unit(name),
+            kind: _KINDS[kind] | {"dataPoints": of},
+        }
+        for (name, kind), of in points.items()
+    ]
     identity = {
         "service.name": "keystone",
         "service.instance.id": f"{HOST}/{number}",
@@ -105,21 +139,25 @@ def _point(labels: Labels, now: str) -> dict[str, Any]:
 
 
 def _attributes(labels: Labels) -> list[dict[str, Any]]:
-    return [{"key": name, "value": {"stringValue": value}} for name, value in labels]
+    return [
+        {"key": _NAMES.get(name, name), "value": {"stringValue": value}}
+        for name, value in labels
+    ]
 
 
 @contextmanager
 def _running(
-    folder: Path, memory_mib: int
+    folder: Path, memory_mib: int, more: Sequence[Path]
 ) -> Iterator[tuple[dict[str, int], psutil.Process]]:
-    """Start the Collector with a limit of its memory; yield its ports and process."""
+    """Start the Collector with a limit of its memory, and more configuration."""
     ports = allocate_ports([*_VARIABLES.values(), "self"], {})
     config = folder / "collector.yaml"
     text = CONFIG.read_text(encoding="utf-8")
     config.write_text(text.replace("limit_mib: 256", f"limit_mib: {memory_mib}"))
     environment = {name: f"{HOST}:{ports[port]}" for name, port in _VARIABLES.items()}
     environment["KEYLAG_OTELCOL_SELF_PORT"] = str(ports["self"])
-    command = [str(Tools.load().otelcol), f"--config={config}"]
+    files = (config, *(one.resolve() for one in more))
+    command = [str(Tools.load().otelcol), *(f"--config={one}" for one in files)]
     with (
         (folder / "collector.log").open("wb") as log,
         subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process,
@@ -144,11 +182,15 @@ def _wait(port: int, folder: Path) -> None:
 
 
 def measure(
-    samples: Sequence[Sample], workers: int, memory_mib: int, folder: Path
+    samples: Sequence[Sample],
+    workers: int,
+    folder: Path,
+    memory_mib: int,
+    more: Sequence[Path] = (),
 ) -> CollectorCost:
     """Send the exports of some workers, scrape, and return what that needed."""
     refused, exporting, scraping, resident, page = 0, 0.0, 0.0, 0, b""
-    with _running(folder, memory_mib) as (ports, process):
+    with _running(folder, memory_mib, more) as (ports, process):
         for _ in range(ROUNDS):
             before = _cpu(process)
             for number in range(1, workers + 1):

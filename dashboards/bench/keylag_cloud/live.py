@@ -1,5 +1,6 @@
 """Serves the series of a cloud as its Collectors do, to a Prometheus with the rules."""
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,6 +17,9 @@ from keylag_cloud.model import Cloud, Series
 from keylag_cloud.prometheus import Prometheus
 
 WARM_UP_SECONDS: Final = 15
+IDLE_SECONDS: Final = 16
+"""Longer than the interval of the rules."""
+IDLE_SHARE: Final = 0.02
 HISTORY_SECONDS: Final = 3600
 """How long workers have run at the first scrape."""
 
@@ -127,6 +131,7 @@ def measure(
             seen = _observe(server, minutes * 60)
             now = time.time()
             scraped.close()
+            _await_idle(server)
             groups = list(_evaluate(server, now, seen.longest))
         return LiveResult(
             series=seen.series,
@@ -168,6 +173,16 @@ def _observe(server: Prometheus, seconds: float) -> _Seen:
         resident=resident,
         longest=longest,
     )
+
+
+def _await_idle(server: Prometheus) -> None:
+    """Wait until Prometheus has stored its last scrapes, and its rules find none."""
+    deadline = time.monotonic() + prometheus.START_SECONDS
+    spent = math.inf
+    while spent > IDLE_SHARE * IDLE_SECONDS and time.monotonic() < deadline:
+        before = server.cpu_seconds()
+        time.sleep(IDLE_SECONDS)
+        spent = server.cpu_seconds() - before
 
 
 def _evaluate(

@@ -7,8 +7,9 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -224,18 +225,22 @@ def panels_command(ranges: tuple[str, ...], repeats: int, form: str) -> None:
     """Open every dashboard, and print the seconds of each panel.
 
     Grafana is left out: the queries are those that it sends for a panel of 1600
-    pixels, six panels at a time, as a browser does. Exits with 1 if a panel takes
-    longer than two seconds.
+    pixels, six panels at a time, as a browser does. Ctrl-C prints the results so far.
+    Exits with 1 if a panel takes longer than two seconds.
     """
     console = Console(stderr=True)
     rows: list[PanelTime] = []
-    with _working_folder() as folder:
+    with _working_folder() as folder, suppress(KeyboardInterrupt):
         end = _plan(folder).filling.end
-        for name in ranges or RANGES:
-            for board in boards():
-                console.print(f"Opening {board.stem} over {name}")
-                shown = name, RANGES[name]
-                rows += measure_board(board, folder, shown, end, repeats)
+        for name, board in product(ranges or RANGES, boards()):
+            shown = name, RANGES[name]
+            measured = measure_board(board, folder, shown, end, repeats)
+            rows += measured
+            slowest = max(measured, key=lambda one: one.worst)
+            console.print(
+                f"{board.stem} over {name}: up to {slowest.worst:.2f} s, "
+                f"{slowest.panel}"
+            )
     rows.sort(key=lambda one: -one.worst)
     if form == "json":
         found = [{**asdict(one), "worst": one.worst} for one in rows]

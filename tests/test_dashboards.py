@@ -15,7 +15,7 @@ from keylag_dashboards.check import GENERATED, count_series, dashboard_queries
 from keylag_dashboards.model import Board
 
 pytestmark = pytest.mark.stack
-RECORDED_SECONDS = 60
+RECORDED_SECONDS = 90
 """After this time the recording rules have seen the calls."""
 
 

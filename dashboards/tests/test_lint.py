@@ -24,7 +24,10 @@ each_board = pytest.mark.parametrize(
     "board", BOARDS, ids=[board.name for board in BOARDS]
 )
 UNITS = {"s", "short", "reqps", "ops", "eps", "percentunit", "bytes", "Bps"}
-WINDOWS = {"$__rate_interval", "$__interval", "$__range", "5m", BUDGET_DAYS}
+WINDOWS = {
+    *("$__rate_interval", "$__interval", "$__range", "$__range:$__interval"),
+    *("5m", BUDGET_DAYS),
+}
 """Grafana units that the dashboards use."""
 SERIES = re.compile(r"(?P<metric>[\w:]+)\{(?P<matchers>[^}]*)\}")
 RANGE = re.compile(r"(\w+)\([^()]*\{[^{}]*\}\[([^\]]+)\]")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from keylag_dashboards.config import RECORDING_SECONDS
 from keylag_dashboards.model import Column
 from keylag_otel.model import CATEGORIES, CATEGORY_OF_CELL, CELLS, OPERATIONS
 
@@ -31,28 +32,30 @@ MATCHERS: Final[Mapping[str, str]] = {
     category: matchers(category) for category in CATEGORIES
 }
 
-_COUNT: Final = "http_server_request_duration_seconds_count"
-_SUM: Final = "http_server_request_duration_seconds_sum"
-_PHASES: Final = "keystone_request_phase_time_seconds_total"
+_CALLS: Final = "keylag:http_server_request_duration_seconds_count:rate"
+_CATEGORIES: Final = "keylag:token_category_seconds:rate"
 
 
 def breakdown_queries(name: str, placeholder: str, by: str) -> dict[str, str]:
     """Return the queries of a breakdown table by a label, over the time shown.
 
     Their names begin with `name`; `placeholder` stands for the matchers of the calls.
+    The categories add up to the wall time.
     """
 
-    def increase(metric: str, more: str = "") -> str:
-        return f"sum by ({by}) (increase({metric}{{{placeholder}{more}}}[SHOWN]))"
+    def total(series: str, more: str = "") -> str:
+        shown = f"sum_over_time({series}{{{placeholder}{more}}}[SHOWN])"
+        return f"sum by ({by}) ({shown} * {RECORDING_SECONDS})"
 
-    calls = f"({increase(_COUNT)} > 0)"
+    calls = f"({total(_CALLS)} > 0)"
     categories = {
         f"{name}_{category}": (
-            f"({increase(_PHASES, f', {m}')} or 0 * {calls}) / {calls}"
+            f"""({total(_CATEGORIES, f', category="{title}"')} or 0 * {calls})
+            / {calls}"""
         )
-        for category, m in MATCHERS.items()
+        for category, title in TITLES.items()
     }
-    wall = f"{increase(_SUM)} / {calls}"
+    wall = f"{total(_CATEGORIES)} / {calls}"
     return {f"{name}_calls": f"round({calls})", f"{name}_wall": wall, **categories}
 
 

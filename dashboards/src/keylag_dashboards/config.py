@@ -32,10 +32,10 @@ LEVEL: Final = ("cluster", "region", "job", "host_name", "keylag_run")
 """
 RECORDING_WINDOW: Final = "1m"
 """Range of the rates that are recorded: at least two scrapes."""
-RECORDING_SECONDS: Final = 15
+RECORDING_SECONDS: Final = 30
 """Interval of the recording rules."""
 MIN_STEP: Final = "30s"
-"""Shortest step of panels on recorded series: two evaluations."""
+"""Shortest step of panels on recorded series: one evaluation."""
 
 _CLOUD: Final = 'cluster=~"$cluster", region=~"$region"'
 _KEYSTONE: Final = f'{_CLOUD}, job=~"$job", host_name=~"$host"'
@@ -48,6 +48,9 @@ PLACEHOLDERS: Final[Mapping[str, str]] = {
     "TOKENS": _TOKENS,
     "JOBS": f'{_CLOUD}, job=~"$job"',
     "BY_METHOD": f'{_KEYSTONE}, http_request_method=~"$method"',
+    "ARMS_BY_METHOD": (
+        f'{_KEYSTONE}, http_request_method=~"$method", keylag_run=~"$run"'
+    ),
     "ARMS": f'{_TOKENS}, keylag_run=~"$run"',
     "ARM_WORKERS": f'{_KEYSTONE}, keylag_run=~"$run"',
     "EXPORTER": _EXPORTER,

@@ -103,17 +103,24 @@ def recorded_rates(window: str = RECORDING_WINDOW) -> Iterator[RecordingRule]:
 
 
 def _token_calls() -> Iterator[RecordingRule]:
-    """Yield token calls, those in time, and seconds by category."""
-    by = "sum by (LEVEL, http_request_method)"
-    calls = f"{by} ({recorded_name(_CALLS)})"
-    in_time = f"""{by} ({recorded_name(_BUCKET)}{{
+    """Yield token calls, those in time, their histogram, and seconds by category.
+
+    Panels over a week read these instead of each cell, status and bucket.
+    """
+    method = "sum by (LEVEL, http_request_method"
+    kinds = f"{method}, http_response_status_code, keystone_auth_method)"
+    calls = f"{method}) ({recorded_name(_CALLS)})"
+    in_time = f"""{method}) ({recorded_name(_BUCKET)}{{
         IN_TIME, http_response_status_code!~"5.."}})"""
     yield RecordingRule("keylag:token_calls:rate", calls)
     yield RecordingRule(
         "keylag:token_calls_in_time:rate", f"{in_time} or 0 * keylag:token_calls:rate"
     )
+    yield RecordingRule(
+        "keylag:token_duration_bucket:rate", f"{method}, le) ({recorded_name(_BUCKET)})"
+    )
     for category, matchers in MATCHERS.items():
-        query = f"{by} ({recorded_name(_PHASES)}{{{matchers}}})"
+        query = f"{kinds} ({recorded_name(_PHASES)}{{{matchers}}})"
         labels = {"category": TITLES[category]}
         yield RecordingRule("keylag:token_category_seconds:rate", query, labels)
 

@@ -71,7 +71,7 @@ ENDLESS: Final = {
 SPARE_SECONDS: Final = 600
 """A load that nobody stops ends this long after its time."""
 POLL_SECONDS: Final = 1.0
-RECORDING_SECONDS: Final = 20.0
+RECORDING_SECONDS: Final = 35.0
 """Until the recording rules have evaluated the last calls."""
 WIDTH: Final = 1600
 THEMES: Final[Mapping[str, Sequence[str]]] = {

@@ -35,7 +35,7 @@ QUERIES: Final[Mapping[str, str]] = {
         {_ARM} (rate({_MEMOIZED}{{
             ARM_WORKERS, keystone_cache_result="hit"}}[RATE]))
         / ({_ARM} (rate({_MEMOIZED}{{ARM_WORKERS}}[RATE])) > 0)""",
-    **breakdown_queries("arm", "ARMS", "keylag_run"),
+    **breakdown_queries("arm", "ARMS_BY_METHOD", "keylag_run"),
     "failed": or_zero(
         """sum by (keylag_run, http_response_status_code) (
         rate(http_server_request_duration_seconds_count{

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from keylag_dashboards.categories import MATCHERS, breakdown_queries
+from keylag_dashboards.categories import TITLES, breakdown_queries
 from keylag_dashboards.config import OBJECTIVE_SHARE
 from keylag_dashboards.promql import named, or_zero
 
@@ -27,8 +27,10 @@ BUDGET_DAYS: Final = "7d"
 
 _COUNT: Final = "http_server_request_duration_seconds_count"
 _SUM: Final = "http_server_request_duration_seconds_sum"
-_PHASES: Final = "keystone_request_phase_time_seconds_total"
-_CALLS: Final = f"sum(rate({_COUNT}{{TOKENS}}[RATE]))"
+_CALLS: Final = """sum(
+    avg_over_time(keylag:token_calls:rate{BY_METHOD}[STEP]))"""
+_WALL: Final = """sum(
+    avg_over_time(keylag:token_category_seconds:rate{BY_METHOD}[STEP]))"""
 _ALL: Final = "rate(http_server_request_duration_seconds_count{TOKENS}[RATE])"
 
 
@@ -38,21 +40,22 @@ def _per_call(metric: str, by: str) -> str:
         / (sum by ({by}) (rate({_COUNT}{{TOKENS}}[RATE])) > 0)"""
 
 
-def _category(matchers: str, whole: str) -> str:
+def _category(title: str, whole: str) -> str:
     """Return a category's time as a part of `whole`, 0 if it has none."""
-    spent = f"sum(rate({_PHASES}{{TOKENS, {matchers}}}[RATE]))"
+    spent = f"""sum(avg_over_time(keylag:token_category_seconds:rate{{
+        BY_METHOD, category="{title}"}}[STEP]))"""
     return f"({spent} or 0 * {whole}) / ({whole} > 0)"
 
 
 def _quantile(share: float) -> str:
     return f"""histogram_quantile({share}, sum by (le) (
-        rate(http_server_request_duration_seconds_bucket{{TOKENS}}[RATE])))"""
+        avg_over_time(keylag:token_duration_bucket:rate{{BY_METHOD}}[STEP])))"""
 
 
 def _quantiles(offset: str) -> str:
     """Return all quantiles over five minutes at a time, or NaN if there are no data."""
     buckets = f"""sum by (le) (avg_over_time(
-        keylag:http_server_request_duration_seconds_bucket:rate{{TOKENS}}[5m]{offset}))"""
+        keylag:token_duration_bucket:rate{{BY_METHOD}}[5m]{offset}))"""
     return " or ".join(
         f"""label_replace(histogram_quantile({share}, {buckets})
             or on () vector(0) / 0, "latency", "{name}", "", "")"""
@@ -125,19 +128,13 @@ QUERIES: Final[Mapping[str, str]] = {
     ),
     **{name: _quantile(share) for name, share in QUANTILES.items()},
     "duration_buckets": """sum by (le) (
-        rate(http_server_request_duration_seconds_bucket{TOKENS}[RATE]))""",
-    **{
-        f"category_{name}": _category(matchers, _CALLS)
-        for name, matchers in MATCHERS.items()
-    },
-    **{
-        f"share_{name}": _category(matchers, f"sum(rate({_SUM}{{TOKENS}}[RATE]))")
-        for name, matchers in MATCHERS.items()
-    },
+        avg_over_time(keylag:token_duration_bucket:rate{BY_METHOD}[STEP]))""",
+    **{f"category_{name}": _category(title, _CALLS) for name, title in TITLES.items()},
+    **{f"share_{name}": _category(title, _WALL) for name, title in TITLES.items()},
     **{
         query: named(asked, label, "none")
         for name, label in SPLITS.items()
-        for query, asked in breakdown_queries(f"by_{name}", "TOKENS", label).items()
+        for query, asked in breakdown_queries(f"by_{name}", "BY_METHOD", label).items()
     },
     **{
         f"wall {age}": f"""sum(avg_over_time(

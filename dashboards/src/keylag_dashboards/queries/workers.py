@@ -14,9 +14,8 @@ _REPORTING: Final = "avg_over_time(keylag:worker_calls:rate{WORKERS}[STEP])"
 
 
 def _worker(series: str) -> str:
-    """Return the rate of a series of each worker."""
-    return f"""sum by (instance) (
-        avg_over_time(keylag:worker_{series}:rate{{WORKERS}}[STEP]))"""
+    """Return the rate of a series of each worker; an average would read all of it."""
+    return f"sum by (instance) (keylag:worker_{series}:rate{{WORKERS}})"
 
 
 def _spread(name: str, series: str) -> dict[str, str]:
@@ -35,8 +34,9 @@ def _busiest(query: str) -> str:
 
 
 def _route(series: str) -> str:
+    """Return the mean rate of a series of each route, of as many samples as pixels."""
     return f"""sum by (http_request_method, http_route) (
-        avg_over_time(keylag:route_{series}:rate{{KEYSTONE}}[SHOWN]))"""
+        avg_over_time(keylag:route_{series}:rate{{KEYSTONE}}[SHOWN:STEP]))"""
 
 
 _ROUTES: Final = f"topk(10, {_route('seconds')})"

@@ -14,16 +14,13 @@ NO_DATA: Final = ("No data", "Data is missing", "Cannot visualize")
 """Texts for panels without data: Grafana's and the dashboards' own begin so."""
 UNITS: Final[Mapping[str, str]] = {
     "s": r" (ns|µs|ms|s|mins?|hours?|days?|weeks?|years?)",
-    "ms": r" (µs|ms|s|mins?)",
     "percentunit": "%",
-    "percent": "%",
     "reqps": r"( K)? req/s",
     "ops": r"( K)? ops/s",
     "eps": r"( K)? evt/s",
     "bytes": r" (B|KiB|MiB|GiB)",
     "Bps": r" (B|kB|MB|GB)/s",
     "short": r"( (K|Mil|Bil))?",
-    "none": "",
     "locale": r"(,\d{3})*",
     "string": "",
 }

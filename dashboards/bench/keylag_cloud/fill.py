@@ -19,9 +19,9 @@ from keylag_cloud.rules import (
     at_each_worker,
     recording_rules,
 )
+from keylag_dashboards.config import RECORDING_SECONDS
 from keylag_dashboards.promql import metric_names
 
-RECORDING_SECONDS: Final = 15
 SELDOM_SECONDS: Final = 7200
 """Interval of the samples of series that panels do not read, or at the end only."""
 AT_END: Final = "@ end()"

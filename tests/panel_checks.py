@@ -121,7 +121,8 @@ def _equal_ticks(shown: ShownPanel, panel: Panel) -> Iterator[str]:
 
 def _axis_for_nothing(shown: ShownPanel, panel: Panel) -> Iterator[str]:
     numbers = [float(x[0]) for t in shown.ticks if (x := re.match(NUMBER, t))]
-    if numbers == DEFAULT_AXIS and "%" not in shown.ticks[-1] and not panel.limits:
+    meant = panel.unit in {"s", "percentunit"} or panel.limits
+    if numbers == DEFAULT_AXIS and not meant:
         yield shown.ticks[-1]
 
 

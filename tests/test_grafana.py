@@ -25,7 +25,7 @@ from keylag.services import is_installed
 from keylag.stack import Stack
 from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.check import GENERATED
-from keylag_dashboards.config import UID_PREFIX
+from keylag_dashboards.config import RECORDING_SECONDS, UID_PREFIX
 from keylag_dashboards.model import Board
 from keylag_dev.grafana_page import (
     CHROMIUM,
@@ -51,6 +51,8 @@ KEPT: Final = {"var-job": "keystone"}
 """A choice that links keep."""
 EARLIER_SECONDS: Final = 300
 """The dashboards show this much of the time before the last load."""
+RECORDED_SECONDS: Final = 2 * RECORDING_SECONDS
+"""After this time the recording rules have seen the calls."""
 OTHER_SOURCE: Final = "mine"
 NOT_INSTALLED: Final = "not installed"
 """What the title of a row says if its exporter does not run."""
@@ -92,6 +94,7 @@ def administrator(browser: Browser, stack: Stack) -> Page:
 def period(stack: Stack, called: list[Sample]) -> dict[str, str]:
     """The time of the load, as it is in a dashboard's URL."""
     start = min(sample.start_seconds for sample in called)
+    time.sleep(RECORDED_SECONDS)
     return {
         "from": str(int((start - EARLIER_SECONDS) * 1000)),
         "to": str(int(time.time() * 1000)),

@@ -57,7 +57,7 @@ LAYERED: Final = Row(
             width=16,
             height=8,
             columns={
-                "region": Column(width=170),
+                "region": Column(width=185),
                 "function": Column(),
                 "calls": Column("locale", 75, 0),
                 "misses": Column("locale", 75, 0),

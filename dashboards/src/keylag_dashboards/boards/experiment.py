@@ -37,10 +37,10 @@ WHOLE: Final = Row(
             {"seen": "configuration"},
             columns={
                 "arm": Column(),
-                "cache": Column(width=140),
+                "cache": Column(width=125),
                 "token": Column(width=65),
                 "password hash": Column(width=115),
-                "seen": Column(width=55, states={1: State("yes", "text")}),
+                "seen": Column(width=75, states={1: State("yes", "text")}),
             },
         ),
         Panel(

@@ -148,7 +148,6 @@ DATABASE: Final = Row(
             height=9,
             columns={
                 "id": Column(width=180),
-                "tables": Column(width=125),
                 "statement": Column(),
                 "time": Column("s", 80),
                 "calls": Column("locale", 85, 0),

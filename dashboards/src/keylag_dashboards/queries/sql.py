@@ -62,10 +62,9 @@ def _per_call(metric: str, matchers: str) -> str:
 
 def _top(counter: str) -> str:
     """Return a counter of the fifteen classes with the most time."""
-    text = "max by (id, table_class, statement) (keylag_slow_log_class_info{EXPORTER})"
-    by = "id, table_class"
-    return f"""{_log_increase(counter, by)} * on ({by}) group_right () {text}
-        and on ({by}) topk(15, {_log_increase("query_time_seconds_total", by)})"""
+    text = "max by (id, statement) (keylag_slow_log_class_info{EXPORTER})"
+    return f"""{_log_increase(counter, "id")} * on (id) group_right () {text}
+        and on (id) topk(15, {_log_increase("query_time_seconds_total", "id")})"""
 
 
 def _digest(counter: str) -> str:

@@ -38,7 +38,7 @@ _KNOWN: Final[Mapping[str, str]] = {
     ),
     "matching": COLORS["revocation"],
     "keystone": COLORS["sql"],
-    "the service itself": COLORS["other"],
+    "the service itself": COLORS["orm"],
     "POST": COLORS["password_hash"],
     "GET": COLORS["sql"],
     "DELETE": COLORS["revocation"],

@@ -37,37 +37,37 @@ READINGS: Final[Mapping[str, str]] = {
         "*Widest category now* names the category to look at, and its link leads there."
     ),
     "tokens": (
-        "At {fault} the mean time of GET rises, and its share of SQL and ORM with it: "
-        "what the cache had answered comes from the database. "
-        "POST changes less, because the password hash dominates it."
+        "At {fault} the mean time of both methods rises, by SQL and ORM: what the cache"
+        " had answered comes from the database. "
+        "*Calls per second* falls, because the workers do not keep up."
     ),
     "sql": (
-        "The number of round trips per call jumps at {fault}, while the time of each "
-        "statement stays: more statements, no slower database. "
-        "*Statements by table class* names the tables that the cache had spared."
+        "At {fault} the SQL time of a call grows in Keystone and stays in the database,"
+        " and *Round trips per call* jumps for GET: more statements, no slower "
+        "database. "
+        "*Statements by table class* names the tables that are read."
     ),
     "cache": (
-        "The hits of the backend end at {fault} and return after {cure}, with errors "
-        "between. "
+        "The hits of the backend fall to zero at {fault} and come back after {cure}. "
         "The hits of the request-local cache stay, because it needs no server."
     ),
     "revocation": (
-        "Without its cached list each check reads all revocation events from the "
-        "database: *Events fetched* rises at {fault}, and the time of a check with it."
-        " The number of live events goes on as before: the table is not the cause."
+        "At {fault} the SQL time of a check grows, because its list of events is no "
+        "longer cached. "
+        "*Events written* falls with the calls: the events are not the cause."
     ),
     "workers": (
-        "The same load makes the workers busier from {fault} on, in SQL and ORM. "
-        "When no worker is free, connections wait, and clients see it as latency."
+        "From {fault} on the workers are busier, in SQL and ORM. "
+        "Their time for password hashes shrinks, because fewer logins get through."
     ),
     "services": (
-        "The service has its token cache in the same memcached: from {fault} on it "
-        "asks Keystone for each token, which adds to Keystone's load. "
-        "*Validations by service* shows it before any client complains."
+        "The service has its token cache in the same memcached: at {fault} *Hits* falls"
+        " to zero, and it asks Keystone for each token. "
+        "*Requests to services* falls, as each of them waits for Keystone."
     ),
     "experiment": (
-        "One arm, as no experiment runs: its SQL statements per call are exact, so the "
-        "step at {fault} is a change, and no noise. "
+        "At {fault} the calls per second fall and their mean time rises, in the only "
+        "arm. "
         "In an experiment each arm has a line."
     ),
 }

@@ -24,6 +24,7 @@ from keylag_otel.command_errors import run_command
 GENERATED: Final = Path(__file__).parents[2] / "generated" / "provisioned"
 WINDOW: Final = "1h"
 """Replaces Grafana's interval variables."""
+SUBQUERY_STEP: Final = "30s"
 TIMEOUT_SECONDS: Final = 30
 
 _VARIABLE: Final = re.compile(r"\$(\w+)")
@@ -112,7 +113,8 @@ def _panels(panels: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]
 
 
 def _fill_variables(query: str, values: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda match: values.get(match[1], match[0]), query)
+    fine = query.replace(":$__interval]", f":{SUBQUERY_STEP}]")
+    return _VARIABLE.sub(lambda match: values.get(match[1], match[0]), fine)
 
 
 def _query(prometheus: str, query: str) -> list[dict[str, Any]]:

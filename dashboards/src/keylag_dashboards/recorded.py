@@ -123,6 +123,8 @@ def _token_calls() -> Iterator[RecordingRule]:
         query = f"{kinds} ({recorded_name(_PHASES)}{{{matchers}}})"
         labels = {"category": TITLES[category]}
         yield RecordingRule("keylag:token_category_seconds:rate", query, labels)
+    whole = f"{method}) (keylag:token_category_seconds:rate)"
+    yield RecordingRule("keylag:token_seconds:rate", whole)
 
 
 def panel_query(query: str) -> str:

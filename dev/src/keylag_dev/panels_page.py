@@ -28,18 +28,8 @@ INTRODUCTION: Final = """\
 <!-- Made by `python -m keylag_dev.panels_page`; run it again instead of editing. -->
 
 Every query of every panel, variable and annotation, with the number of series that it
-found at the end of one run in containers, without Grafana, with the images that
-[the how-to](../how-to/compose.md) names:
-
-```console
-$ export DATABASE_IMAGE=mariadb:11.8.8
-$ docker compose --profile service up --wait
-$ docker compose run --rm jmeter token-mixed --set threads=2 --set loops=8 \\
-    --set issue_percent=40 --set validate_percent=30 --set revoke_percent=30
-$ docker compose run --rm jmeter service-call --set threads=2 --set loops=10 \\
-    --set subjects=3
-$ .venv/bin/python -m keylag_dev.panels_page http://127.0.0.1:9090
-```
+found on a stack without ProxySQL, after the calls that the tests of all packages send
+(`tests/traffic.py`).
 
 Grafana's intervals are one hour, and each variable is *All*.
 A repeated panel has a number for each value; a query without results has the reason.

@@ -114,8 +114,9 @@ def from_url(
             f"{','.join(COLUMNS)}."
         )
         raise TargetError(message)
+    address = split_url(url)
     own = from_environment(users, env)
-    return replace(own, properties={**split_url(url), **own.properties})
+    return replace(own, properties={**address, **own.properties})
 
 
 def from_environment(users: Path, env: Mapping[str, str] | None = None) -> LoadTarget:

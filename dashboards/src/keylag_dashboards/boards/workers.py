@@ -80,6 +80,8 @@ WORKERS: Final = Row(
                 "calls/s": Column("short", 75, 1),
                 "mean": Column("s", 80),
             },
+            empty_reason="a worker without calls in this minute has no mean",
+            empty_legends=("mean",),
         ),
         Panel(
             "Busiest routes",

@@ -30,7 +30,7 @@ _SUM: Final = "http_server_request_duration_seconds_sum"
 _CALLS: Final = """sum(
     avg_over_time(keylag:token_calls:rate{BY_METHOD}[STEP]))"""
 _WALL: Final = """sum(
-    avg_over_time(keylag:token_category_seconds:rate{BY_METHOD}[STEP]))"""
+    avg_over_time(keylag:token_seconds:rate{BY_METHOD}[STEP]))"""
 _ALL: Final = "rate(http_server_request_duration_seconds_count{TOKENS}[RATE])"
 
 
@@ -138,7 +138,7 @@ QUERIES: Final[Mapping[str, str]] = {
     },
     **{
         f"wall {age}": f"""sum(avg_over_time(
-            keylag:token_category_seconds:rate{{BY_METHOD}}[5m]{offset}))
+            keylag:token_seconds:rate{{BY_METHOD}}[5m]{offset}))
             / (sum(avg_over_time(
             keylag:token_calls:rate{{BY_METHOD}}[5m]{offset})) > 0)"""
         for age, offset in AGES.items()

@@ -20,11 +20,11 @@ def _worker(series: str) -> str:
 
 def _spread(name: str, series: str) -> dict[str, str]:
     """Return the largest, the median and the smallest value of all workers."""
-    each = f"clamp_max({_worker(series)}, 1)"
+    each = f"keylag:worker_{series}:rate{{WORKERS}}"
     return {
-        f"{name}_max": f"max({each})",
-        f"{name}_median": f"quantile(0.5, {each})",
-        f"{name}_min": f"min({each})",
+        f"{name}_max": f"clamp_max(max({each}), 1)",
+        f"{name}_median": f"clamp_max(quantile(0.5, {each}), 1)",
+        f"{name}_min": f"clamp_max(min({each}), 1)",
     }
 
 

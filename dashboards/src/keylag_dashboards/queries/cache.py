@@ -35,7 +35,7 @@ def _functions(matchers: str = "") -> str:
     calls = f"""sum by (keystone_cache_region, keystone_cache_function) (increase(
         keystone_cache_memoized_calls_total{{KEYSTONE{matchers}}}[SHOWN]))"""
     return f"""label_replace({calls}, "keystone_cache_function", "$1:$2",
-        "keystone_cache_function", "keystone[.](.+?)(?:[.]core)?:(.+)")"""
+        "keystone_cache_function", "keystone\\\\.(.+?)(?:\\\\.core)?:(.+)")"""
 
 
 def _hits_of(hits: str, calls: str) -> str:

@@ -19,12 +19,12 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from keylag_dashboards.arguments import absolute_url, make_parser
+from keylag_dashboards.config import MIN_STEP
 from keylag_otel.command_errors import run_command
 
 GENERATED: Final = Path(__file__).parents[2] / "generated" / "provisioned"
 WINDOW: Final = "1h"
 """Replaces Grafana's interval variables."""
-SUBQUERY_STEP: Final = "30s"
 TIMEOUT_SECONDS: Final = 30
 
 _VARIABLE: Final = re.compile(r"\$(\w+)")
@@ -113,7 +113,7 @@ def _panels(panels: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]
 
 
 def _fill_variables(query: str, values: Mapping[str, str]) -> str:
-    fine = query.replace(":$__interval]", f":{SUBQUERY_STEP}]")
+    fine = query.replace(":$__interval]", f":{MIN_STEP}]")
     return _VARIABLE.sub(lambda match: values.get(match[1], match[0]), fine)
 
 

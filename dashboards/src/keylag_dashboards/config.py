@@ -34,12 +34,14 @@ RECORDING_WINDOW: Final = "1m"
 """Range of the rates that are recorded: at least two scrapes."""
 RECORDING_SECONDS: Final = 30
 """Interval of the recording rules."""
-MIN_STEP: Final = "30s"
+MIN_STEP: Final = f"{RECORDING_SECONDS}s"
 """Shortest step of panels on recorded series: one evaluation."""
 
 _CLOUD: Final = 'cluster=~"$cluster", region=~"$region"'
 _KEYSTONE: Final = f'{_CLOUD}, job=~"$job", host_name=~"$host"'
-_TOKENS: Final = f'{_KEYSTONE}, http_route="{ROUTE}", http_request_method=~"$method"'
+_METHOD: Final = 'http_request_method=~"$method"'
+_BY_METHOD: Final = f"{_KEYSTONE}, {_METHOD}"
+_TOKENS: Final = f'{_KEYSTONE}, http_route="{ROUTE}", {_METHOD}'
 _EXPORTER: Final = f'{_CLOUD}, instance=~"$exporter"'
 PLACEHOLDERS: Final[Mapping[str, str]] = {
     "CLOUD": _CLOUD,
@@ -47,10 +49,8 @@ PLACEHOLDERS: Final[Mapping[str, str]] = {
     "WORKERS": f'{_KEYSTONE}, instance=~"$instance"',
     "TOKENS": _TOKENS,
     "JOBS": f'{_CLOUD}, job=~"$job"',
-    "BY_METHOD": f'{_KEYSTONE}, http_request_method=~"$method"',
-    "ARMS_BY_METHOD": (
-        f'{_KEYSTONE}, http_request_method=~"$method", keylag_run=~"$run"'
-    ),
+    "BY_METHOD": _BY_METHOD,
+    "ARMS_BY_METHOD": f'{_BY_METHOD}, keylag_run=~"$run"',
     "ARMS": f'{_TOKENS}, keylag_run=~"$run"',
     "ARM_WORKERS": f'{_KEYSTONE}, keylag_run=~"$run"',
     "EXPORTER": _EXPORTER,
@@ -84,10 +84,10 @@ COLORS: Final[Mapping[str, str]] = {
 They are those of Okabe and Ito, with a grey that nobody takes for the pink; tests check
 both, and that the reports have the same.
 """
-GOOD: Final = "#009e73"
-WARNING: Final = "#e69f00"
-BAD: Final = "#d55e00"
-NEUTRAL: Final = "#696f75"
+GOOD: Final = COLORS["cache"]
+WARNING: Final = COLORS["token_crypto"]
+BAD: Final = COLORS["password_hash"]
+NEUTRAL: Final = COLORS["other"]
 
 LABEL_HEADINGS: Final[Mapping[str, str]] = {
     "http_response_status_code": "status",

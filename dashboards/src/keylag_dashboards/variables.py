@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from keylag_dashboards.config import ROUTE
+from keylag_dashboards.config import PLACEHOLDERS, ROUTE
+from keylag_dashboards.recorded import recorded_name
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,9 @@ class Variable:
 
 _WORKERS: Final = "keystone_configuration_info"
 """One series for each worker of Keystone."""
-_CLOUD: Final = 'cluster=~"$cluster", region=~"$region"'
-_OF_JOB: Final = f'{_CLOUD}, job=~"$job"'
-_CALLS: Final = "keylag:http_server_request_duration_seconds_count:rate"
+_CLOUD: Final = PLACEHOLDERS["CLOUD"]
+_OF_JOB: Final = PLACEHOLDERS["JOBS"]
+_CALLS: Final = recorded_name("http_server_request_duration_seconds_count")
 _SOURCES: Final = {
     "proxysql": "ProxySQL's exporter",
     "slow-log": "the slow log's exporter",

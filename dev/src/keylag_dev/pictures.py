@@ -33,7 +33,7 @@ from keylag.stack_shutdown import stop_services
 from keylag.state import state_folder
 from keylag.tools import Tools, find_program
 from keylag_dashboards.boards import BOARDS
-from keylag_dashboards.config import UID_PREFIX
+from keylag_dashboards.config import RECORDING_SECONDS, UID_PREFIX
 from keylag_dev.grafana_page import (
     new_page,
     open_dashboard,
@@ -71,7 +71,7 @@ ENDLESS: Final = {
 SPARE_SECONDS: Final = 600
 """A load that nobody stops ends this long after its time."""
 POLL_SECONDS: Final = 1.0
-RECORDING_SECONDS: Final = 35.0
+RECORDED_SECONDS: Final = RECORDING_SECONDS + 5
 """Until the recording rules have evaluated the last calls."""
 WIDTH: Final = 1600
 THEMES: Final[Mapping[str, Sequence[str]]] = {
@@ -155,7 +155,7 @@ def make_fault(stack: Stack, schedule: Schedule, console: Console) -> Fault:
         cure = time.time()
         wait_until(start + schedule.end, loads)
         end = time.time()
-        wait_until(end + RECORDING_SECONDS, loads)
+        wait_until(end + RECORDED_SECONDS, loads)
     return Fault(start, fault, cure, end)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from keylag_dashboards.promql import or_zero
+from keylag_dashboards.queries import REPORTING
 
 _IDS: Final = "invalidation region"
 LAYERS: Final[Mapping[str, str]] = {
@@ -48,8 +49,6 @@ _MISS: Final = ', keystone_cache_result="miss"'
 _REGION: Final = "keystone_cache_region"
 _CACHE_TIME: Final = """rate(keystone_request_phase_time_seconds_total{
     TOKENS, keystone_phase="cache"}[RATE])"""
-_REPORTING: Final = """rate(
-    http_server_request_duration_seconds_count{TOKENS}[RATE])"""
 _COMMANDS: Final = 'memcached_commands_total{MEMCACHED, command="get"'
 
 QUERIES: Final[Mapping[str, str]] = {
@@ -72,14 +71,14 @@ QUERIES: Final[Mapping[str, str]] = {
         rate(keystone_cache_invalidations_total{KEYSTONE}[RATE]))""",
         "keystone_cache_region",
         "no invalidations",
-        _REPORTING,
+        REPORTING,
     ),
     "errors": or_zero(
         """sum by (keystone_cache_region, error_type) (
         rate(keystone_cache_errors_total{KEYSTONE}[RATE]))""",
         "error_type",
         "no errors",
-        _REPORTING,
+        REPORTING,
     ),
     "memory_used": "memcached_current_bytes{MEMCACHED}",
     "memory_share": """memcached_current_bytes{MEMCACHED}

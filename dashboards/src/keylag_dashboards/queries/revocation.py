@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from keylag_dashboards.promql import named, or_zero
+from keylag_dashboards.queries import REPORTING
 
 PARTS: Final[Mapping[str, str]] = {
     "SQL": 'keystone_phase=~"sql|sql_pool|orm"',
@@ -14,8 +15,6 @@ PARTS: Final[Mapping[str, str]] = {
 """The parts of a check, with their matchers."""
 _CALLS: Final = """sum(
     rate(http_server_request_duration_seconds_count{TOKENS}[RATE]))"""
-_REPORTING: Final = """rate(
-    http_server_request_duration_seconds_count{TOKENS}[RATE])"""
 _CHECKS: Final = """keystone_cache_memoized_calls_total{
     KEYSTONE, keystone_cache_function=~".*check_revocation.*\""""
 
@@ -33,14 +32,14 @@ QUERIES: Final[Mapping[str, str]] = {
         rate(keystone_revocation_events_fetched_total{KEYSTONE}[RATE]))""",
         "keystone_revocation_kind",
         "no events",
-        _REPORTING,
+        REPORTING,
     ),
     "written": or_zero(
         """sum by (keystone_revocation_kind) (
         rate(keystone_revocation_events_written_total{KEYSTONE}[RATE]))""",
         "keystone_revocation_kind",
         "no events",
-        _REPORTING,
+        REPORTING,
     ),
     "server": named(
         """sum by (operation) (rate(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from keylag_dashboards.promql import named, or_zero
+from keylag_dashboards.queries import REPORTING
 
 _CALLS: Final = """sum(
     rate(http_server_request_duration_seconds_count{TOKENS}[RATE]))"""
@@ -11,8 +12,6 @@ _CLIENT: Final = """sum(rate(keystone_request_phase_time_seconds_total{
     TOKENS, keystone_phase="sql"}[RATE]))"""
 _SERVER: Final = """sum(rate(
     keylag_slow_log_statement_duration_seconds_sum{TOKENS_LOG}[RATE]))"""
-_REPORTING: Final = """rate(
-    http_server_request_duration_seconds_count{TOKENS}[RATE])"""
 _STATEMENTS: Final = """sum(
     rate(keystone_request_sql_statements_total{TOKENS}[RATE]))"""
 
@@ -107,16 +106,16 @@ QUERIES: Final[Mapping[str, str]] = {
     "checkouts": "sum(rate(keystone_sql_pool_checkouts_total{KEYSTONE}[RATE]))",
     "connects": "sum(rate(keystone_sql_connects_total{KEYSTONE}[RATE]))",
     "waits": f"""sum(rate(keystone_sql_pool_waits_total{{KEYSTONE}}[RATE]))
-        or on () 0 * sum({_REPORTING})""",
+        or on () 0 * sum({REPORTING})""",
     "errors": or_zero(
         """sum by (keystone_sql_table_class, error_type) (
         rate(keystone_sql_errors_total{KEYSTONE}[RATE]))""",
         "error_type",
         "no errors",
-        _REPORTING,
+        REPORTING,
     ),
     "retries": f"""sum(rate(keystone_sql_retries_total{{KEYSTONE}}[RATE]))
-        or on () 0 * sum({_REPORTING})""",
+        or on () 0 * sum({REPORTING})""",
     "top_time": _top("query_time_seconds_total"),
     "top_calls": f"round({_top('calls_total')})",
     "top_examined": f"round({_top('rows_examined_total')})",

@@ -6,6 +6,7 @@ from typing import Final
 from keylag_dashboards.categories import TITLES, breakdown_queries
 from keylag_dashboards.config import OBJECTIVE_SHARE
 from keylag_dashboards.promql import named, or_zero
+from keylag_dashboards.queries import REPORTING
 
 AGES: Final[Mapping[str, str]] = {
     "now": "",
@@ -31,7 +32,6 @@ _CALLS: Final = """sum(
     avg_over_time(keylag:token_calls:rate{BY_METHOD}[STEP]))"""
 _WALL: Final = """sum(
     avg_over_time(keylag:token_seconds:rate{BY_METHOD}[STEP]))"""
-_ALL: Final = "rate(http_server_request_duration_seconds_count{TOKENS}[RATE])"
 
 
 def _per_call(metric: str, by: str) -> str:
@@ -103,20 +103,20 @@ ANSWERS: Final[Mapping[str, str]] = {
 
 QUERIES: Final[Mapping[str, str]] = {
     **ANSWERS,
-    "rate": f"sum by (http_request_method) ({_ALL})",
+    "rate": f"sum by (http_request_method) ({REPORTING})",
     "refused": or_zero(
         f"""sum by (http_request_method, http_response_status_code) (
         rate({_COUNT}{{TOKENS, http_response_status_code=~"[45].."}}[RATE]))""",
         "http_request_method",
         "no refusals",
-        _ALL,
+        REPORTING,
     ),
     "failures": or_zero(
         """sum by (keystone_auth_method, error_type) (
         rate(keystone_auth_failures_total{KEYSTONE}[RATE]))""",
         "error_type",
         "no failures",
-        _ALL,
+        REPORTING,
     ),
     "mean": _per_call(_SUM, "http_request_method"),
     "not_in_time": "keylag:token_calls_not_in_time:ratio_rate5m{JOBS}",

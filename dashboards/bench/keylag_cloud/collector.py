@@ -20,7 +20,7 @@ from keylag.ports import allocate_ports
 from keylag.services.base import HOST
 from keylag.tools import Tools
 from keylag_cloud.exposition import Labels, Sample
-from keylag_cloud.prometheus import START_SECONDS, PrometheusError
+from keylag_cloud.prometheus import wait_for
 from keylag_dashboards.metrics import (
     UNIT_SUFFIXES,
     instruments_by_kind,
@@ -158,27 +158,18 @@ def _running(
     environment["KEYLAG_OTELCOL_SELF_PORT"] = str(ports["self"])
     files = (config, *(one.resolve() for one in more))
     command = [str(Tools.load().otelcol), *(f"--config={one}" for one in files)]
+    log = folder / "collector.log"
     with (
-        (folder / "collector.log").open("wb") as log,
-        subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process,
+        log.open("wb") as to_log,
+        subprocess.Popen(
+            command, env=environment, stdout=to_log, stderr=to_log
+        ) as process,
     ):
         try:
-            _wait(ports["health"], folder)
+            wait_for(f"http://{HOST}:{ports['health']}/", process, log)
             yield ports, psutil.Process(process.pid)
         finally:
             process.terminate()
-
-
-def _wait(port: int, folder: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            with urlopen(f"http://{HOST}:{port}/", timeout=5):
-                return
-        except OSError:
-            time.sleep(0.2)
-    message = f"The Collector did not start. Its log: {folder / 'collector.log'}"
-    raise PrometheusError(message)
 
 
 def measure(

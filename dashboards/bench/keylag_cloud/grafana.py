@@ -55,9 +55,9 @@ def boards() -> list[Path]:
     return sorted(GENERATED.glob("*.json"))
 
 
-def step_seconds(seconds: int) -> int:
-    """Return the step of a range, as Grafana rounds it."""
-    exact = seconds / WIDTH_PIXELS
+def step_seconds(seconds: int, points: int = WIDTH_PIXELS) -> int:
+    """Return the step of a range of so many values, as Grafana rounds it."""
+    exact = seconds / points
     return max(min(STEPS, key=lambda one: abs(one - exact)), SCRAPE_SECONDS)
 
 
@@ -167,7 +167,8 @@ class Opening:
         least = target.get("interval") or panel.get("interval") or "0s"
         least = self._fill(least, values, SCRAPE_SECONDS)
         floor = duration_seconds(least.removeprefix(">"))
-        step = max(step_seconds(self.seconds), int(floor))
+        points = panel.get("maxDataPoints") or WIDTH_PIXELS
+        step = max(step_seconds(self.seconds, points), int(floor))
         if target.get("instant"):
             query = self._fill(target["expr"], values, step)
             yield Query("query", {"query": query, "time": self.end})

@@ -101,21 +101,25 @@ def running(
         subprocess.Popen(command, stdout=output, stderr=output) as process,
     ):
         try:
-            _wait(port, process, log)
+            wait_for(f"http://127.0.0.1:{port}/-/ready", process, log)
             yield Prometheus(port, psutil.Process(process.pid))
         finally:
             process.terminate()
 
 
-def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until a server that was just started answers.
+
+    Raises PrometheusError if it ends or is too slow.
+    """
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            with urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=5):
+            with urlopen(url, timeout=5):  # noqa: S310 - an address of our own
                 return
         except OSError:
             time.sleep(0.2)
-    message = f"Prometheus did not start. Its log: {log}"
+    message = f"The server at {url} did not start. Its log: {log}"
     raise PrometheusError(message)
 
 

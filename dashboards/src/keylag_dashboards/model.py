@@ -51,6 +51,8 @@ class Panel:
     decimals: int | None = None
     maximum: float | None = None
     """End of the axis."""
+    points: int = 0
+    """Most values of a line, if its queries read many series; 0 is one per pixel."""
     thresholds: Mapping[float, str] = field(default_factory=dict)
     """Colours from a value on; drawn as lines, or as the colour of a stat."""
     limits: tuple[str, ...] = ()

@@ -190,6 +190,8 @@ def _panel(panel: Panel, board: Board, number: int) -> Any:
         builder = builder.decimals(panel.decimals)
     if any("keylag:" in query for query in chosen.values()):
         builder = builder.interval(config.MIN_STEP)
+    if panel.points:
+        builder = builder.max_data_points(panel.points)
     if panel.kind == "table":
         first = next(iter(chosen))
         chosen[first] = _with_empty_row(panel, chosen[first], no_value)

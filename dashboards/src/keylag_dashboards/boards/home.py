@@ -3,7 +3,7 @@
 from typing import Final
 
 from keylag_dashboards.boards.answers import ANSWERS
-from keylag_dashboards.config import BAD, UID_PREFIX
+from keylag_dashboards.config import BAD, GOOD, UID_PREFIX
 from keylag_dashboards.model import Board, Column, Panel, Row, State
 from keylag_dashboards.queries.home import QUERIES
 
@@ -72,9 +72,10 @@ WHERE: Final = Row(
                 "alert": Column(),
                 "severity": Column(width=120),
                 "job": Column(width=160),
-                "state": Column(width=120, states={1: State("firing", BAD)}),
+                "state": Column(
+                    width=120, states={0: State("quiet", GOOD), 1: State("firing", BAD)}
+                ),
             },
-            empty_reason="no alert fires",
         ),
     ),
 )

@@ -249,7 +249,7 @@ PROXY: Final = Row(
             height=9,
             columns={
                 "digest": Column(width=180),
-                "digest_text": Column(),
+                "statement": Column(),
                 "time": Column("s", 80),
                 "calls": Column("locale", 85, 0),
                 "sent": Column("locale", 70, 0),

@@ -6,6 +6,9 @@ from keylag_dashboards.config import BAD, GOOD, WARNING
 from keylag_dashboards.model import Board, Column, Panel, Row, State
 from keylag_dashboards.queries.workers import QUERIES, SHOWN_WORKERS
 
+_POINTS: Final = 300
+"""Values of a line whose query reads a series of each worker, or of each route."""
+
 
 def _spread(
     title: str, hint: str, name: str, explained_by: tuple[str, ...] = ()
@@ -19,6 +22,7 @@ def _spread(
         {"highest": f"{name}_max", "median": f"{name}_median", "lowest": f"{name}_min"},
         width=8,
         maximum=1,
+        points=_POINTS,
         explained_by=explained_by,
     )
 
@@ -95,6 +99,7 @@ WORKERS: Final = Row(
                 "mean": "route_mean",
             },
             height=9,
+            points=_POINTS,
             columns={
                 "method": Column(width=75),
                 "route": Column(),

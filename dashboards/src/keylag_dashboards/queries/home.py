@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from keylag_dashboards.promql import or_zero
 from keylag_dashboards.queries.tokens import ANSWERS
 
 _REPORTERS: Final[Mapping[tuple[str, str], str]] = {
@@ -35,8 +36,13 @@ def _named(source: str, needed_by: str, reporters: str) -> str:
 
 QUERIES: Final[Mapping[str, str]] = {
     **{name: query for name, query in ANSWERS.items() if "quantiles" not in name},
-    "firing": """max by (alertname, severity, job) (
+    "firing": or_zero(
+        """max by (alertname, severity, job) (
         ALERTS{alertname=~"Keylag.*", alertstate="firing"})""",
+        "alertname",
+        "no alert fires",
+        "keylag:token_calls:rate",
+    ),
     "reporters": " or ".join(
         _named(source, needed_by, reporters)
         for (source, needed_by), reporters in _REPORTERS.items()

@@ -73,7 +73,7 @@ def _digest(counter: str) -> str:
     return f"""sum by (digest) (
         increase(keylag_proxysql_digest_{counter}{{EXPORTER}}[SHOWN]))
         * on (digest) group_right ()
-        max by (digest, digest_text) (keylag_proxysql_digest_info{{EXPORTER}})
+        max by (digest, statement) (keylag_proxysql_digest_info{{EXPORTER}})
         and on (digest) topk(15, {time})"""
 
 

@@ -18,6 +18,7 @@ import requests
 from panel_checks import empty_titles, find_faults, is_empty
 from playwright.sync_api import Browser, Page
 from prometheus_copy import prometheus_without
+from traced_calls import send_until_exemplar
 
 from keylag.jtl import Sample
 from keylag.paths import CHECKOUT
@@ -210,6 +211,28 @@ def test_link_opens_the_panel_that_explains(
     shown = read_panels(page)
     assert len({panel.title for panel in shown}) == 1
     assert not any(map(is_empty, shown))
+
+
+def test_grafana_opens_with_home(page: Page, stack: Stack) -> None:
+    page.goto(stack.url("grafana"))
+
+    page.get_by_text("Error budget left", exact=True).wait_for()
+
+
+@pytest.mark.skipif(not is_installed("tempo"), reason="no `tempo` on the PATH")
+def test_exemplar_opens_its_trace(page: Page, stack: Stack) -> None:
+    """As an anonymous viewer clicks it."""
+    tokens = next(board for board in BOARDS if board.name == "tokens")
+    assert send_until_exemplar(stack)
+    open_dashboard(page, address(stack, tokens, **{"from": "now-15m", "to": "now"}))
+
+    page.get_by_test_id("data-testid Exemplar marker").last.click()
+    link = page.get_by_role("link", name="Query with Tempo").get_attribute("href")
+    set_width(page, WIDTHS[0])
+    page.goto(f"{stack.url('grafana')}{link}")
+
+    page.get_by_text("Flask.dispatch_request").first.wait_for()
+    keep_picture(page, "trace")
 
 
 @each_board

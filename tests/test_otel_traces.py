@@ -5,31 +5,16 @@ import time
 from typing import Any
 
 import pytest
-import requests
 from click.testing import CliRunner
 from collector_spans import attribute, spans
+from traced_calls import CLIENT, TRACE, log_in, send_until_exemplar
 
 from keylag.commands import explain
 from keylag.stack import Stack
 
 pytestmark = pytest.mark.stack
 
-TRACE, CLIENT = "5b8aa5a2d2c872e8321cf37308d69df2", "051581bf3cb55c13"
 TIMEOUT_SECONDS = 60
-
-
-def log_in(stack: Stack) -> None:
-    """Request a token with a traceparent header."""
-    admin = stack.admin()
-    domain = {"id": admin.user_domain_id}
-    user = {"name": admin.username, "domain": domain, "password": admin.password}
-    identity = {"methods": ["password"], "password": {"user": user}}
-    requests.post(
-        f"{admin.auth_url}/auth/tokens",
-        json={"auth": {"identity": identity}},
-        headers={"traceparent": f"00-{TRACE}-{CLIENT}-01"},
-        timeout=30,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -77,23 +62,4 @@ def test_explain_finds_the_trace_by_its_id(
 
 
 def test_exemplar_has_the_trace_id(stack: Stack) -> None:
-    """One export has the exemplar; the next may replace it before a scrape."""
-    query = {
-        "query": "http_server_request_duration_seconds_bucket",
-        "start": str(time.time() - 600),
-        "end": str(time.time() + 600),
-    }
-    url = f"{stack.url('prometheus')}/api/v1/query_exemplars"
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    found: set[str] = set()
-    while TRACE not in found and time.monotonic() < deadline:
-        log_in(stack)
-        time.sleep(0.5)
-        answer = requests.get(url, params=query, timeout=10).json()
-        found = {
-            each["labels"]["trace_id"]
-            for series in answer["data"]
-            for each in series["exemplars"]
-        }
-
-    assert TRACE in found
+    assert TRACE in send_until_exemplar(stack)

@@ -84,7 +84,7 @@ def test_proxysql_is_healthy_and_listens_on_loopback(proxied: Stack) -> None:
 
 def test_statements_pass_proxysql_and_are_counted(proxied: Stack) -> None:
     issue(proxied)
-    before = metrics(proxied)
+    before = metrics_after(proxied, {})
     issue(proxied)
     after = metrics_after(proxied, before)
 
@@ -98,7 +98,7 @@ def test_statements_pass_proxysql_and_are_counted(proxied: Stack) -> None:
 def metrics_after(stack: Stack, before: dict[str, float]) -> dict[str, float]:
     """Wait until the exporter has read new statistics; return the metrics."""
     deadline = time.monotonic() + PROMETHEUS_SECONDS
-    while (found := metrics(stack))[CALLS] <= before[CALLS]:
+    while (found := metrics(stack)).get(CALLS, 0) <= before.get(CALLS, 0):
         assert time.monotonic() < deadline
         time.sleep(0.5)
     return found

@@ -55,6 +55,9 @@ def _environment(context: ServiceContext) -> dict[str, str]:
         "GF_PATHS_LOGS": str(_folder(context)),
         "GF_PATHS_PROVISIONING": str(_provisioning(context)),
         "GF_AUTH_ANONYMOUS_ENABLED": "true",
+        # Viewers may open Explore, where exemplars lead; they cannot save anything.
+        "GF_USERS_VIEWERS_CAN_EDIT": "true",
+        "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": str(DASHBOARDS / "home.json"),
         "GF_SECURITY_ADMIN_PASSWORD": context.secrets.admin,
         "GF_ANALYTICS_REPORTING_ENABLED": "false",
         "GF_ANALYTICS_CHECK_FOR_UPDATES": "false",

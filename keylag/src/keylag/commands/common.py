@@ -1,8 +1,11 @@
 """Options and output that several commands share."""
 
+import re
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -21,6 +24,29 @@ SERVER_PAGES = (
     ("Jaeger", "jaeger", "/search"),
     ("Tempo", "tempo", ""),
 )
+
+UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+"""Seconds in each unit of a duration."""
+
+
+class TimeParam(click.ParamType[float]):
+    """A click parameter for points in time, absolute or relative to now."""
+
+    name = "TIME"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return Unix seconds; a time without a UTC offset is in UTC."""
+        if ago := re.fullmatch(r"(\d+)([smhd])", value):
+            return time.time() - int(ago[1]) * UNITS[ago[2]]
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(
+                f"{value} is not a time such as 2026-11-21T05:54 or 10m", param, ctx
+            )
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def state_option(function: Function) -> Function:

@@ -1,41 +1,16 @@
 """`keylag digest`: pt-query-digest's report on a time window of the slow log."""
 
-import re
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import click
 
 from keylag import pt_query_digest, results
-from keylag.commands.common import state_option
+from keylag.commands.common import TimeParam, state_option
 from keylag.services.mariadb import slow_log
 from keylag.state import write_output
 
-UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-"""Seconds in each unit of a duration."""
 SUFFIXES: Final = {"table": "txt", "json": "json"}
-
-
-class TimeParam(click.ParamType[float]):
-    """A click parameter for points in time, absolute or relative to now."""
-
-    name = "TIME"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return Unix seconds; a time without a UTC offset is in UTC."""
-        if ago := re.fullmatch(r"(\d+)([smhd])", value):
-            return time.time() - int(ago[1]) * UNITS[ago[2]]
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(
-                f"{value} is not a time such as 2026-11-21T05:54 or 10m", param, ctx
-            )
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 @click.command("digest")

@@ -1,0 +1,128 @@
+"""`keylag diagnose`: why token calls are slow, and what to change."""
+
+import json
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+
+from keylag.commands.common import TimeParam, output_option, state_option
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.document import as_json
+from keylag.diagnosis.expected import Expected
+from keylag.diagnosis.facts import Facts, Window
+from keylag.diagnosis.prometheus import Prometheus
+from keylag.diagnosis.ranking import diagnose
+from keylag.diagnosis.reading import read_facts
+from keylag.diagnosis.terminal import render
+from keylag.stack_info import StackInfo
+
+FINDINGS: Final = 1
+CANNOT_SAY: Final = 2
+DAY_SECONDS: Final = 86400.0
+EARLIER: Final = (DAY_SECONDS, 7 * DAY_SECONDS)
+"""How long before the window its baseline is; the first with calls is used."""
+
+
+@click.command("diagnose")
+@click.option(
+    "--prometheus",
+    "url",
+    help="URL of a Prometheus.  [default: that of the stack]",
+)
+@click.option(
+    "--since",
+    "--from",
+    "start",
+    type=TimeParam(),
+    default="15m",
+    show_default=True,
+    help="Start of the window: an age such as 5m, or a time.",
+)
+@click.option("--to", "end", type=TimeParam(), help="End.  [default: now]")
+@click.option(
+    "--baseline",
+    type=TimeParam(),
+    help="End of the baseline, a window of the same length: 1d, or a time.  [default: "
+    "a day or a week ago, else the shipped figures of a healthy Keystone]",
+)
+@click.option(
+    "--match",
+    "matchers",
+    multiple=True,
+    metavar="LABEL=VALUE",
+    help="Only series with this label, such as cluster=one; repeatable.",
+)
+@click.option("--grafana", default="", help="URL of Grafana, for the links.")
+@output_option()
+@state_option
+def command(  # noqa: PLR0913, PLR0917 - one for each option
+    url: str | None,
+    start: float,
+    end: float | None,
+    baseline: float | None,
+    matchers: tuple[str, ...],
+    grafana: str,
+    form: str,
+    folder: Path,
+) -> None:
+    """Name the causes of slow token calls, the most expensive first.
+
+    Reads the metrics of Keystone and of the exporters from a Prometheus, and prints
+    for each cause what it costs, the evidence, the lines to change with their risk,
+    and what that would save.
+
+    \b
+    Exit codes: 0 healthy, 1 causes were found, 2 too little is known.
+
+    \b
+    Examples:
+      keylag diagnose --since 5m
+      keylag diagnose --prometheus http://prometheus:9090 --match cluster=one
+      keylag diagnose --output json
+    """  # noqa: D301 - click reads a backspace
+    stack = StackInfo(folder)
+    server = Prometheus(url or stack.url("prometheus"))
+    window = _window(start, end or time.time())
+    selected = ", ".join(
+        f'{label}="{value}"' for label, _, value in (x.partition("=") for x in matchers)
+    )
+    facts = read_facts(server, window, selected)
+    expected = _expected(server, facts, baseline, selected)
+    diagnosis = diagnose(Case(facts, expected))
+    console = Console()
+    if form == "json":
+        click.echo(json.dumps(as_json(diagnosis, grafana), indent=2))
+    else:
+        render(diagnosis, console, grafana)
+    if not facts.calls and diagnosis.is_healthy:
+        message = (
+            f"No token call ended in this window, so {server.url} does not tell. "
+            "Send some, or choose another window with --from and --to."
+        )
+        click.echo(message, err=True)
+        raise click.exceptions.Exit(CANNOT_SAY)
+    if diagnosis.findings:
+        raise click.exceptions.Exit(FINDINGS)
+
+
+def _window(start: float, end: float) -> Window:
+    if start >= end:
+        message = "The window ends before it starts: check --from and --to."
+        raise click.UsageError(message)
+    return Window(start, end)
+
+
+def _expected(
+    server: Prometheus, facts: Facts, baseline: float | None, selected: str
+) -> Expected:
+    window = facts.window
+    ends = (baseline,) if baseline else [window.end - offset for offset in EARLIER]
+    for end in ends:
+        before = Window(end - window.seconds, end)
+        found = read_facts(server, before, selected)
+        if found.calls:
+            return Expected.of(found)
+    return Expected.shipped(facts)

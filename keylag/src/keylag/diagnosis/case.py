@@ -1,0 +1,119 @@
+"""A case: facts of a window, what is expected, and what rules compute from both."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from keylag.diagnosis.expected import Expected
+from keylag.diagnosis.facts import Calls, Facts, MissingSourceError, bucket_quantile
+
+DATABASE_PHASES = ("sql", "sql_pool", "orm")
+NO_CACHE = ("", "dogpile.cache.null", "null")
+REDIS = "redis"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a rule looks at."""
+
+    facts: Facts
+    expected: Expected
+
+    @cached_property
+    def backends(self) -> set[str]:
+        """Return the cache backends of all workers."""
+        found = self.facts.by("cache_backends", "keystone_cache_backend")
+        return {name for name, workers in found.items() if workers}
+
+    @property
+    def caches(self) -> bool:
+        """Return whether some worker has a cache backend."""
+        return any(one not in NO_CACHE for one in self.backends)
+
+    def rebuild_seconds(self, calls: Calls) -> float:
+        """Return what each call spends on data that a warm cache would have."""
+        warm = self.expected.statements(calls)
+        if warm is None or calls.statements <= warm:
+            return 0.0
+        share = 1 - warm / calls.statements
+        outside = calls.spent(DATABASE_PHASES) - calls.spent(
+            DATABASE_PHASES, ["check_revocation"]
+        )
+        return share * max(outside, 0.0)
+
+    def missed(self) -> float:
+        """Return the share of memoized look-ups that missed."""
+        results = self.facts.by("memoized", "keystone_cache_result")
+        found = math.fsum(results.values())
+        return results.get("miss", 0.0) / found if found else 0.0
+
+    @cached_property
+    def queue_seconds(self) -> float:
+        """Return the mean wait for a worker, by Little's law."""
+        requests = self.facts.number("requests")
+        return self.facts.number("queue") / requests if requests else 0.0
+
+    @cached_property
+    def cpu_wait_share(self) -> float:
+        """Return the share of busy workers' time that waits for a CPU; 0 if unknown."""
+        if not self.facts.has("cpu_wait_seconds") or not self.facts.busy_seconds:
+            return 0.0
+        return min(self.facts.number("cpu_wait_seconds") / self.facts.busy_seconds, 1.0)
+
+    @cached_property
+    def busy_share(self) -> float:
+        """Return the share of workers that are busy."""
+        workers = self.facts.number("workers")
+        return self.facts.busy_seconds / workers if workers else 0.0
+
+    @cached_property
+    def idle_cpu_share(self) -> float:
+        """Return the share of the hosts' CPU time that is idle."""
+        modes = self.facts.by("host_cpu_seconds", "mode")
+        whole = math.fsum(modes.values())
+        return modes.get("idle", 0.0) / whole if whole else 0.0
+
+    def cache_quantile(self, share: float) -> float | None:
+        """Return a quantile of single calls to the cache server."""
+        return bucket_quantile(self.facts.buckets("cache_call_buckets"), share)
+
+    def sql_quantile(self, share: float, *calls: str) -> float | None:
+        """Return a quantile of single calls of the database driver."""
+        found: dict[float, float] = {}
+        for call in calls:
+            buckets = self.facts.buckets("sql_call_buckets", keystone_sql_call=call)
+            for bound, count in buckets.items():
+                found[bound] = found.get(bound, 0.0) + count
+        return bucket_quantile(found, share)
+
+    def excess(
+        self,
+        calls: Calls,
+        phases: Iterable[str] = (),
+        operations: Iterable[str] = (),
+    ) -> float:
+        """Return the time beyond what is expected on a machine of this speed."""
+        phases, operations = tuple(phases), tuple(operations)
+        expected = self.expected.seconds(calls, phases, operations)
+        if expected is None:
+            return 0.0
+        return max(calls.spent(phases, operations) - expected, 0.0)
+
+
+def slow_part(buckets: dict[float, float], above: float) -> tuple[float, float]:
+    """Return the calls above a duration, and their time at least; both per second."""
+    bounds = sorted(buckets)
+    slow, seconds, below = 0.0, 0.0, 0.0
+    previous = 0.0
+    for bound in bounds:
+        count = buckets[bound] - below
+        below = buckets[bound]
+        if previous >= above:
+            slow += count
+            seconds += count * previous
+        previous = bound
+    return slow, seconds
+
+
+__all__ = ["Case", "MissingSourceError", "slow_part"]

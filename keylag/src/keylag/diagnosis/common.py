@@ -1,0 +1,93 @@
+"""What several rules compute."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.facts import Calls, Kind
+from keylag.diagnosis.rule import Evidence, Fix, Saving, Suspicion
+
+CONFIGURATION: Final = "keystone.conf"
+
+
+def savings(
+    case: Case, seconds: Callable[[Calls], float], low: float = 0.5, high: float = 1.2
+) -> dict[Kind, Saving]:
+    """Return what each kind of served calls would save, without those of nothing."""
+    found = {calls.kind: seconds(calls) for calls in case.facts.served}
+    return {
+        kind: Saving.about(value, low, high)
+        for kind, value in found.items()
+        if value > 0
+    }
+
+
+def rebuilding(case: Case) -> dict[Kind, Saving]:
+    """Return what calls would save with a warm cache."""
+    return savings(case, case.rebuild_seconds)
+
+
+def statements(case: Case) -> Iterable[Evidence]:
+    """Yield the statements per call beside those with a warm cache."""
+    for calls in case.facts.served:
+        warm = case.expected.statements(calls)
+        if warm is not None and calls.statements > warm + 1:
+            yield Evidence(
+                f"SQL statements of {name_kind(calls.kind)}",
+                calls.statements,
+                "statements",
+                "statements",
+                warm,
+            )
+
+
+def name_kind(kind: Kind) -> str:
+    """Return the name of a kind of calls: "POST, password"."""
+    return ", ".join(filter(None, kind))
+
+
+def option(group: str, line: str, risk: str) -> Fix:
+    """Return a change of one option in keystone.conf."""
+    return Fix(CONFIGURATION, f"[{group}] {line}", risk)
+
+
+def rebuild_suspicion(case: Case, evidence: Sequence[Evidence]) -> Suspicion:
+    """Return the suspicion of a cause that empties the cache."""
+    return Suspicion(rebuilding(case), [*evidence, *statements(case)])
+
+
+def memcached_is_full(case: Case) -> bool:
+    """Return whether memcached evicts items."""
+    return (
+        case.facts.has("memcached_evictions")
+        and case.facts.number("memcached_evictions") > 0
+    )
+
+
+def memcached_refuses(case: Case) -> bool:
+    """Return whether memcached is at its limit of connections."""
+    return case.facts.has("memcached_connections") and (
+        case.facts.number("memcached_connections") >= CONNECTIONS_FULL
+        or case.facts.number("memcached_refusals") > 0
+    )
+
+
+CONNECTIONS_FULL: Final = 0.95
+"""memcached keeps some of its connections for itself."""
+
+
+def server_fails(case: Case) -> bool:
+    """Return whether calls to the cache server fail, or the server does not answer."""
+    errors = case.facts.number("cache_errors") > 0
+    silent = case.facts.has("memcached_up") and case.facts.number("memcached_up") < UP
+    return errors or (silent and "memc" in " ".join(case.backends))
+
+
+UP: Final = 0.9
+"""Smallest share of a window in which a healthy server answers."""
+
+
+def share_of(part: Mapping[str, float], name: str) -> float:
+    """Return the share of one of several values."""
+    whole = sum(part.values())
+    return part.get(name, 0.0) / whole if whole else 0.0

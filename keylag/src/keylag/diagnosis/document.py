@@ -1,0 +1,137 @@
+"""A diagnosis as JSON."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from keylag.diagnosis.measurements import SOURCES
+from keylag.diagnosis.ranking import Diagnosis, Finding
+from keylag.diagnosis.rule import Evidence, Rule
+
+DASHBOARD_PREFIX = "keylag-"
+
+
+def as_json(diagnosis: Diagnosis, grafana: str = "") -> dict[str, Any]:
+    """Return the document; `grafana` is the URL that links to dashboards begin with."""
+    window = diagnosis.facts.window
+    return {
+        "healthy": diagnosis.is_healthy,
+        "window": {
+            "start": window.start,
+            "end": window.end,
+            "seconds": window.seconds,
+            "token_seconds_per_second": diagnosis.facts.token_seconds,
+            "calls": [
+                {
+                    "method": one.kind[0],
+                    "auth_method": one.kind[1],
+                    "refused": one.refused,
+                    "per_second": one.per_second,
+                    "mean_seconds": one.seconds,
+                    "p50_seconds": one.quantile(0.5),
+                    "p95_seconds": one.quantile(0.95),
+                }
+                for one in diagnosis.facts.calls
+            ],
+        },
+        "findings": [
+            _finding(diagnosis, finding, rank, grafana)
+            for rank, finding in enumerate(diagnosis.findings, start=1)
+        ],
+        "unknown": [
+            {"id": one.rule.id, "missing": one.why} for one in diagnosis.unknown
+        ],
+        "unlikely": [{"id": one.rule.id, "why": one.why} for one in diagnosis.unlikely],
+    }
+
+
+def _finding(
+    diagnosis: Diagnosis, finding: Finding, rank: int, grafana: str
+) -> dict[str, Any]:
+    rule, suspicion = finding.rule, finding.suspicion
+    savings = suspicion.savings.values()
+    whole = sum(
+        calls.per_second
+        for kind in suspicion.savings
+        if (calls := diagnosis.facts.find(kind))
+    )
+    return {
+        "id": rule.id,
+        "name": rule.name,
+        "cause": rule.cause,
+        "rank": rank,
+        "cost_seconds_per_second": finding.cost,
+        "share_of_wall": finding.share,
+        "calls": {
+            " ".join(filter(None, kind)): {
+                "saving_seconds": [saving.low, saving.mid, saving.high],
+                "share": finding.shares.get(kind),
+            }
+            for kind, saving in suspicion.savings.items()
+        },
+        "evidence": [_evidence(diagnosis, one) for one in suspicion.evidence],
+        "explained_away": [
+            {"id": one.rule.id, "why": one.why} for one in finding.explained
+        ],
+        "runner_up": _runner_up(diagnosis, rank),
+        "fix": [
+            {"file": one.file, "line": one.line, "risk": one.risk} for one in rule.fixes
+        ],
+        "predicted_gain_seconds_per_call": [
+            _mean(diagnosis, finding, bound, whole) for bound in ("low", "mid", "high")
+        ]
+        if savings and whole
+        else None,
+        "experiment": None,
+        "dashboard": dashboard_url(rule, diagnosis, grafana),
+    }
+
+
+def _mean(
+    diagnosis: Diagnosis, finding: Finding, bound: str, calls_per_second: float
+) -> float:
+    """Return a bound of the saving of a mean call."""
+    saved = sum(
+        calls.per_second * getattr(saving, bound)
+        for kind, saving in finding.suspicion.savings.items()
+        if (calls := diagnosis.facts.find(kind))
+    )
+    return float(saved / calls_per_second)
+
+
+def _evidence(diagnosis: Diagnosis, one: Evidence) -> dict[str, Any]:
+    return {
+        "text": one.text,
+        "promql": diagnosis.facts.queries.get(one.measurement, ""),
+        "value": one.value,
+        "baseline": one.baseline,
+        "unit": one.unit,
+    }
+
+
+def _runner_up(diagnosis: Diagnosis, rank: int) -> dict[str, str] | None:
+    """Return the next cause, and why it is behind."""
+    if rank >= len(diagnosis.findings):
+        return None
+    first, second = diagnosis.findings[rank - 1 : rank + 1]
+    why = (
+        f"It costs {second.least_cost:.3f} s/s at least, and {first.rule.name}"
+        f" {first.least_cost:.3f} s/s."
+    )
+    return {"id": second.rule.id, "why": why}
+
+
+def dashboard_url(rule: Rule, diagnosis: Diagnosis, grafana: str) -> str:
+    """Return the URL of the dashboard that shows a rule's evidence."""
+    board = rule.panel.partition(":")[0]
+    window = diagnosis.facts.window
+    period = f"from={window.start * 1000:.0f}&to={window.end * 1000:.0f}"
+    return f"{grafana.rstrip('/')}/d/{DASHBOARD_PREFIX}{quote(board)}?{period}"
+
+
+def missing_sources(diagnosis: Diagnosis) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield each missing source, what installs it, and the ids of rules without it."""
+    names = dict.fromkeys(one.why for one in diagnosis.unknown)
+    for name in names:
+        ids = [one.rule.id for one in diagnosis.unknown if one.why == name]
+        yield name, SOURCES[name].install, ids

@@ -1,0 +1,122 @@
+"""What a healthy Keystone would do: from a baseline window, or from shipped figures.
+
+Counts are the same on all machines.  Times are not: the shipped ones are scaled by the
+speed of phases that only compute, in the same window.
+"""
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from keylag.diagnosis.facts import Calls, Facts, Kind
+from keylag.phases import Cell
+
+SHIPPED: Final = Path(__file__).with_name("healthy.json")
+COMPUTING: Final = ("schema", "policy", "timestamps", "wsgi")
+"""Phases that use a CPU and nothing else, and that no cause touches alone."""
+
+
+@dataclass(frozen=True)
+class Healthy:
+    """A kind of token call of a healthy Keystone with a warm cache; per call."""
+
+    statements: float
+    round_trips: float
+    cells: Mapping[Cell, float]
+    """Seconds by phase and operation."""
+
+    def spent(self, phases: Sequence[str], operations: Sequence[str]) -> float:
+        """Return the time in phases, in operations; nothing named means all."""
+        return sum(
+            seconds
+            for (phase, operation), seconds in self.cells.items()
+            if (not phases or phase in phases)
+            and (not operations or operation in operations)
+        )
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Figures of a healthy Keystone by kind of call; `slowness` scales their times."""
+
+    by_kind: Mapping[Kind, Healthy]
+    slowness: float
+    login_rate: float | None = None
+    """Log-ins per second of the baseline; None without one."""
+    is_baseline: bool = False
+
+    @classmethod
+    def shipped(cls, facts: Facts) -> "Expected":
+        """Return the shipped figures, scaled to the machine of the facts."""
+        figures = load_shipped()
+        return cls(figures, machine_slowness(facts, figures))
+
+    @classmethod
+    def of(cls, baseline: Facts) -> "Expected":
+        """Return the figures of a baseline; kinds that it lacks are unknown."""
+        figures = {
+            calls.kind: Healthy(calls.statements, calls.round_trips, calls.cells)
+            for calls in baseline.served
+        }
+        logins = (one for one in baseline.served if one.kind[0] == "POST")
+        rate = sum(one.per_second for one in logins)
+        return cls(figures, 1.0, login_rate=rate, is_baseline=True)
+
+    def statements(self, calls: Calls) -> float | None:
+        """Return the statements of a call with a warm cache; None if unknown."""
+        found = self._find(calls)
+        return found.statements if found else None
+
+    def round_trips(self, calls: Calls) -> float | None:
+        """Return the cache calls of a call; None if unknown."""
+        found = self._find(calls)
+        return found.round_trips if found else None
+
+    def seconds(
+        self, calls: Calls, phases: Sequence[str], operations: Sequence[str]
+    ) -> float | None:
+        """Return the expected time in phases and operations; None if unknown."""
+        found = self._find(calls)
+        return found.spent(phases, operations) * self.slowness if found else None
+
+    def _find(self, calls: Calls) -> Healthy | None:
+        return self.by_kind.get(calls.kind)
+
+    @cached_property
+    def origin(self) -> str:
+        """Return where the figures come from, for the reader."""
+        return "the baseline" if self.is_baseline else "the shipped healthy figures"
+
+
+def machine_slowness(facts: Facts, figures: Mapping[Kind, Healthy]) -> float:
+    """Return how much longer computing takes than in the figures; 1 if unknown."""
+    ratios = [
+        calls.spent([phase]) / expected
+        for calls in facts.served
+        for phase in COMPUTING
+        if (healthy := figures.get(calls.kind))
+        and (expected := healthy.spent([phase], ()))
+        and calls.spent([phase])
+    ]
+    return statistics.median(ratios) if ratios else 1.0
+
+
+def load_shipped() -> dict[Kind, Healthy]:
+    """Return the shipped figures by kind."""
+    content = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    return {
+        (one["method"], one["auth_method"]): Healthy(
+            one["statements"],
+            one["round_trips"],
+            {
+                (phase, operation): seconds
+                for phase, operations in one["cells"].items()
+                for operation, seconds in operations.items()
+            },
+        )
+        for one in content["calls"]
+    }

@@ -1,0 +1,65 @@
+"""Instant queries to a Prometheus, several at a time."""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import requests
+
+from keylag.errors import KeylagError, root_cause
+
+TIMEOUT_SECONDS: Final = 8
+"""Timeout of a query; a diagnosis ends within ten seconds."""
+PARALLEL: Final = 6
+
+
+class PrometheusError(KeylagError):
+    """Prometheus does not answer, or refuses a query."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One value of a result, with its labels."""
+
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    """A Prometheus by its URL, without /api."""
+
+    url: str
+
+    def query(self, promql: str, at: float) -> tuple[Sample, ...]:
+        """Return the values of a query at a time; raises PrometheusError."""
+        parameters = {"query": promql, "time": f"{at:.3f}"}
+        found = self._ask("query", parameters)["result"]
+        return tuple(Sample(one["metric"], float(one["value"][1])) for one in found)
+
+    def query_all(
+        self, queries: Mapping[str, str], at: float
+    ) -> dict[str, tuple[Sample, ...]]:
+        """Return the values of all queries by name."""
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            found: Iterable[tuple[Sample, ...]] = pool.map(
+                lambda promql: self.query(promql, at), queries.values()
+            )
+            return dict(zip(queries, found, strict=True))
+
+    def _ask(self, path: str, parameters: Mapping[str, str]) -> Any:
+        url = f"{self.url.rstrip('/')}/api/v1/{path}"
+        try:
+            answer = requests.post(url, data=parameters, timeout=TIMEOUT_SECONDS)
+            content = answer.json()
+        except requests.RequestException as error:
+            message = (
+                f"Prometheus does not answer at {self.url}: {root_cause(error)}. "
+                "Check the URL; --prometheus takes another one."
+            )
+            raise PrometheusError(message) from error
+        if content.get("status") != "success":
+            message = f"Prometheus refused a query: {content.get('error')}"
+            raise PrometheusError(message)
+        return content["data"]

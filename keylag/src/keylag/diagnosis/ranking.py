@@ -1,0 +1,133 @@
+"""Judges a case by all rules, explains away symptoms, and ranks what remains."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.facts import Facts, Kind, MissingSourceError
+from keylag.diagnosis.registry import RULES
+from keylag.diagnosis.rule import MATTERS, Rule, Suspicion
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a rule is no finding."""
+
+    rule: Rule
+    why: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A cause with what it costs; costs are per second of the window."""
+
+    rule: Rule
+    suspicion: Suspicion
+    cost: float
+    """Seconds per second: what calls would save, or what it takes of the workers."""
+    least_cost: float
+    """The same with the lower bounds of savings; findings are ranked by it."""
+    shares: dict[Kind, float]
+    """Share of the mean call of each kind."""
+    explained: Sequence[Reason] = ()
+    """Causes that are only symptoms of this one."""
+
+    @property
+    def share(self) -> float:
+        """The largest share of a kind of calls."""
+        return max(self.shares.values(), default=0.0)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The findings, the most expensive first, and all other causes."""
+
+    facts: Facts
+    findings: Sequence[Finding]
+    unknown: Sequence[Reason]
+    """Rules whose source is missing."""
+    unlikely: Sequence[Reason]
+
+    @property
+    def is_healthy(self) -> bool:
+        """Return whether no cause was found."""
+        return not self.findings
+
+
+def diagnose(case: Case, rules: Iterable[Rule] = RULES.values()) -> Diagnosis:
+    """Return what slows the token calls of a case."""
+    suspects: list[Finding] = []
+    unknown: list[Reason] = []
+    unlikely: list[Reason] = []
+    for rule in rules:
+        try:
+            judged = rule.judge(case)
+        except MissingSourceError as missing:
+            unknown.append(Reason(rule, str(missing)))
+            continue
+        if isinstance(judged, str):
+            unlikely.append(Reason(rule, judged))
+            continue
+        found = weigh(case.facts, rule, judged)
+        if found.share >= MATTERS:
+            suspects.append(found)
+        else:
+            unlikely.append(Reason(rule, f"It costs {found.share:.0%} of a call."))
+    findings = _without_symptoms(suspects)
+    return Diagnosis(case.facts, findings, unknown, unlikely)
+
+
+def weigh(facts: Facts, rule: Rule, suspicion: Suspicion) -> Finding:
+    """Return what a suspicion costs."""
+    cost = least = 0.0
+    shares: dict[Kind, float] = {}
+    for kind, saving in suspicion.savings.items():
+        calls = facts.find(kind)
+        rate = calls.per_second if calls else _service_rate(facts)
+        whole = calls.seconds if calls else _service_seconds(facts)
+        cost += rate * saving.mid
+        least += rate * saving.low
+        shares[kind] = saving.low / max(whole, saving.low) if whole else 0.0
+    worker_seconds = suspicion.worker_seconds
+    if worker_seconds is not None:
+        cost, least = cost + worker_seconds, least + worker_seconds
+        busy = max(facts.busy_seconds, worker_seconds)
+        shares["workers", ""] = worker_seconds / busy
+    return Finding(rule, suspicion, cost, least, shares)
+
+
+def _service_rate(facts: Facts) -> float:
+    return facts.number("service_requests") if facts.has("service_requests") else 0.0
+
+
+def _service_seconds(facts: Facts) -> float:
+    rate = _service_rate(facts)
+    return facts.number("service_seconds") / rate if rate else 0.0
+
+
+def _without_symptoms(suspects: Sequence[Finding]) -> list[Finding]:
+    """Return the causes by cost; those that another one explains become its reasons."""
+    ranked = sorted(suspects, key=lambda one: -one.least_cost)
+    causes = {one.rule.id for one in ranked}
+    explained_by = {
+        symptom: cause.rule.id
+        for cause in reversed(ranked)
+        for symptom in cause.rule.explains
+        if symptom in causes and cause.rule.id not in RULES[symptom].explains
+    }
+    return [
+        Finding(
+            one.rule,
+            one.suspicion,
+            one.cost,
+            one.least_cost,
+            one.shares,
+            tuple(
+                Reason(RULES[symptom], f"{one.rule.name} explains it.")
+                for symptom, cause in explained_by.items()
+                if cause == one.rule.id
+            ),
+        )
+        for one in ranked
+        if one.rule.id not in explained_by
+    ]

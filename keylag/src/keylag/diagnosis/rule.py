@@ -1,0 +1,92 @@
+"""The shape of a rule: one cause of slow authentication.
+
+A rule's `judge` looks at a case and returns a `Suspicion`, with what the cause costs,
+or a sentence that says why it is not the cause.  It raises MissingSourceError if it
+cannot know.  The ranking decides which suspicions are findings.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.facts import Kind
+
+MATTERS: Final = 1 / 6
+"""Smallest share of a call that a cause costs.
+
+A cause with this share has made the call a fifth slower: the least that an operator
+sees in a p50, and what a planted fault has to reach.
+"""
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Seconds that each call of a kind would save without the cause."""
+
+    low: float
+    mid: float
+    high: float
+
+    @classmethod
+    def about(cls, seconds: float, low: float = 0.5, high: float = 1.2) -> "Saving":
+        """Return a saving with bounds as shares of its middle."""
+        return cls(low * seconds, seconds, high * seconds)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One number that speaks for a cause."""
+
+    text: str
+    value: float
+    unit: str = ""
+    measurement: str = ""
+    """Name of the measurement that it comes from."""
+    baseline: float | None = None
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """What a cause costs now, and the evidence."""
+
+    savings: Mapping[Kind, Saving]
+    evidence: Sequence[Evidence]
+    callers: str = ""
+    """Who makes the calls, if that is known."""
+    worker_seconds: float | None = None
+    """Workers that the cause keeps busy, if that is more than the calls' savings."""
+
+
+@dataclass(frozen=True)
+class Fix:
+    """One change: where, the lines, and what they risk."""
+
+    file: str
+    line: str
+    risk: str
+
+
+Judge = Callable[[Case], Suspicion | str]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One cause, as data; `judge` computes what it costs."""
+
+    id: str
+    name: str
+    cause: str
+    """One sentence, as a finding's headline."""
+    judge: Judge
+    fixes: Sequence[Fix]
+    gain: str
+    """How the gain is computed, in one sentence."""
+    threshold: str
+    """Why the rule's own thresholds are what they are."""
+    panel: str
+    """The panel that shows it, as `dashboard: title`."""
+    explains: Sequence[str] = ()
+    """Ids of rules that are only symptoms if this one is found."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of an experiment's arm without the cause; empty if none can be made."""

@@ -1,0 +1,57 @@
+"""A2: the service catalog in each token is large."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import memcached_is_full, name_kind, savings
+from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+
+STEPS: Final = ("catalog", "render")
+
+
+def _judge(case: Case) -> Suspicion | str:
+    if case.caches and memcached_is_full(case):
+        return "memcached evicts: see C5."
+
+    def beyond(calls: Calls) -> float:
+        rebuilt = case.rebuild_seconds(calls)
+        return max(case.excess(calls, operations=STEPS) - rebuilt, 0.0)
+
+    found = savings(case, beyond)
+    evidence = [
+        Evidence(
+            f"time for the catalog of {name_kind(calls.kind)}",
+            calls.spent(operations=STEPS),
+            "s",
+            "cells",
+            case.expected.seconds(calls, (), STEPS),
+        )
+        for calls in case.facts.served
+        if calls.kind in found
+    ]
+    return Suspicion(found, evidence) if found else "The catalog costs what it should."
+
+
+RULE: Final = Rule(
+    id="A2",
+    name="catalog-size",
+    cause="The service catalog is large: building and sending it takes long.",
+    judge=_judge,
+    fixes=(
+        Fix(
+            "the clients",
+            "ask for ?nocatalog where they do not need it, as auth_token does with"
+            " include_service_catalog = false",
+            "None for clients that know their endpoints.",
+        ),
+        Fix(
+            "the catalog",
+            "remove endpoints of services and regions that are gone",
+            "Clients that still use them fail.",
+        ),
+    ),
+    gain="The time of the steps `catalog` and `render` beyond that of a small catalog.",
+    threshold="Time beyond the expected one counts, on a machine of the same speed.",
+    panel="tokens: Time per call, by category",
+)

@@ -1,0 +1,92 @@
+"""C2: a cache server does not answer: calls wait, and then read the database."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case, slow_part
+from keylag.diagnosis.common import (
+    memcached_refuses,
+    option,
+    savings,
+    server_fails,
+    statements,
+)
+from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+
+STALL_SECONDS: Final = 0.1
+"""A call that takes longer waits for a time-out: the shortest in use is 0.25 s."""
+MOST: Final = 0.5
+"""If more calls than this are slow, the server is far, and does answer."""
+
+
+def _judge(case: Case) -> Suspicion | str:
+    if not case.caches:
+        return "Keystone has no cache."
+    buckets = (
+        case.facts.buckets("cache_call_buckets")
+        if case.facts.has("cache_call_buckets")
+        else {}
+    )
+    stalls, _ = slow_part(buckets, STALL_SECONDS)
+    fails = server_fails(case)
+    if not (fails or stalls):
+        return "No call to the cache server failed or stalled."
+    if not fails and stalls > MOST * max(buckets.values()):
+        return "Most calls to the cache server are slow alike: see C4."
+    if memcached_refuses(case):
+        return "memcached is at its limit of connections: see C6."
+    evidence = [
+        Evidence(
+            "failed calls to the cache server",
+            case.facts.number("cache_errors"),
+            "errors/s",
+            "cache_errors",
+            0,
+        ),
+        Evidence(
+            f"calls to the cache server over {STALL_SECONDS:g} s",
+            stalls,
+            "calls/s",
+            "cache_call_buckets",
+            0,
+        ),
+        *statements(case),
+    ]
+    if case.facts.has("memcached_up"):
+        answers = case.facts.number("memcached_up")
+        evidence.insert(
+            0, Evidence("memcached answers", answers, "of the time", "memcached_up", 1)
+        )
+
+    def lost(calls: Calls) -> float:
+        return case.rebuild_seconds(calls) + case.excess(calls, ["cache"])
+
+    return Suspicion(savings(case, lost), evidence)
+
+
+RULE: Final = Rule(
+    id="C2",
+    name="cache-server-hung",
+    cause="A cache server does not answer: calls wait for its time-out, and read the"
+    " database instead.",
+    judge=_judge,
+    fixes=(
+        Fix("memcached", "start or replace the server", "Its cache is empty at first."),
+        option(
+            "cache",
+            "socket_timeout = 0.25",
+            "A server that is only slow counts as dead sooner.",
+        ),
+        option(
+            "cache",
+            "memcache_dead_retry = 300",
+            "A repaired server is used again after five minutes.",
+        ),
+    ),
+    gain="The time of calls to the cache beyond that of a healthy server, and of the"
+    " statements that a warm cache saves.",
+    threshold=f"A call over {STALL_SECONDS:g} s is a stall: healthy ones take less than"
+    " 5 ms, and the shortest time-out in use is 0.25 s.",
+    panel="cache: Errors and stalls",
+    explains=("C4", "C9", "D5", "D6", "W1", "C3"),
+)

@@ -1,0 +1,60 @@
+"""C4: each call to the cache server takes long, because it is far away."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import memcached_refuses, savings, server_fails
+from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+
+ONE_MODE: Final = 0.5
+"""The median is at least this part of the mean if all calls are slow alike."""
+
+
+def _judge(case: Case) -> Suspicion | str:
+    if not case.caches:
+        return "Keystone has no cache."
+    if server_fails(case) or memcached_refuses(case):
+        return "Calls to the cache server fail: see C2 and C6."
+    buckets = case.facts.buckets("cache_call_buckets")
+    calls = max(buckets.values(), default=0.0)
+    if not calls:
+        return "No call went to the cache server."
+    mean = case.facts.number("cache_call_seconds") / calls
+    median = case.cache_quantile(0.5) or 0.0
+    if median < ONE_MODE * mean:
+        return "Most calls to the cache server are fast; a few are slow."
+
+    def distance(one: Calls) -> float:
+        return case.excess(one, ["cache"]) * (1 - case.cpu_wait_share)
+
+    evidence = [
+        Evidence(
+            "median of a call to the cache server",
+            median,
+            "s",
+            "cache_call_buckets",
+        ),
+        Evidence("mean of a call to the cache server", mean, "s", "cache_call_seconds"),
+    ]
+    return Suspicion(savings(case, distance, low=0.7, high=1.1), evidence)
+
+
+RULE: Final = Rule(
+    id="C4",
+    name="cache-far",
+    cause="The cache server is far away: each call to it takes long.",
+    judge=_judge,
+    fixes=(
+        Fix(
+            "keystone.conf",
+            "[cache] memcache_servers = a server in the same rack or host",
+            "All nodes need the same list; the cache is empty at first.",
+        ),
+    ),
+    gain="Calls to the cache per token call, times the time of each beyond that of a"
+    " near server.",
+    threshold="One slow mode: the median is at least half of the mean. Otherwise a few"
+    " calls stall, which is C2.",
+    panel="cache: Time per round trip",
+)

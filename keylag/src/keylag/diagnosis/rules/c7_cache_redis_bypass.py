@@ -1,0 +1,55 @@
+"""C7: with Redis, Keystone looks up the same value several times in a request."""
+
+from typing import Final
+
+from keylag.diagnosis.case import REDIS, Case
+from keylag.diagnosis.common import option, savings
+from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.rule import Evidence, Rule, Suspicion
+
+MANY: Final = 2.0
+"""Redis needs three to six times memcached's round trips; memcached at most this."""
+
+
+def _extra(case: Case, calls: Calls) -> float:
+    """Return the time of the round trips that memcached would not need."""
+    usual = case.expected.round_trips(calls)
+    if not usual or calls.round_trips < MANY * usual:
+        return 0.0
+    return calls.spent(["cache"]) * (1 - usual / calls.round_trips)
+
+
+def _judge(case: Case) -> Suspicion | str:
+    if not any(REDIS in one or "valkey" in one for one in case.backends):
+        return "The cache is not Redis."
+    evidence = [
+        Evidence(
+            f"calls to the cache of {calls.kind[0]}",
+            calls.round_trips,
+            "calls",
+            "round_trips",
+            case.expected.round_trips(calls),
+        )
+        for calls in case.facts.served
+    ]
+    return Suspicion(savings(case, lambda calls: _extra(case, calls)), evidence)
+
+
+RULE: Final = Rule(
+    id="C7",
+    name="cache-redis-bypass",
+    cause="With Redis, Keystone bypasses its request-local cache: it asks for the same"
+    " value several times in a request.",
+    judge=_judge,
+    fixes=(
+        option(
+            "cache",
+            "backend = oslo_cache.memcache_pool",
+            "memcached keeps nothing over a restart.",
+        ),
+    ),
+    gain="The time in the cache, for the round trips that memcached would not need.",
+    threshold="Twice the round trips of memcached; measured are three to six times.",
+    panel="cache: Round trips per call",
+    settings={"cache": "memcache_pool"},
+)

@@ -1,0 +1,53 @@
+"""C8: somebody invalidates whole regions of the cache again and again."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import (
+    memcached_is_full,
+    rebuild_suspicion,
+    server_fails,
+)
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+
+
+def _judge(case: Case) -> Suspicion | str:
+    if not case.caches:
+        return "Keystone has no cache."
+    by_region = case.facts.by("invalidations", "keystone_cache_region")
+    flushes = sum(by_region.values())
+    if not flushes:
+        return "No region of the cache was invalidated."
+    if server_fails(case) or memcached_is_full(case):
+        return "The cache server fails or evicts: see C2 and C5."
+    evidence = [
+        Evidence(
+            f"invalidations of the region {region or 'of all regions'}",
+            value,
+            "invalidations/s",
+            "invalidations",
+        )
+        for region, value in sorted(by_region.items(), key=lambda one: -one[1])
+        if value
+    ]
+    return rebuild_suspicion(case, evidence)
+
+
+RULE: Final = Rule(
+    id="C8",
+    name="cache-flushed",
+    cause="Changes of roles, projects or revocations empty regions of the cache for"
+    " everybody.",
+    judge=_judge,
+    fixes=(
+        Fix(
+            "the client that changes roles or deletes tokens",
+            "batch the changes, or make them at night",
+            "Changes take effect later.",
+        ),
+    ),
+    gain="The time of the statements that a warm cache saves.",
+    threshold="Any invalidation counts; the statements per call say what it costs.",
+    panel="cache: Invalidations of whole regions",
+    explains=("C9",),
+)

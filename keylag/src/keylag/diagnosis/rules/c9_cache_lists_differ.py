@@ -1,0 +1,49 @@
+"""C9: nodes have different lists of cache servers, so they miss each other's values."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import (
+    memcached_is_full,
+    option,
+    rebuild_suspicion,
+    server_fails,
+)
+from keylag.diagnosis.rule import Evidence, Rule, Suspicion
+
+WARM_WINDOWS: Final = 2
+"""A cache is warm when it is this many windows old."""
+
+
+def _judge(case: Case) -> Suspicion | str:
+    if not case.caches:
+        return "Keystone has no cache."
+    if server_fails(case) or memcached_is_full(case):
+        return "The cache server fails or evicts."
+    if case.facts.number("invalidations"):
+        return "Regions were invalidated: see C8."
+    age = case.facts.number("memcached_uptime")
+    if age < WARM_WINDOWS * case.facts.window.seconds:
+        return "memcached has restarted: its cache is still filling."
+    evidence = [Evidence("missed look-ups", case.missed(), "of all", "memoized")]
+    return rebuild_suspicion(case, evidence)
+
+
+RULE: Final = Rule(
+    id="C9",
+    name="cache-lists-differ",
+    cause="Look-ups miss although nothing empties the cache: the nodes' lists of cache"
+    " servers differ.",
+    judge=_judge,
+    fixes=(
+        option(
+            "cache",
+            "memcache_servers = the same list, in the same order, on all nodes",
+            "The cache is empty at first.",
+        ),
+    ),
+    gain="The time of the statements that a warm cache saves.",
+    threshold="All other reasons for misses have to be absent: evictions,"
+    " invalidations, errors, a restart within two windows.",
+    panel="cache: Hits by layer",
+)

@@ -1,0 +1,77 @@
+"""D1: each message to the database takes long, because it is far away."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import savings
+from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+
+QUICKEST: Final = 0.1
+"""A distance is in every message, so even the quickest tenth takes it."""
+NEAR_SECONDS: Final = 0.0005
+"""A message to a database in the same rack, with the driver's own time."""
+MESSAGES: Final = ("ping", "commit", "rollback", "read")
+
+
+def _judge(case: Case) -> Suspicion | str:
+    seconds = case.facts.number("sql_call_seconds")
+    buckets = case.facts.buckets("sql_call_buckets")
+    calls = max(buckets.values(), default=0.0)
+    if not calls:
+        return "No message went to the database."
+    near = NEAR_SECONDS * max(case.expected.slowness, 1.0)
+    quickest = min(
+        found
+        for name in MESSAGES
+        if (found := case.sql_quantile(QUICKEST, name)) is not None
+    )
+    if quickest <= near:
+        return f"The quickest messages take {quickest * 1000:.1f} ms."
+    share = (quickest - near) / max(seconds / calls, quickest)
+
+    def distance(one: Calls) -> float:
+        return share * one.spent(["sql", "sql_pool"])
+
+    evidence = [
+        Evidence(
+            "quickest tenth of messages to the database",
+            quickest,
+            "s",
+            "sql_call_buckets",
+            near,
+        ),
+        Evidence(
+            "mean of a message to the database",
+            seconds / calls,
+            "s",
+            "sql_call_seconds",
+        ),
+    ]
+    return Suspicion(savings(case, distance, low=0.7, high=1.1), evidence)
+
+
+RULE: Final = Rule(
+    id="D1",
+    name="database-far",
+    cause="The database is far away: even the quickest message to it takes long.",
+    judge=_judge,
+    fixes=(
+        Fix(
+            "keystone.conf",
+            "[database] connection = a server or replica near Keystone",
+            "A replica may lag behind; Galera's nodes do not with wsrep_sync_wait.",
+        ),
+        Fix(
+            "keystone.conf",
+            "[cache] backend = oslo_cache.memcache_pool",
+            "It saves most messages: see C1.",
+        ),
+    ),
+    gain="Messages to the database per token call, times the time of the quickest tenth"
+    " beyond that of a near server.",
+    threshold="0.5 ms for a near server with the driver's own time, scaled by the"
+    " machine's speed.",
+    panel="sql: Time in SQL per call",
+    explains=("D5", "D6"),
+)

@@ -1,0 +1,79 @@
+"""D2: the database takes long for all statements: its storage or CPU is slow."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import savings
+from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+
+USUAL_SECONDS: Final = 0.0004
+"""A statement of a token call inside a healthy database."""
+ONE_STATEMENT: Final = 0.6
+"""With more of the time in one statement, that one is the cause."""
+LOCKED: Final = 0.3
+
+
+def _judge(case: Case) -> Suspicion | str:
+    seconds = case.facts.by("log_seconds", "id")
+    whole, calls = sum(seconds.values()), case.facts.number("log_calls")
+    if not calls:
+        return "The slow log has no statement of this time."
+    if max(seconds.values()) > ONE_STATEMENT * whole:
+        return "One statement has most of the database's time: see D3."
+    if case.facts.number("log_lock_seconds") > LOCKED * whole:
+        return "Statements wait for locks: see D4."
+    mean = whole / calls
+    usual = USUAL_SECONDS * max(case.expected.slowness, 1.0)
+    share = max(1 - usual / mean, 0.0)
+    sql = (
+        case.facts.number("sql_call_seconds")
+        if case.facts.has("sql_call_seconds")
+        else whole
+    )
+    inside = min(whole / sql, 1.0) if sql else 0.0
+
+    def slow(one: Calls) -> float:
+        return share * inside * one.spent(["sql"])
+
+    evidence = [
+        Evidence("mean of a statement in the database", mean, "s", "log_seconds", usual)
+    ]
+    if case.facts.has("host_io_pressure"):
+        pressure = case.facts.number("host_io_pressure")
+        evidence.append(
+            Evidence(
+                "tasks waited for storage",
+                pressure,
+                "of the time",
+                "host_io_pressure",
+                0,
+            )
+        )
+    if case.facts.has("threads_running"):
+        running = case.facts.number("threads_running")
+        evidence.append(
+            Evidence("busy threads of the database", running, "", "threads_running")
+        )
+    return Suspicion(savings(case, slow), evidence)
+
+
+RULE: Final = Rule(
+    id="D2",
+    name="database-slow",
+    cause="The database takes long for all statements: its storage or its CPU is slow.",
+    judge=_judge,
+    fixes=(
+        Fix("the database's host", "faster storage, or more CPU", "Those of a move."),
+        Fix(
+            "my.cnf",
+            "innodb_buffer_pool_size = most of the memory",
+            "The host needs that memory.",
+        ),
+    ),
+    gain="The time inside the database beyond that of a healthy one.",
+    threshold="0.4 ms for a statement of a token call, scaled by the machine's speed;"
+    " no single statement has 60 % of the time.",
+    panel="sql: Time in SQL per call",
+    explains=("D1", "D5"),
+)

@@ -1,0 +1,79 @@
+"""D3: one statement takes most of the database's time: it lacks an index."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import savings
+from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+
+MOST: Final = 0.5
+"""Share of the database's time in one statement."""
+READ_FOR_NOTHING: Final = 50
+"""Rows read for each row sent; with an index there are few."""
+
+
+def _judge(case: Case) -> Suspicion | str:
+    seconds = case.facts.by("log_seconds", "id")
+    calls = case.facts.by("log_calls", "id")
+    if not seconds:
+        return "The slow log has no statement of this time."
+    worst = max(seconds, key=lambda one: seconds[one])
+    whole = sum(seconds.values())
+    if seconds[worst] < MOST * whole:
+        return "No statement has most of the database's time."
+    examined = case.facts.by("log_rows_examined", "id").get(worst, 0.0)
+    sent = case.facts.by("log_rows_sent", "id").get(worst, 0.0)
+    per_row = examined / max(sent, calls[worst])
+    if per_row < READ_FOR_NOTHING:
+        return f"It reads {per_row:.0f} rows for each that it sends."
+    others = whole - seconds[worst]
+    usual = others / (sum(calls.values()) - calls[worst]) if others else 0.0
+    spared = 1 - usual * calls[worst] / seconds[worst]
+    sql = (
+        case.facts.number("sql_call_seconds")
+        if case.facts.has("sql_call_seconds")
+        else whole
+    )
+    share = min(seconds[worst] / sql, 1.0) * spared if sql else 0.0
+
+    def slow(one: Calls) -> float:
+        return share * one.spent(["sql"])
+
+    texts = {
+        one.labels["id"]: one.labels.get("statement", "")
+        for one in case.facts.samples("log_statements")
+    }
+    evidence = [
+        Evidence(
+            f"time of `{texts.get(worst, worst)}`", seconds[worst], "s/s", "log_seconds"
+        ),
+        Evidence("its mean", seconds[worst] / calls[worst], "s", "log_seconds", usual),
+        Evidence("rows read for each row sent", per_row, "rows", "log_rows_examined"),
+    ]
+    return Suspicion(savings(case, slow), evidence)
+
+
+RULE: Final = Rule(
+    id="D3",
+    name="statement-slow",
+    cause="One statement takes most of the database's time: it reads many rows for each"
+    " that it sends.",
+    judge=_judge,
+    fixes=(
+        Fix(
+            "keystone-manage",
+            "db_sync, if the index is one of Keystone's",
+            "It migrates the database: make a backup.",
+        ),
+        Fix(
+            "the database",
+            "CREATE INDEX on the columns of its WHERE",
+            "The table is locked for the time of the build on old releases.",
+        ),
+    ),
+    gain="The statement's time, less that of the other statements' mean.",
+    threshold="Half of the database's time, and 50 rows read for each row sent.",
+    panel="sql: Statements with most time",
+    explains=("D2", "D5", "D1"),
+)

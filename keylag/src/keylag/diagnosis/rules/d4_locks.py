@@ -1,0 +1,52 @@
+"""D4: statements wait for locks that a transaction holds."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import savings
+from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+
+
+def _judge(case: Case) -> Suspicion | str:
+    locked = case.facts.number("log_lock_seconds")
+    if case.facts.has("row_lock_seconds"):
+        locked = max(locked, case.facts.number("row_lock_seconds"))
+    whole = max(case.facts.number("log_seconds"), locked)
+    if not whole or not locked:
+        return "No statement waited for a lock."
+    share = locked / whole
+
+    def waited(one: Calls) -> float:
+        return share * one.spent(["sql"])
+
+    evidence = [
+        Evidence("time waiting for locks", locked, "s/s", "log_lock_seconds", 0),
+        Evidence("its share of the database's time", share, "", "log_seconds", 0),
+    ]
+    return Suspicion(savings(case, waited), evidence)
+
+
+RULE: Final = Rule(
+    id="D4",
+    name="locks",
+    cause="Statements wait for locks: a transaction holds rows or tables.",
+    judge=_judge,
+    fixes=(
+        Fix(
+            "the database",
+            "find the transaction: SELECT * FROM information_schema.innodb_trx ORDER BY"
+            " trx_started",
+            "Killing it rolls back its changes.",
+        ),
+        Fix(
+            "the program that holds them",
+            "shorter transactions; backups with --single-transaction",
+            "None.",
+        ),
+    ),
+    gain="The share of SQL time in which statements wait for locks.",
+    threshold="A sixth of a call, as for all causes; the database counts the wait.",
+    panel="sql: Statements with most time",
+    explains=("D2", "D3", "D5"),
+)

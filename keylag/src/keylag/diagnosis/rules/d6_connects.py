@@ -1,0 +1,60 @@
+"""D6: Keystone opens connections to the database again and again."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import option, savings
+from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+
+FEW: Final = 0.02
+"""Connections per request; a pool opens some at the start and every hour."""
+
+
+def _judge(case: Case) -> Suspicion | str:
+    connects = case.facts.number("sql_connects")
+    requests = case.facts.number("requests")
+    if connects <= FEW * requests:
+        return "Connections to the database are reused."
+    by_call = case.facts.by("sql_call_seconds", "keystone_sql_call")
+    whole = sum(by_call.values())
+    share = by_call.get("connect", 0.0) / whole if whole else 0.0
+
+    def connecting(one: Calls) -> float:
+        return share * one.spent(["sql", "sql_pool"])
+
+    evidence = [
+        Evidence("connects per request", connects / requests, "", "sql_connects", 0),
+        Evidence("their share of the time in SQL", share, "", "sql_call_seconds", 0),
+        Evidence(
+            "time of a connect",
+            by_call.get("connect", 0.0) / connects,
+            "s",
+            "sql_call_seconds",
+        ),
+    ]
+    return Suspicion(savings(case, connecting), evidence)
+
+
+RULE: Final = Rule(
+    id="D6",
+    name="connects",
+    cause="Keystone opens connections to the database again and again instead of"
+    " reusing them.",
+    judge=_judge,
+    fixes=(
+        option(
+            "database",
+            "connection_recycle_time = 3600, max_pool_size = 5",
+            "It must be shorter than the database's wait_timeout.",
+        ),
+        Fix(
+            "my.cnf",
+            "skip_name_resolve = ON",
+            "Accounts must name addresses, not host names.",
+        ),
+    ),
+    gain="The time of connects in token calls.",
+    threshold="One connect in fifty requests.",
+    panel="sql: Keystone's connection pool",
+)

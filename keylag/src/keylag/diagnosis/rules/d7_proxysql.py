@@ -1,0 +1,57 @@
+"""D7: statements wait in ProxySQL for a connection to the database."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import savings
+from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+
+FREE: Final = 0.5
+"""Mean of free connections from which nobody waits."""
+
+
+def _judge(case: Case) -> Suspicion | str:
+    inside = case.facts.number("log_seconds")
+    through = case.facts.number("proxysql_seconds")
+    timeouts = case.facts.number("proxysql_timeouts")
+    free = case.facts.number("proxysql_free")
+    if free > FREE and not timeouts:
+        return f"ProxySQL has {free:.1f} free connections."
+    share = max(1 - inside / through, 0.0) if through else 0.0
+
+    def waited(one: Calls) -> float:
+        return share * one.spent(["sql"])
+
+    evidence = [
+        Evidence("free connections of ProxySQL", free, "", "proxysql_free"),
+        Evidence("statements that timed out", timeouts, "/s", "proxysql_timeouts", 0),
+        Evidence("time in ProxySQL", through, "s/s", "proxysql_seconds"),
+        Evidence("of it in the database", inside, "s/s", "log_seconds"),
+    ]
+    return Suspicion(savings(case, waited), evidence)
+
+
+RULE: Final = Rule(
+    id="D7",
+    name="proxysql",
+    cause="Statements wait in ProxySQL for a connection to the database.",
+    judge=_judge,
+    fixes=(
+        Fix(
+            "ProxySQL",
+            "UPDATE mysql_servers SET max_connections = 1000; LOAD MYSQL SERVERS TO"
+            " RUNTIME",
+            "The sum of all proxies must stay within the database's max_connections.",
+        ),
+        Fix(
+            "ProxySQL",
+            "find the sessions that keep a connection: stats_mysql_processlist",
+            "None.",
+        ),
+    ),
+    gain="The time in ProxySQL that is not in the database.",
+    threshold="No free connection, or a statement that timed out.",
+    panel="sql: Backend requests",
+    explains=("D1", "D5"),
+)

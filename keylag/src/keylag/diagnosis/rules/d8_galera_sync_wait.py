@@ -1,0 +1,62 @@
+"""D8: each read waits until its Galera node has applied all writes."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import savings
+from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+
+NEAR_SECONDS: Final = 0.0008
+"""A read from a near node that waits for nothing, with the driver's time."""
+
+
+def _judge(case: Case) -> Suspicion | str:
+    if not case.facts.number("wsrep_cluster_size"):
+        return "The database is no Galera cluster."
+    if not case.facts.number("wsrep_sync_wait"):
+        return "wsrep_sync_wait is off."
+    by_call = case.facts.by("sql_call_seconds", "keystone_sql_call")
+    reads = max(
+        case.facts.buckets("sql_call_buckets", keystone_sql_call="read").values(),
+        default=0.0,
+    )
+    if not reads:
+        return "Nothing was read."
+    mean = by_call["read"] / reads
+    usual = NEAR_SECONDS * max(case.expected.slowness, 1.0)
+    share = max(1 - usual / mean, 0.0) * by_call["read"] / sum(by_call.values())
+
+    def waited(one: Calls) -> float:
+        return share * one.spent(["sql"])
+
+    evidence = [
+        Evidence(
+            "wsrep_sync_wait",
+            case.facts.number("wsrep_sync_wait"),
+            "",
+            "wsrep_sync_wait",
+            0,
+        ),
+        Evidence("mean of a read", mean, "s", "sql_call_seconds", usual),
+    ]
+    return Suspicion(savings(case, waited), evidence)
+
+
+RULE: Final = Rule(
+    id="D8",
+    name="galera-sync-wait",
+    cause="Each read waits until its Galera node has applied all writes.",
+    judge=_judge,
+    fixes=(
+        Fix(
+            "keystone.conf",
+            "[database] mysql_wsrep_sync_wait = 0",
+            "A node may answer with old data: send writes and reads to one node.",
+        ),
+    ),
+    gain="The time of reads beyond that of a near node.",
+    threshold="wsrep_sync_wait is on; the time of reads says what it costs.",
+    panel="sql: Time in SQL per call",
+    explains=("D1", "D2"),
+)

@@ -1,0 +1,65 @@
+"""H2: clients log in again and again instead of reusing their tokens."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
+
+BUSY: Final = 0.7
+"""With fewer busy workers the log-ins cost nobody else time."""
+GREW: Final = 2.0
+"""Log-ins per second, relative to the baseline."""
+REUSE: Final = 1.0
+"""Validations per log-in; healthy clients use a token several times."""
+
+
+def _judge(case: Case) -> Suspicion | str:
+    logins = [one for one in case.facts.served if one.kind[0] == "POST"]
+    rate = sum(one.per_second for one in logins)
+    if case.busy_share < BUSY and not case.facts.has("queue"):
+        return "Workers are idle."
+    if case.busy_share < BUSY and case.queue_seconds <= 0:
+        return f"{1 - case.busy_share:.0%} of the workers' time is idle."
+    usual = case.expected.login_rate
+    others = sum(one.per_second for one in case.facts.served) - rate
+    if usual is not None and rate < GREW * usual:
+        return "As many log-ins as in the baseline."
+    if usual is None and others >= REUSE * rate:
+        return "Tokens are reused: there are more validations than log-ins."
+    spared = 1 - 1 / GREW
+    seconds = sum(one.per_second * one.seconds for one in logins) * spared
+    evidence = [
+        Evidence("log-ins", rate, "calls/s", "calls", usual),
+        Evidence("other token calls", others, "calls/s", "calls"),
+        Evidence("busy workers", case.busy_share, "of all", "cells"),
+    ]
+    waits = {
+        one.kind: Saving.about(spared * _wait(case, one)) for one in case.facts.served
+    }
+    return Suspicion(waits, evidence, worker_seconds=seconds)
+
+
+def _wait(case: Case, calls: Calls) -> float:
+    """Return the time that a call waits for a worker and for a CPU."""
+    return case.queue_seconds + case.cpu_wait_share * calls.seconds
+
+
+RULE: Final = Rule(
+    id="H2",
+    name="login-storm",
+    cause="Clients log in again and again instead of reusing their tokens.",
+    judge=_judge,
+    fixes=(
+        Fix(
+            "the client",
+            "keep the token until it expires (a keystoneauth session does)",
+            "None.",
+        ),
+    ),
+    gain="Half of the workers' time in log-ins, and of what all calls wait for it.",
+    threshold="Workers are 70 % busy, and there are fewer validations than log-ins, or"
+    " twice the log-ins of the baseline.",
+    panel="tokens: Calls per second",
+    explains=("W1", "W2"),
+)

@@ -1,0 +1,61 @@
+"""M1: a service validates tokens online: its token cache is off or short."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
+
+SERVICE: Final = ("service", "")
+"""Calls of services, which are no token calls."""
+LONGEST: Final = "inf"
+
+
+def _judge(case: Case) -> Suspicion | str:
+    by_result = case.facts.by("service_validations", "keystone_auth_token_validation")
+    misses = by_result.get("online", 0.0)
+    whole = sum(by_result.values())
+    requests = case.facts.number("service_requests")
+    if not misses or not requests:
+        return "No service validated a token in Keystone."
+    replayed = case.facts.by("service_replayed", "keystone_auth_token_times")
+    spared = max(misses - min(replayed.values(), default=0.0), 0.0)
+    cells = case.facts.by("service_cells", "keystone_phase")
+    per_miss = cells.get("keystone", 0.0) / misses
+    saved = spared * per_miss / requests
+    evidence = [
+        Evidence("validations in Keystone", misses, "/s", "service_validations"),
+        Evidence("of all validations", misses / whole, "", "service_validations"),
+        Evidence(
+            "with a longer cache time",
+            min(replayed.values(), default=0.0),
+            "/s",
+            "service_replayed",
+        ),
+        Evidence("time of one", per_miss, "s", "service_cells"),
+    ]
+    return Suspicion({SERVICE: Saving.about(saved, low=0.7)}, evidence)
+
+
+RULE: Final = Rule(
+    id="M1",
+    name="token-cache",
+    cause="Services validate the same tokens in Keystone again and again: their token"
+    " cache is off or too short.",
+    judge=_judge,
+    fixes=(
+        Fix(
+            "the service's [keystone_authtoken]",
+            "token_cache_time = 300",
+            "A revoked token is accepted for that time.",
+        ),
+        Fix(
+            "the service's [keystone_authtoken]",
+            "memcached_servers = HOST:11211",
+            "The service needs a memcached; without it each worker caches alone.",
+        ),
+    ),
+    gain="The misses that a longer cache time would save, as replayed from the same"
+    " look-ups, times the time of one.",
+    threshold="A sixth of a service's request, as for all causes.",
+    panel="services: Validations",
+)

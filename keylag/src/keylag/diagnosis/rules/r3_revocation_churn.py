@@ -1,0 +1,51 @@
+"""R3: a client revokes its token after each request."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
+
+LOGGED_OUT: Final = 0.5
+"""Share of issued tokens that are revoked; healthy clients let most expire."""
+
+
+def _judge(case: Case) -> Suspicion | str:
+    logouts = [one for one in case.facts.served if one.kind[0] == "DELETE"]
+    logins = [one for one in case.facts.served if one.kind[0] == "POST"]
+    revoked = sum(one.per_second for one in logouts)
+    issued = sum(one.per_second for one in logins)
+    if revoked <= LOGGED_OUT * issued or not revoked:
+        return "Most tokens expire instead of being revoked."
+    share = min(revoked / issued, 1.0) if issued else 1.0
+    seconds = sum(one.per_second * one.seconds for one in logouts)
+    seconds += share * sum(one.per_second * one.seconds for one in logins)
+    rebuilt = {
+        one.kind: Saving.about(case.rebuild_seconds(one)) for one in case.facts.served
+    }
+    evidence = [
+        Evidence("revoked tokens", revoked, "calls/s", "calls"),
+        Evidence("issued tokens", issued, "calls/s", "calls"),
+        Evidence("events written", case.facts.number("events_written"), "events/s"),
+    ]
+    return Suspicion(rebuilt, evidence, worker_seconds=seconds)
+
+
+RULE: Final = Rule(
+    id="R3",
+    name="revocation-churn",
+    cause="A client revokes its token after each use: each time it logs in again, and"
+    " the cache of tokens is emptied for everybody.",
+    judge=_judge,
+    fixes=(
+        Fix(
+            "the client",
+            "reuse the token, and let it expire",
+            "A token that is not revoked stays valid until it expires.",
+        ),
+    ),
+    gain="The workers' time in log-outs and the log-ins that they cause, and the"
+    " statements that a warm cache saves.",
+    threshold="More than half of the issued tokens are revoked.",
+    panel="revocation: Events written",
+    explains=("C8", "C9", "H2"),
+)

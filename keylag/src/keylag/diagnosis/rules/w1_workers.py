@@ -1,0 +1,53 @@
+"""W1: Keystone has too few workers; calls wait although the host has CPU to spare."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
+
+BUSY: Final = 0.8
+"""Share of busy workers from which calls queue."""
+IDLE: Final = 0.2
+"""With less idle CPU more workers only share it."""
+
+
+def _judge(case: Case) -> Suspicion | str:
+    if case.busy_share < BUSY:
+        return f"{1 - case.busy_share:.0%} of the workers' time is idle."
+    if not case.queue_seconds:
+        return "No connection waits for a worker."
+    idle = case.idle_cpu_share
+    if idle < IDLE:
+        return f"Only {idle:.0%} of the CPU time is idle: more workers would share it."
+    waits = {
+        one.kind: Saving.about(case.queue_seconds, high=1.0)
+        for one in case.facts.served
+    }
+    evidence = [
+        Evidence("busy workers", case.busy_share, "of all", "cells"),
+        Evidence("waiting connections", case.facts.number("queue"), "", "queue", 0),
+        Evidence("wait for a worker", case.queue_seconds, "s", "queue", 0),
+        Evidence("idle CPU time", idle, "of all", "host_cpu_seconds"),
+    ]
+    return Suspicion(waits, evidence)
+
+
+RULE: Final = Rule(
+    id="W1",
+    name="workers",
+    cause="Too few workers: calls wait for a free one, and the host has CPU to spare.",
+    judge=_judge,
+    fixes=(
+        Fix(
+            "uwsgi.ini",
+            "processes = twice as many",
+            "Each process takes some 100 MB and up to max_pool_size + max_overflow"
+            " connections to the database.",
+        ),
+    ),
+    gain="The wait for a worker, by Little's law: waiting connections by requests per"
+    " second.",
+    threshold="Workers are 80 % busy, connections wait, and a fifth of the CPU time is"
+    " idle.",
+    panel="workers: Waiting connections",
+)

@@ -1,0 +1,76 @@
+"""W2: workers wait for a CPU, because others use it or a limit stops them."""
+
+from typing import Final
+
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import savings
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+
+
+def _judge(case: Case) -> Suspicion | str:
+    waited = case.facts.number("cpu_wait_seconds")
+    if not waited:
+        return "No worker waited for a CPU."
+    share = case.cpu_wait_share
+    evidence = [
+        Evidence(
+            "time that workers waited for a CPU", waited, "s/s", "cpu_wait_seconds"
+        ),
+        Evidence("its share of their busy time", share, "of the time", "cells", 0),
+    ]
+    if case.facts.has("host_cpu_seconds"):
+        modes = case.facts.by("host_cpu_seconds", "mode")
+        cpus = case.facts.number("host_cpus")
+        taken = sum(modes.values()) - modes.get("idle", 0.0)
+        evidence += [
+            Evidence(
+                "busy CPUs of the hosts", taken, f"of {cpus:g}", "host_cpu_seconds"
+            ),
+            Evidence(
+                "CPUs used by workers",
+                case.facts.number("cpu_seconds"),
+                "CPUs",
+                "cpu_seconds",
+            ),
+            Evidence(
+                "CPU taken by the hypervisor",
+                modes.get("steal", 0.0),
+                "CPUs",
+                "host_cpu_seconds",
+                0,
+            ),
+        ]
+    if case.facts.has("throttled_seconds"):
+        throttled = case.facts.number("throttled_seconds")
+        evidence.append(
+            Evidence(
+                "time stopped by a CPU limit", throttled, "s/s", "throttled_seconds", 0
+            )
+        )
+    return Suspicion(
+        savings(case, lambda calls: share * calls.seconds, high=1.5), evidence
+    )
+
+
+RULE: Final = Rule(
+    id="W2",
+    name="cpu-starved",
+    cause="Workers wait for a CPU: other programs, the hypervisor or a limit take it.",
+    judge=_judge,
+    fixes=(
+        Fix(
+            "the host",
+            "move the other programs away, or give Keystone more CPUs",
+            "None.",
+        ),
+        Fix(
+            "the container or unit",
+            "raise the CPU limit (--cpus, CPUQuota, limits.cpu)",
+            "Keystone may take the CPU of its neighbours.",
+        ),
+    ),
+    gain="The workers' wait for a CPU, as a share of their busy time.",
+    threshold="A sixth of the busy time, as for all causes. The kernel counts it.",
+    panel="workers: CPU share of a worker",
+    explains=("C4", "D1", "D2", "A1", "A2", "T1", "W1", "W3", "N1"),
+)

@@ -24,8 +24,11 @@ PACKAGES = {
     "keylag/src": "keylag",
     "dashboards/src": "keylag_dashboards",
 }
-MAY_IMPORT = {"keylag_dashboards": {"keylag_otel", "keylag_exporters"}}
-"""Dashboards import the declarations of metrics."""
+MAY_IMPORT = {
+    "keylag_dashboards": {"keylag_otel", "keylag_exporters"},
+    "keylag": {"keylag_exporters"},
+}
+"""Dashboards import the declarations of metrics, the command the probe."""
 
 
 def imported(path: Path) -> set[str]:

@@ -152,6 +152,8 @@ def test_unsupported_web_config_is_rejected(tmp_path, text, message):
         (["memcached", "--listen=127.0.0.1:70000"], 2, "a number below 65536"),
         (["memcached", "--listen=192.0.2.1:80"], 1, "Cannot assign requested address"),
         (["memcached", "--address=word"], 2, "a number below 65536, not word"),
+        (["probe", "--url=keystone:5000"], 2, "a URL is such as http://keystone"),
+        (["mysql", "--port=x"], 2, "a number below 65536, not x"),
         (["uwsgi", "--address=127.0.0.1:70000"], 2, "a number below 65536"),
         (["revocations", "--port=70000"], 2, "a number below 65536"),
         (["revocations", "--port=x"], 2, "a number below 65536, not x"),

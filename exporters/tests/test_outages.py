@@ -10,7 +10,7 @@ from exporter_helpers import LOGS
 SHORT_SCRAPE_TIMEOUT = {"X-Prometheus-Scrape-Timeout-Seconds": "2"}
 
 
-@pytest.fixture(params=["revocations", "proxysql", "memcached"])
+@pytest.fixture(params=["revocations", "proxysql", "memcached", "mysql"])
 def source(request):
     return request.param
 
@@ -41,6 +41,7 @@ def exporter(source, server, run, tmp_path):
             "revocations": f'port = {server.port}\npassword-file = "password"',
             "proxysql": f'port = {server.port}\npassword-file = "password"\n'
             'user = "reader"',
+            "mysql": f'port = {server.port}\npassword-file = "password"',
             "memcached": f'address = "127.0.0.1:{server.port}"',
         }
         config = tmp_path / "exporter.toml"
@@ -113,9 +114,9 @@ def test_source_recovers_after_its_server_restarts(source, server, exporter):
 
 
 @pytest.mark.stack
-@pytest.mark.parametrize("source", ["revocations", "proxysql"], indirect=True)
+@pytest.mark.parametrize("source", ["revocations", "proxysql", "mysql"], indirect=True)
 def test_source_recovers_after_its_account_is_accepted(source, server, exporter):
-    user = {"revocations": "keylag", "proxysql": "reader"}[source]
+    user = "reader" if source == "proxysql" else "keylag"
     running = exporter(credential="new")
     up = f'keylag_exporter_source_up{{source="{source}"}}'
 
@@ -126,7 +127,7 @@ def test_source_recovers_after_its_account_is_accepted(source, server, exporter)
 
 
 @pytest.mark.stack
-@pytest.mark.parametrize("source", ["revocations", "proxysql"], indirect=True)
+@pytest.mark.parametrize("source", ["revocations", "proxysql", "mysql"], indirect=True)
 def test_scrapes_within_the_interval_send_no_statement(source, server, exporter):
     running = exporter(interval=3600)
     assert sources_succeeded(running, source) == (True, True)

@@ -70,7 +70,7 @@ class _Sources(click.Group):
 )
 @click.version_option(package_name="keylag-exporters", prog_name="keylag-exporter")
 def main(*, debug: bool) -> None:
-    """Export statistics of Keystone's database, proxy, cache and web server."""
+    """Export statistics of Keystone's database, proxy, cache, web server and host."""
 
 
 def _serve(*settings_by_source: Any) -> None:

@@ -76,10 +76,23 @@ class Connector:
         Raises UnreachableError if the server is unreachable or refuses the account.
         """
         try:
-            self._connection.connect()
+            self._connect()
             with self._connection, self._connection.cursor() as cursor:
                 yield cursor
         except pymysql.MySQLError as error:
             if error.args and error.args[0] in _UNREACHABLE_CODES:
                 raise UnreachableError(str(error)) from error
             raise
+
+    def _connect(self) -> None:
+        try:
+            self._connection.connect()
+        except pymysql.OperationalError:
+            raise
+        except Exception as error:
+            # PyMySQL parses whatever it receives, so any server of another protocol
+            # may raise anything.
+            settings = self._settings
+            where = settings["socket"] or f"{settings['host']}:{settings['port']}"
+            message = f"there is no MySQL server at {where}: {error!r}"
+            raise UnreachableError(message) from error

@@ -16,6 +16,9 @@ SOURCES = {
     "revocations": "keylag_exporters.revocations",
     "memcached": "keylag_exporters.memcached",
     "uwsgi": "keylag_exporters.uwsgi",
+    "host": "keylag_exporters.host",
+    "mysql": "keylag_exporters.mysql_status",
+    "probe": "keylag_exporters.probe",
 }
 ALL_PORT = 9720
 

@@ -1,4 +1,4 @@
-"""keylag-exporter: metrics of database, proxy, cache, uWSGI and revocation table."""
+"""keylag-exporter: metrics of the servers, the host and the way to Keystone."""
 
 import sys
 from pathlib import Path
@@ -25,6 +25,15 @@ address = "{memcached}"
 
 [uwsgi]
 address = "{uwsgi}"
+
+[host]
+
+[mysql]
+port = {mariadb}
+password-file = "{folder}/password"
+
+[probe]
+url = "http://{keystone}/v3"
 """
 PROXYSQL_CONFIG = """
 [proxysql]
@@ -50,6 +59,7 @@ def _prepare(context: ServiceContext) -> None:
         mariadb=context.ports["mariadb"],
         memcached=context.address("memcached"),
         uwsgi=stats_socket(context),
+        keystone=context.address("keystone"),
     )
     if "proxysql" in context.options.extras:
         port = context.ports["proxysql-admin"]

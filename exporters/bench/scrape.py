@@ -2,7 +2,8 @@
 
 Starts MariaDB and memcached, and one `keylag-exporter all` per row of the result.
 Scrapes each exporter once a second, as Prometheus does, while the slow log grows. A
-second MariaDB serves ProxySQL's tables, and this program uWSGI's statistics.
+second MariaDB serves ProxySQL's tables, and this program uWSGI's statistics and the
+URL of the probes. A source with an interval costs nothing in most scrapes.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 import test_proxysql
 import test_revocations
 from exporter_helpers import DATA, LOGS, MariaDB, Memcached, free_port
+from probed_server import KeystoneStub
 from test_uwsgi import STATISTICS
 
 SOURCES = {
@@ -39,6 +41,9 @@ SOURCES = {
     "revocations": 'port = {mariadb}\npassword-file = "{password}"\n',
     "memcached": 'address = "127.0.0.1:{memcached}"\n',
     "uwsgi": 'address = "127.0.0.1:{uwsgi}"\n',
+    "host": "",
+    "mysql": 'port = {mariadb}\npassword-file = "{password}"\n',
+    "probe": 'url = "{probed}"\n',
 }
 HEADERS = {
     "Accept": "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4",
@@ -74,6 +79,8 @@ def servers(folder: Path) -> Iterator[dict[str, object]]:
         uwsgi = stack.enter_context(Statistics(("127.0.0.1", 0), None))
         threading.Thread(target=uwsgi.serve_forever, daemon=True).start()
         stack.callback(uwsgi.shutdown)
+        probed = KeystoneStub()
+        stack.callback(probed.shutdown)
         log, password = folder / "slow.log", folder / "password"
         log.write_bytes(b"".join(map(Path.read_bytes, LOGS)))
         password.write_text("p")
@@ -84,6 +91,7 @@ def servers(folder: Path) -> Iterator[dict[str, object]]:
             "proxysql": proxysql.port,
             "memcached": memcached.port,
             "uwsgi": uwsgi.server_address[1],
+            "probed": probed.url(),
         }
 
 

@@ -108,8 +108,10 @@ class HttpProbe:
         """Return the status of a complete response."""
         host = self._url.hostname or ""
         clock.start("resolve")
-        addresses = _resolve(host, self._url.port or PORTS[self._url.scheme], clock)
+        port = self._url.port or PORTS[self._url.scheme]
+        addresses, look_up_seconds = _resolve(host, port, clock)
         clock.start("connect")
+        clock.seconds["resolve"] = look_up_seconds
         with _connect(addresses, clock) as connection:
             if self._tls is None:
                 return self._exchange(connection, clock)
@@ -192,30 +194,36 @@ class _Received(io.RawIOBase):
         return count
 
 
-def _resolve(host: str, port: int, clock: _PhaseClock) -> list[Address]:
-    """Return the addresses of a host; look up names in a thread, to bound the time.
+def _resolve(host: str, port: int, clock: _PhaseClock) -> tuple[list[Address], float]:
+    """Return the addresses of a host, and the time of the look-up.
 
-    The resolver has a timeout of its own, which ends the thread.
+    Names are looked up in a thread, because the resolver has only its own timeout. The
+    start of the thread does not count: it takes milliseconds on a busy host.
     """
-    kind = socket.SOCK_STREAM
     with suppress(socket.gaierror):
-        return socket.getaddrinfo(host, port, type=kind, flags=socket.AI_NUMERICHOST)
-    answers: SimpleQueue[list[Address] | OSError] = SimpleQueue()
+        return _look_up(host, port, socket.AI_NUMERICHOST)
+    answers: SimpleQueue[tuple[list[Address], float] | OSError] = SimpleQueue()
 
-    def look_up() -> None:
+    def answer() -> None:
         try:
-            answers.put(socket.getaddrinfo(host, port, type=kind))
+            answers.put(_look_up(host, port))
         except OSError as error:
             answers.put(error)
 
-    threading.Thread(target=look_up, name="resolve", daemon=True).start()
+    threading.Thread(target=answer, name="resolve", daemon=True).start()
     try:
-        answer = answers.get(timeout=clock.seconds_left())
+        found = answers.get(timeout=clock.seconds_left())
     except Empty:
         raise TimeoutError from None
-    if isinstance(answer, OSError):
-        raise answer
-    return answer
+    if isinstance(found, OSError):
+        raise found
+    return found
+
+
+def _look_up(host: str, port: int, flags: int = 0) -> tuple[list[Address], float]:
+    started = time.perf_counter()
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    return list(found), time.perf_counter() - started
 
 
 def _connect(addresses: list[Address], clock: _PhaseClock) -> socket.socket:

@@ -29,9 +29,9 @@ BACKWARD_SECONDS = 3.0
 """The kernel's CPU times go back a little now and then. A greater step is a CPU that
 was taken out and put back."""
 UNCOUNTED_DEVICES = re.compile(
-    r"(loop|ram|zram|fd)\d+|(sd|hd|vd|xvd)[a-z]\d+|nvme\d+n\d+p\d+"
+    r"(loop|ram|zram|fd)\d+|(sd|hd|vd|xvd)[a-z]+\d+|(nvme\d+n|mmcblk)\d+p\d+"
 )
-"""Partitions, whose disk is counted, and devices in memory; as in node_exporter."""
+"""Partitions, whose disk is counted, and devices in memory and on files."""
 
 # (file in /proc/pressure, line, metric, help)
 PRESSURE = (

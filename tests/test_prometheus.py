@@ -43,6 +43,20 @@ def test_statements_and_cache_calls_are_exported(stack: Stack, sent: SentCalls) 
         assert total > 0
 
 
+def test_histogram_has_each_round_trip_to_the_cache(
+    stack: Stack, sent: SentCalls
+) -> None:
+    durations, calls = (
+        query_prometheus(stack, f"sum({name})")[()]
+        for name in (
+            "keystone_cache_call_duration_seconds_count",
+            "keystone_request_cache_calls_total",
+        )
+    )
+
+    assert durations == calls > 0
+
+
 def test_slow_log_and_keystone_count_the_same_statements(sent: SentCalls) -> None:
     counted = {method: sides.statements for method, sides in sent.sql.items()}
     logged = {method: sides.logged for method, sides in sent.sql.items()}

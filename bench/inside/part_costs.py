@@ -73,7 +73,7 @@ def _wrapper_with_hook(
 def _cache_call(hot_path: Any) -> Callable[[], object]:
     class Asking(Backend):
         get: Callable[[], object] = hot_path.wrap_cache_call(
-            _plain, 0, hot_path.count_cache_get(NO_VALUE), _plain
+            _plain, 0, 0, hot_path.count_cache_get(NO_VALUE), _plain
         )
 
     return Asking().get

@@ -16,23 +16,23 @@ static int not_ascending(void)
     return -1;
 }
 
-/* Convert any iterable of bounds; -1 with an exception on failure. */
-static int read_bounds(Aggregate *self, PyObject *given)
+int read_bounds(Bounds *bounds, PyObject *given)
 {
-    PyObject *bounds = PySequence_Tuple(given);
-    if (bounds == NULL)
+    PyObject *tuple = PySequence_Tuple(given);
+    if (tuple == NULL)
         return -1;
-    Py_ssize_t index = 0, count = PyTuple_GET_SIZE(bounds);
+    Py_ssize_t index = 0, count = PyTuple_GET_SIZE(tuple);
+    long long *limits = bounds->limits;
     int failed = count > COUNT_LIMIT ? too_many_bounds() : 0;
     for (; index < count && failed == 0; index++) {
-        self->bounds[index] = PyLong_AsLongLong(PyTuple_GET_ITEM(bounds, index));
+        limits[index] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, index));
         if (PyErr_Occurred())
             failed = -1;
-        else if (index && self->bounds[index] < self->bounds[index - 1])
+        else if (index && limits[index] < limits[index - 1])
             failed = not_ascending();
     }
-    self->bound_count = index;
-    Py_DECREF(bounds);
+    bounds->count = index;
+    Py_DECREF(tuple);
     return failed;
 }
 
@@ -48,7 +48,7 @@ static PyObject *Aggregate_new(PyTypeObject *Py_UNUSED(type), PyObject *args,
     Aggregate *self = (Aggregate *)PyType_GenericAlloc(&AggregateType, 0);
     if (self != NULL)
         self->count_size = counts;
-    if (self != NULL && read_bounds(self, bounds) < 0)
+    if (self != NULL && read_bounds(&self->bounds, bounds) < 0)
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -61,10 +61,7 @@ void add_request(Aggregate *self, const RequestTimer *timer)
         if (timer->cells[cell] != 0)
             self->cells[cell] = wrapping_add(self->cells[cell], timer->cells[cell]);
     long long wall = wall_time_of(timer->cells);
-    Py_ssize_t bucket = 0;
-    while (bucket < self->bound_count && wall > self->bounds[bucket])
-        bucket++;
-    self->buckets[bucket]++;
+    self->buckets[bucket_of(&self->bounds, wall)]++;
     if (self->request_count++ == 0 || wall < self->min_ns)
         self->min_ns = wall;
     if (wall > self->max_ns)
@@ -107,7 +104,7 @@ static PyObject *Aggregate_counts(Aggregate *self, void *Py_UNUSED(closure))
 
 static PyObject *Aggregate_buckets(Aggregate *self, void *Py_UNUSED(closure))
 {
-    return list_of_numbers(self->buckets, self->bound_count + 1);
+    return list_of_numbers(self->buckets, self->bounds.count + 1);
 }
 
 static PyObject *Aggregate_wall_ns(Aggregate *self, void *Py_UNUSED(closure))

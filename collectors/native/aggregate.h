@@ -5,9 +5,10 @@
 #include "request_timer.h"
 
 typedef struct {
-    PyObject_HEAD Py_ssize_t bound_count, count_size;
+    PyObject_HEAD Bounds bounds;
+    Py_ssize_t count_size;
     long long min_ns, max_ns, request_count;
-    long long bounds[COUNT_LIMIT], buckets[COUNT_LIMIT + 1], counts[COUNT_LIMIT];
+    long long buckets[COUNT_LIMIT + 1], counts[COUNT_LIMIT];
     long long cells[CELLS];
 } Aggregate;
 

@@ -14,6 +14,7 @@ typedef struct {
     PyObject_HEAD PyObject *empty_aggregate, *aggregates,
         *on_request; /* copied for each new key */
     long long counters[COUNTER_ARRAY_SIZE];
+    CallTimes calls[COUNT_LIMIT];
     CounterTable overflow;
 } Aggregator;
 
@@ -23,6 +24,7 @@ static int clear_aggregates(Aggregator *self)
     if (aggregates == NULL)
         return -1;
     memset(self->counters, 0, sizeof(self->counters));
+    memset(self->calls, 0, sizeof(self->calls));
     clear_table(&self->overflow);
     Py_XSETREF(self->aggregates, aggregates);
     return 0;
@@ -132,6 +134,7 @@ static PyObject *Aggregator_add(Aggregator *self, PyObject *args)
     PyObject *done = NULL;
     if (aggregate != NULL) {
         add_request(aggregate, timer);
+        add_calls(self->calls, timer->calls);
         if (add_all_counters(&timer->counters, add_aggregate_counter, self) == 0)
             done = call_on_request(self, timer, key);
     }
@@ -180,6 +183,11 @@ static PyObject *Aggregator_counters(Aggregator *self, void *Py_UNUSED(closure))
     return found;
 }
 
+static PyObject *Aggregator_calls(Aggregator *self, void *Py_UNUSED(closure))
+{
+    return dict_of_calls(self->calls);
+}
+
 #define EACH_OBJECT(of) of(empty_aggregate) of(aggregates) of(on_request)
 GC_METHODS(Aggregator, EACH_OBJECT, clear_table(&self->overflow))
 
@@ -208,6 +216,7 @@ static PyMethodDef Aggregator_methods[] = {
 };
 
 static PyGetSetDef Aggregator_getset[] = {
+    {"calls", (getter)Aggregator_calls, NULL, NULL, NULL},
     {"counters", (getter)Aggregator_counters, NULL, NULL, NULL},
     {NULL},
 };

@@ -6,6 +6,7 @@
 
 #define INITIAL_EVENT_CAPACITY 1024 /* events; doubled when full */
 
+Bounds call_bounds;
 static PyObject *method_name;
 
 long long read_time_source(void)
@@ -323,6 +324,46 @@ static PyObject *RequestTimer_counters(RequestTimer *self, void *Py_UNUSED(closu
     return sums;
 }
 
+static int has_calls(const long long *times)
+{
+    for (int index = 1; index < 1 + COUNT_LIMIT + 1; index++)
+        if (times[index] != 0)
+            return 1;
+    return 0;
+}
+
+static int add_times_to(PyObject *dict, long kind, const long long *times)
+{
+    PyObject *key = PyLong_FromLong(kind);
+    PyObject *list = list_of_numbers(times, 1 + call_bounds.count + 1);
+    int failed = key == NULL || list == NULL ? -1 : PyDict_SetItem(dict, key, list);
+    Py_XDECREF(key);
+    Py_XDECREF(list);
+    return failed;
+}
+
+PyObject *dict_of_calls(const CallTimes *calls)
+{
+    PyObject *dict = PyDict_New();
+    for (long kind = 0; dict != NULL && kind < COUNT_LIMIT; kind++)
+        if (has_calls(calls[kind]) && add_times_to(dict, kind, calls[kind]) < 0)
+            Py_CLEAR(dict);
+    return dict;
+}
+
+void add_calls(CallTimes *sums, const CallTimes *calls)
+{
+    for (int kind = 0; kind < COUNT_LIMIT; kind++)
+        if (has_calls(calls[kind]))
+            for (int index = 0; index < 1 + COUNT_LIMIT + 1; index++)
+                sums[kind][index] = wrapping_add(sums[kind][index], calls[kind][index]);
+}
+
+static PyObject *RequestTimer_calls(RequestTimer *self, void *Py_UNUSED(closure))
+{
+    return dict_of_calls(self->calls);
+}
+
 static PyObject *RequestTimer_counts(RequestTimer *self, void *Py_UNUSED(closure))
 {
     return list_of_numbers(self->counts, self->count_size);
@@ -401,6 +442,7 @@ static PyGetSetDef RequestTimer_getset[] = {
      (setter)RequestTimer_set_current_cell, NULL, NULL},
     {"wall_ns", (getter)RequestTimer_wall_ns, NULL, NULL, NULL},
     {"counts", (getter)RequestTimer_counts, NULL, NULL, NULL},
+    {"calls", (getter)RequestTimer_calls, NULL, NULL, NULL},
     {"counters", (getter)RequestTimer_counters, NULL, NULL, NULL},
     {"events", (getter)RequestTimer_events, NULL, NULL, NULL},
     {"event_limit_reached", (getter)RequestTimer_event_limit_reached, NULL, NULL, NULL},
@@ -506,9 +548,19 @@ static PyMethodDef functions[] = {
     {NULL},
 };
 
+static int read_call_bounds(void)
+{
+    PyObject *bounds = NULL;
+    int failed = import_name(&bounds, "keylag_otel.model", "CALL_BOUNDS");
+    if (failed == 0)
+        failed = read_bounds(&call_bounds, bounds);
+    Py_XDECREF(bounds);
+    return failed;
+}
+
 int add_request_timer(PyObject *module)
 {
-    if (intern(&method_name, "REQUEST_METHOD") < 0 ||
+    if (intern(&method_name, "REQUEST_METHOD") < 0 || read_call_bounds() < 0 ||
         PyModule_AddType(module, &RequestTimerType) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);

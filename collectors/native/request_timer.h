@@ -14,7 +14,7 @@
 #include "faults.h"
 
 #define CELLS 256         /* operation << 4 | phase, both below 16 */
-#define COUNT_LIMIT 16    /* the most counts of a timer, and the most bucket bounds */
+#define COUNT_LIMIT 16    /* the most counts, kinds of single calls, bucket bounds */
 #define EVENT_LIMIT 32768 /* model.EVENT_LIMIT */
 #define SLOT_COUNT 128    /* counters in one table; more go to an overflow table */
 #define COUNTER_LIMIT (1 << 30) /* counter ids are below this */
@@ -37,6 +37,15 @@ typedef struct {
     int cell;         /* a cell, ANNOTATION or INCREMENT */
 } Event;
 
+/* Upper bounds of buckets, ascending. */
+typedef struct {
+    Py_ssize_t count;
+    long long limits[COUNT_LIMIT];
+} Bounds;
+
+/* Single calls of one kind: nanoseconds, then the number of calls in each bucket. */
+typedef long long CallTimes[1 + COUNT_LIMIT + 1];
+
 enum { ANNOTATION = -1, INCREMENT = -2 };
 
 typedef struct {
@@ -53,6 +62,7 @@ typedef struct {
     Event *events;
     int event_count, event_capacity;
     long long cells[CELLS];
+    CallTimes calls[COUNT_LIMIT];
     CounterTable counters;
 } RequestTimer;
 
@@ -61,6 +71,7 @@ typedef struct {
 extern PyTypeObject RequestTimerType;
 extern PyObject *timer_var;   /* the context variable */
 extern PyObject *time_source; /* replaces the system clock in tests, or NULL */
+extern Bounds call_bounds;    /* model.CALL_BOUNDS */
 
 /* Append an event; drop it if the event limit is reached or memory is short. */
 COLD void append_event(RequestTimer *self, long long moment, int cell, PyObject *what);
@@ -91,6 +102,16 @@ PyObject *list_of_numbers(const long long *numbers, Py_ssize_t count);
 /* Return a dictionary of cell to nanoseconds, without zeros; NULL with an exception on
  * failure. */
 PyObject *self_times_of(const long long *cells);
+
+/* Return a dictionary of kind to a list of nanoseconds and the number in each bucket,
+ * of the kinds that had calls; NULL with an exception on failure. */
+PyObject *dict_of_calls(const CallTimes *calls);
+
+/* Add single calls of all kinds to sums. */
+void add_calls(CallTimes *sums, const CallTimes *calls);
+
+/* Convert any iterable of bounds; -1 with an exception on failure. */
+int read_bounds(Bounds *bounds, PyObject *given);
 
 /* Return the sum of all cells in nanoseconds. */
 long long wall_time_of(const long long *cells);
@@ -161,6 +182,25 @@ static inline int switch_cell(RequestTimer *self, unsigned int cell, PyObject *c
     if (self->records_events)
         append_event(self, self->last_tick, self->current_cell, call);
     return before;
+}
+
+/* Return the number of the bucket that a value is in. */
+static inline Py_ssize_t bucket_of(const Bounds *bounds, long long value)
+{
+    Py_ssize_t bucket = 0;
+    while (bucket < bounds->count && value > bounds->limits[bucket])
+        bucket++;
+    return bucket;
+}
+
+/* Record a single call that started then and ended at the last tick. */
+static inline void record_call(RequestTimer *self, unsigned int kind,
+                               long long started_at)
+{
+    long long *times = self->calls[kind];
+    long long passed = (long long)((unsigned long long)self->last_tick - started_at);
+    times[0] = wrapping_add(times[0], passed);
+    times[1 + bucket_of(&call_bounds, passed)]++;
 }
 
 /* Increment a count if the timer has that index. */

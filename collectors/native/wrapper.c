@@ -69,12 +69,12 @@ static PyObject *CacheCall_call(PyObject *callable, PyObject *const *args, size_
     }
     Py_XSETREF(timer->cache_layer, cache_layer);
     count_if_present(timer, self->bits);
-    if (timer->records_events)
-        switch_cell(timer, timer->current_cell, self->call);
+    switch_cell(timer, timer->current_cell, self->call);
+    long long started_at = timer->last_tick;
     result = call_with_hooks(self, timer, args, flags, names);
     Py_CLEAR(timer->cache_layer);
-    if (timer->records_events)
-        switch_cell(timer, timer->current_cell, NULL);
+    switch_cell(timer, timer->current_cell, NULL);
+    record_call(timer, self->kind, started_at);
     Py_DECREF(timer);
     return result;
 }
@@ -144,7 +144,7 @@ static PyObject *TimedWrapper_new(PyTypeObject *Py_UNUSED(type), PyObject *args,
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|IIOOO", names, &call, &mask,
                                      &bits, &before, &after, &on_error))
         return NULL;
-    return new_wrapper(TimedWrapper_call, call, mask, bits, before, after, on_error);
+    return new_wrapper(TimedWrapper_call, call, mask, bits, 0, before, after, on_error);
 }
 
 static PyMemberDef TimedWrapper_members[] = {
@@ -202,8 +202,8 @@ static PyObject *update_wrapper_of(TimedWrapper *self)
 }
 
 PyObject *new_wrapper(vectorcallfunc vectorcall, PyObject *call, unsigned int mask,
-                      unsigned int bits, PyObject *before, PyObject *after,
-                      PyObject *on_error)
+                      unsigned int bits, unsigned int kind, PyObject *before,
+                      PyObject *after, PyObject *on_error)
 {
     TimedWrapper *self =
         (TimedWrapper *)TimedWrapperType.tp_alloc(&TimedWrapperType, 0);
@@ -216,23 +216,24 @@ PyObject *new_wrapper(vectorcallfunc vectorcall, PyObject *call, unsigned int ma
     self->on_error = Py_NewRef(on_error);
     self->mask = mask & (CELLS - 1);
     self->bits = bits & (CELLS - 1);
+    self->kind = kind;
     return update_wrapper_of(self);
 }
 
 static PyObject *wrap_cache_call(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *call, *after, *on_error;
-    Py_ssize_t count_index;
-    if (!PyArg_ParseTuple(args, "OO&OO", &call, to_index, &count_index, &after,
-                          &on_error))
+    Py_ssize_t count_index, kind;
+    if (!PyArg_ParseTuple(args, "OO&O&OO", &call, to_index, &count_index, to_index,
+                          &kind, &after, &on_error))
         return NULL;
     return new_wrapper(CacheCall_call, call, CELLS - 1, (unsigned int)count_index,
-                       Py_None, after, on_error);
+                       (unsigned int)kind, Py_None, after, on_error);
 }
 
 static PyMethodDef functions[] = {
     {"wrap_cache_call", wrap_cache_call, METH_VARARGS,
-     SIGNATURE("wrap_cache_call(call, count_index, after, on_error, /)", "wrapper")},
+     SIGNATURE("wrap_cache_call(call, count_index, kind, after, on_error, /)", "wrapper")},
     {NULL},
 };
 

@@ -8,7 +8,7 @@
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *call, *before, *after, *on_error;
-    unsigned int mask, bits;
+    unsigned int mask, bits, kind;
     PyObject *dict, *weakrefs, *module, *name, *qualname, *doc;
 } TimedWrapper;
 
@@ -16,8 +16,8 @@ typedef struct {
 
 /* Return a new wrapper; `vectorcall` implements its call. */
 PyObject *new_wrapper(vectorcallfunc vectorcall, PyObject *call, unsigned int mask,
-                      unsigned int bits, PyObject *before, PyObject *after,
-                      PyObject *on_error);
+                      unsigned int bits, unsigned int kind, PyObject *before,
+                      PyObject *after, PyObject *on_error);
 
 /* Run a hook written in Python; -1 if it raised a BaseException that propagates. */
 COLD int call_python_before(TimedWrapper *self, RequestTimer *timer,

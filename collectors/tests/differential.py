@@ -47,6 +47,7 @@ class Side:
     def __init__(self, hot_path: Any) -> None:
         self.hot_path = hot_path
         self.time = FakeTime()
+        self.call_ns = 7
         self.log: list[Any] = []
         self.made: dict[str, list[Any]] = {}
         hot_path.set_time_source(self.time)
@@ -86,7 +87,7 @@ class Side:
 
         def function(*args: Any, **kwargs: Any) -> Any:
             self.log.append((name, self.plain(args), self.plain(kwargs)))
-            self.time.passes(7)
+            self.time.passes(self.call_ns)
             if what == RAISES:
                 raise LookupError(name)
             if what == EXITS:
@@ -118,6 +119,7 @@ class Side:
             *ATTRIBUTES,
             "counts",
             "counters",
+            "calls",
             "wall_ns",
             "events",
             "event_limit_reached",
@@ -136,7 +138,7 @@ class Side:
 
     def _aggregator(self, aggregator: Any) -> Any:
         rows = {key: self._aggregate(each) for key, each in aggregator.by_key().items()}
-        return [rows, aggregator.counters]
+        return [rows, aggregator.counters, aggregator.calls]
 
 
 # Operations: each takes a side and plain arguments.
@@ -161,6 +163,10 @@ def begin(side: Side, environ: Any) -> Any:
 
 def call_timer(side: Side, which: int, name: str, args: tuple[Any, ...]) -> Any:
     return getattr(side.pick("timer", which), name)(*args)
+
+
+def set_call_time(side: Side, nanoseconds: int) -> None:
+    side.call_ns = nanoseconds
 
 
 def set_timer(side: Side, which: int, name: str, value: Any) -> Any:
@@ -207,14 +213,16 @@ def call_wrapper(side: Side, cell: tuple[int, int], does: Behaviour) -> Any:
     return side.hot_path.wrap(call, *cell, **hooks)(1, "two", three=3)
 
 
-def call_cache_call(side: Side, counted: Any, does: Behaviour, layer: Any) -> Any:
+def call_cache_call(
+    side: Side, counted: Any, kind: Any, does: Behaviour, layer: Any
+) -> Any:
     call = side.does(does["call"] or RETURNS, "call", "found")
     after = side.does(does["after"] or RETURNS, "after")
     on_error = side.does(does["on_error"] or RETURNS, "on_error")
 
     class Asking:
         _keylag_layer = layer
-        get = side.hot_path.wrap_cache_call(call, counted, after, on_error)
+        get = side.hot_path.wrap_cache_call(call, counted, kind, after, on_error)
 
     return Asking().get("key")
 

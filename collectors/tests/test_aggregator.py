@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from keylag_otel.model import CALL_BOUNDS
 
 
 @pytest.fixture
@@ -29,6 +32,7 @@ def request_of(hot_path, time_source) -> Any:
 
 def test_new_object_is_empty(aggregator) -> None:
     assert (aggregator.by_key(), aggregator.counters) == ({}, {})
+    assert aggregator.calls == {}
 
 
 def test_requests_are_aggregated_by_key(aggregator, request_of) -> None:
@@ -48,6 +52,29 @@ def test_requests_are_aggregated_by_key(aggregator, request_of) -> None:
         ("POST", None, 200, None): 5,
         ("GET", "/v3/users", 200, "password"): 5,
     }
+
+
+def test_single_calls_are_summed_over_all_keys(
+    aggregator, request_of, hot_path, time_source
+) -> None:
+    backend = SimpleNamespace(_keylag_layer="layer")
+    for method, kinds in (("GET", (0, 0, 15)), ("POST", (0,))):
+        timer = request_of(method)
+        hot_path.timer_var.set(timer)
+        for kind in kinds:
+            hot_path.wrap_cache_call(
+                lambda _: time_source.passes(CALL_BOUNDS[1]), 0, kind, print, print
+            )(backend)
+        hot_path.timer_var.set(None)
+        aggregator.add(timer, 200)
+
+    buckets = [0] * (len(CALL_BOUNDS) + 1)
+    three, one = ([*buckets] for _ in range(2))
+    three[1], one[1] = 3, 1
+    total = CALL_BOUNDS[1]
+    assert aggregator.calls == {0: [3 * total, *three], 15: [total, *one]}
+    aggregator.clear()
+    assert aggregator.calls == {}
 
 
 def test_counters_are_summed_over_all_keys(aggregator, request_of) -> None:

@@ -8,6 +8,7 @@ from dogpile.cache.api import NO_VALUE, CacheBackend
 
 from keylag_otel import cache_layers
 from keylag_otel.counters import counter_attributes
+from keylag_otel.model import CALL_KINDS
 
 
 class Shelf(CacheBackend):
@@ -86,6 +87,8 @@ def test_hits_misses_and_changes_are_counted_by_region(
         (*where, "delete", "done"): 1,
     }
     assert active_timer.counts[1] == 4
+    calls = {CALL_KINDS[kind]: sum(t[1:]) for kind, t in active_timer.calls.items()}
+    assert calls == {("cache", "get"): 2, ("cache", "set"): 1, ("cache", "delete"): 1}
 
 
 def test_bytes_are_counted_where_values_are_serialised(

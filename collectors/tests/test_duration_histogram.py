@@ -13,6 +13,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricsData
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 
 from keylag_otel import instruments, meter_provider
+from keylag_otel.appended_histogram import SCOPE
 from keylag_otel.duration_histogram import DurationHistogram
 from keylag_otel.instrument_factory import create_histogram
 from keylag_otel.request_aggregator import RequestAggregator
@@ -21,7 +22,6 @@ from keylag_otel.request_timer import start_timer
 NEEDS_EXEMPLARS = pytest.mark.skipif(
     not hasattr(metrics, "Exemplar"), reason="this OpenTelemetry has no exemplars"
 )
-SCOPE = "keylag_otel"
 NAME = instruments.REQUEST_DURATION.name
 GET, POST = "GET", "POST"
 VALUES = (
@@ -42,9 +42,7 @@ class Both:
         meter.create_counter("other").add(1)
         self._record = create_histogram(meter, instruments.REQUEST_DURATION)
         self._aggregator = RequestAggregator()
-        self._ours = DurationHistogram(
-            instruments.REQUEST_DURATION, SCOPE, self._aggregator
-        )
+        self._ours = DurationHistogram(instruments.REQUEST_DURATION, self._aggregator)
         self._aggregator.reset(self._record, self._ours.record_exemplar)
 
     def record(self, nanoseconds: int, method: str) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from keylag_otel import pure, wrappers
+from keylag_otel.model import CALL_BOUNDS
 
 _native = pytest.importorskip("keylag_otel._native")
 
@@ -165,13 +166,20 @@ class SameOutcome(RuleBasedStateMachine):
 
     @rule(
         counted=st.integers(-1, 17),
+        kind=st.integers(-1, 17) | hostile,
         behaviour=st.fixed_dictionaries(
             dict.fromkeys(("call", "after", "on_error"), does)
         ),
         layer=st.sampled_from((None, Layer)),
     )
-    def call_cache_call(self, counted: int, behaviour: Any, layer: Any) -> None:
-        self.play(differential.call_cache_call, counted, behaviour, layer)
+    def call_cache_call(
+        self, counted: int, kind: Any, behaviour: Any, layer: Any
+    ) -> None:
+        self.play(differential.call_cache_call, counted, kind, behaviour, layer)
+
+    @rule(nanoseconds=st.sampled_from((0, 7, *CALL_BOUNDS, CALL_BOUNDS[-1] + 1)))
+    def set_call_time(self, nanoseconds: int) -> None:
+        self.play(differential.set_call_time, nanoseconds)
 
     @rule(
         name=st.sampled_from(

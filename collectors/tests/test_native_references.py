@@ -85,10 +85,11 @@ SCENARIOS: dict[str, tuple[tuple[Any, ...], ...]] = {
     ),
     "cache layer": (
         (differential.activate, 0),
-        (differential.call_cache_call, 0, QUIET, Layer),
-        (differential.call_cache_call, 0, FAILING, Layer),
-        (differential.call_cache_call, 0, QUIET, None),
-        (differential.call_cache_call, 99, QUIET, Layer),
+        (differential.call_cache_call, 0, 2, QUIET, Layer),
+        (differential.call_cache_call, 0, 2, FAILING, Layer),
+        (differential.call_cache_call, 0, 2, QUIET, None),
+        (differential.call_cache_call, 99, 2, QUIET, Layer),
+        (differential.call_cache_call, 0, 99, QUIET, Layer),
     ),
     "hooks": (
         (differential.activate, 0),

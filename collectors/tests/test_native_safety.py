@@ -409,7 +409,7 @@ def test_cache_layer_may_be_removed_during_a_call(
 
     owner = types.SimpleNamespace(_keylag_layer=None)
     ask = hot_path.wrap_cache_call(
-        lambda _: b"1234", 1, hot_path.count_cache_get(None), print
+        lambda _: b"1234", 1, 0, hot_path.count_cache_get(None), print
     )
     for layer in (Layer(), Layer()):
         owner._keylag_layer = layer
@@ -522,7 +522,9 @@ def test_nested_wrappers_raise_recursion_error(hot_path, timer, kind) -> None:
         "wrap_context_manager": lambda call: hot_path.wrap_context_manager(
             call, 255, 0
         ),
-        "wrap_cache_call": lambda call: hot_path.wrap_cache_call(call, 0, None, None),
+        "wrap_cache_call": lambda call: hot_path.wrap_cache_call(
+            call, 0, 0, None, None
+        ),
     }[kind]
     deep = chain(DEEP, link, lambda: None)
     with pytest.raises(RecursionError):
@@ -642,12 +644,14 @@ def test_counts_beyond_those_of_the_timer_are_ignored(
 ) -> None:
     owner = types.SimpleNamespace(_keylag_layer=LAYER)
     hot_path.wrap_cache_call(
-        lambda _: "found", 7, hot_path.count_cache_get(None), print
+        lambda _: "found", 7, 0, hot_path.count_cache_get(None), print
     )(owner)
     hot_path.wrap(len, before=hot_path.record_statement(15, "system", "text"))([])
     for wrong in (-1, 16, HUGE):
         with pytest.raises(ValueError, match="is not between 0 and 15"):
-            hot_path.wrap_cache_call(len, wrong, print, print)
+            hot_path.wrap_cache_call(len, wrong, 0, print, print)
+        with pytest.raises(ValueError, match="is not between 0 and 15"):
+            hot_path.wrap_cache_call(len, 0, wrong, print, print)
         with pytest.raises(ValueError, match="is not between 0 and 15"):
             hot_path.record_statement(wrong, "system", "text")
     with pytest.raises(ValueError, match="argument index"):
@@ -666,7 +670,7 @@ def test_backend_without_layer_is_called(hot_path, active_timer, layer) -> None:
             raise ZeroDivisionError
 
     ask = hot_path.wrap_cache_call(
-        lambda *found: found, 0, hot_path.count_cache_get(None), print
+        lambda *found: found, 0, 0, hot_path.count_cache_get(None), print
     )
     owner = Owner()
 
@@ -788,7 +792,7 @@ def test_thread_that_inherits_the_context_is_not_timed(hot_path, active_timer) -
         with with_context():
             call()
         hot_path.wrap_cache_call(
-            lambda _: None, 0, hot_path.count_cache_get(None), print
+            lambda _: None, 0, 0, hot_path.count_cache_get(None), print
         )(types.SimpleNamespace(_keylag_layer=LAYER))
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
@@ -931,7 +935,7 @@ def test_failing_allocations_raise_and_do_not_crash() -> None:
                           hot_path.count_cache_get(None)),
             hot_path.wrap(lambda *_: b"1", 0, 7, hot_path.record_statement(0, "s", "t"),
                           hot_path.count_statement({}, lambda _: (1, 2))),
-            hot_path.wrap_cache_call(lambda *_: 1 / 0, 0,
+            hot_path.wrap_cache_call(lambda *_: 1 / 0, 0, 0,
                                      hot_path.count_cache_get(None), lambda *_: None),
         )
         body = hot_path.wrap_context_manager(Body, 0, 7, hot_path.mark_miss())

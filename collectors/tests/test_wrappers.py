@@ -16,7 +16,7 @@ import pytest
 from fake_time import FakeTime
 
 from keylag_otel import request_aggregator
-from keylag_otel.model import CELLS
+from keylag_otel.model import CALL_BOUNDS, CELLS
 from keylag_otel.wrappers import (
     after_call,
     before_call,
@@ -457,6 +457,11 @@ class Backend:
 
 
 NO_VALUE = object()
+KIND = 2
+
+
+def count_nothing(*_: Any) -> None:
+    """Stand in for a hook."""
 
 
 @pytest.fixture
@@ -467,6 +472,7 @@ def backend(hot_path, active_timer) -> Iterator[Backend]:
     kind.get = hot_path.wrap_cache_call(
         Backend.get,
         1,
+        KIND,
         hot_path.count_cache_get(NO_VALUE),
         lambda timer, _, error: failed.append((timer.cache_layer, error)),
     )
@@ -482,17 +488,52 @@ def test_cache_gets_are_counted_by_result(backend, active_timer) -> None:
     assert active_timer.counts == [0, 5]
 
 
+@pytest.mark.parametrize(
+    ("nanoseconds", "bucket"),
+    [
+        (0, 0),
+        (CALL_BOUNDS[0], 0),
+        (CALL_BOUNDS[0] + 1, 1),
+        (CALL_BOUNDS[-1], len(CALL_BOUNDS) - 1),
+        (CALL_BOUNDS[-1] + 1, len(CALL_BOUNDS)),
+    ],
+)
+def test_round_trip_is_recorded_in_its_bucket(
+    hot_path, active_timer, time, nanoseconds, bucket
+) -> None:
+    ask = hot_path.wrap_cache_call(
+        lambda _: time.passes(nanoseconds), 1, KIND, count_nothing, count_nothing
+    )
+    time.passes(99)
+    ask(Backend())
+    time.passes(99)
+
+    buckets = [0] * (len(CALL_BOUNDS) + 1)
+    buckets[bucket] = 1
+    assert active_timer.calls == {KIND: [nanoseconds, *buckets]}
+
+
+def test_round_trip_that_raises_is_recorded(backend, active_timer, time) -> None:
+    with pytest.raises(ConnectionError):
+        backend.get(ConnectionError())
+    backend.get("key")
+
+    assert active_timer.calls[KIND][:2] == [0, 2]
+
+
 def test_nested_backend_calls_count_once(backend, hot_path, active_timer) -> None:
     class Outer(type(backend)):
         get_multi = hot_path.wrap_cache_call(
             lambda self, keys: [self.get(key) for key in keys],
             1,
+            KIND,
             hot_path.count_cache_get(NO_VALUE),
             print,
         )
 
     assert Outer().get_multi(["a", "b"]) == ["a", "b"]
     assert active_timer.counts == [0, 1]
+    assert active_timer.calls[KIND][1] == 1
     assert active_timer.counters == {1: 2}
 
 
@@ -510,7 +551,7 @@ def test_error_hook_runs_with_the_cache_layer(backend, active_timer) -> None:
 
 def test_object_without_layer_is_called(hot_path, active_timer) -> None:
     ask = hot_path.wrap_cache_call(
-        lambda thing: thing, 1, hot_path.count_cache_get(NO_VALUE), print
+        lambda thing: thing, 1, KIND, hot_path.count_cache_get(NO_VALUE), print
     )
 
     assert ask(3) == 3

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from keylag_otel.counters import counter_id
+from keylag_otel.model import CALL_KINDS
 from keylag_otel.patches import is_patched, patch, replace
 from keylag_otel.request_timer import (
     COUNTS,
@@ -83,7 +84,13 @@ def _wrap_backend_calls(backend: type) -> None:
         call = getattr(backend, name, None)
         if call is not None:
             # Stay in the cell: the call of the region around it is in phase cache.
-            wrapper = wrap_cache_call(call, _CALLS, hooks[operation], count_cache_error)
+            wrapper = wrap_cache_call(
+                call,
+                _CALLS,
+                CALL_KINDS.index(("cache", operation)),
+                hooks[operation],
+                count_cache_error,
+            )
             replace(backend, name, wrapper)
 
 

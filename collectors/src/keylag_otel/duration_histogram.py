@@ -1,19 +1,18 @@
 """The histogram of request durations, made from the aggregates at each export.
 
-The SDK's histogram makes some thirty Python calls per recorded value.  Where Keylag
-has its own provider, the aggregator counts the values instead.  With the provider of
-a deployer, Keylag uses the SDK's histogram.
+Where Keylag has its own provider, the aggregator counts the values.  With the provider
+of a deployer, Keylag uses the SDK's histogram.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import replace
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import get_current_span
 
+from keylag_otel.appended_histogram import append_histogram
 from keylag_otel.instruments import DURATION_BUCKETS, Instrument
 from keylag_otel.request_aggregator import (
     NS_PER_SECOND,
@@ -34,11 +33,8 @@ class DurationHistogram:
     The exemplar of a bucket is its last traced request.
     """
 
-    def __init__(
-        self, instrument: Instrument, scope: str, aggregator: RequestAggregator
-    ) -> None:
+    def __init__(self, instrument: Instrument, aggregator: RequestAggregator) -> None:
         self._instrument = instrument
-        self._scope = scope
         self._aggregator = aggregator
         self._started_at = time_ns()
         self._exemplars: dict[int, dict[int, _Exemplar_]] = {}
@@ -52,30 +48,9 @@ class DurationHistogram:
             self._exemplars.setdefault(id(attributes), {})[bucket] = exemplar
 
     def append_to(self, collected: MetricsData) -> MetricsData:
-        """Return the collected metrics with this histogram appended to its scope."""
-        from opentelemetry.sdk.metrics.export import (  # noqa: PLC0415 - optional
-            AggregationTemporality,
-            Histogram,
-            Metric,
-        )
-
+        """Return the collected metrics with this histogram appended."""
         points = [self._data_point(row) for row in self._aggregator.aggregates()]
-        instrument = self._instrument
-        data = Histogram(points, AggregationTemporality.CUMULATIVE)
-        metric = Metric(instrument.name, instrument.description, instrument.unit, data)
-        resources = [
-            replace(
-                resource,
-                scope_metrics=[
-                    replace(scope, metrics=[*scope.metrics, metric])
-                    if points and scope.scope.name == self._scope
-                    else scope
-                    for scope in resource.scope_metrics
-                ],
-            )
-            for resource in collected.resource_metrics
-        ]
-        return replace(collected, resource_metrics=resources)
+        return append_histogram(collected, self._instrument, points)
 
     def _data_point(self, row: AttributedAggregate) -> HistogramDataPoint:
         from opentelemetry.sdk.metrics.export import (  # noqa: PLC0415 - optional

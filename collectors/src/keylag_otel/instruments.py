@@ -89,6 +89,17 @@ REQUEST_COUNTERS = {
     ),
 }
 
+#: Histograms of single calls within requests, by the name in ``model.CALL_KINDS``.
+#: The bounds of their buckets are ``model.CALL_BOUNDS``.
+CALL_DURATIONS = {
+    "cache": Instrument(
+        "keystone.cache.call.duration",
+        "s",
+        "Time of a round trip to the cache backend: one slow mode is distance, a tail "
+        "is a server that hangs",
+        (CACHE_OPERATION,),
+    ),
+}
 
 #: Counters without the attributes of requests, by the name that `counter_id` takes.
 COUNTERS = {

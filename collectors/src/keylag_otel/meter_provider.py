@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
@@ -120,10 +120,10 @@ def import_exporters() -> None:
         LOG.debug("keylag could not import its exporters yet", exc_info=True)
 
 
-def build(transform: Transform | None = None) -> MeterProvider | None:
+def build(transforms: Iterable[Transform] = ()) -> MeterProvider | None:
     """Start a provider that flushes at exit; None if no exporter is configured.
 
-    It exports ``transform(collected metrics)``.
+    It exports what the transforms, in turn, make of the collected metrics.
     """
     names = exporter_names()
     if not names:
@@ -136,9 +136,8 @@ def build(transform: Transform | None = None) -> MeterProvider | None:
         )
         return None
     exporters = make_exporters(names)
-    if transform is not None:
-        for exporter in exporters:
-            exporter.export = _export_transformed(exporter.export, transform)
+    for exporter in exporters:
+        exporter.export = _export_transformed(exporter.export, tuple(transforms))
     reader = sdk["PeriodicExportingMetricReader"]
     add_log_filter(RateLimitFilter, reader)
     readers = [reader(exporter, **_cardinality_limits(sdk)) for exporter in exporters]
@@ -182,10 +181,12 @@ def views() -> list[Any]:
 
 
 def _export_transformed(
-    export: Callable[..., Any], transform: Transform
+    export: Callable[..., Any], transforms: tuple[Transform, ...]
 ) -> Callable[..., Any]:
     def export_all(collected: Any, *args: Any, **kwargs: Any) -> Any:
-        return export(transform(collected), *args, **kwargs)
+        for transform in transforms:
+            collected = transform(collected)
+        return export(collected, *args, **kwargs)
 
     return export_all
 

@@ -52,6 +52,25 @@ CELL_LIMIT = 256
 #: The most events that are recorded of a request; later ones are dropped.
 EVENT_LIMIT = 32768
 
+#: Single calls whose durations are counted in buckets; a *kind* is an index of these.
+#: The keys of ``instruments.CALL_DURATIONS``, with the value of its attribute.
+CALL_KINDS = (
+    ("cache", "get"),
+    ("cache", "set"),
+    ("cache", "delete"),
+)
+
+#: Upper bounds of the buckets of single calls, in nanoseconds: from a server on the
+#: same machine to the time-outs of clients.
+CALL_BOUNDS = tuple(
+    microseconds * 1000
+    for microseconds in (
+        *(50, 100, 250, 500),
+        *(1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000),
+        *(1_000_000, 2_500_000, 5_000_000),
+    )
+)
+
 #: Categories in display order.
 CATEGORIES = (
     "sql",

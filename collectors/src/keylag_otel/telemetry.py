@@ -16,7 +16,9 @@ from opentelemetry import metrics
 from opentelemetry.metrics import MeterProvider
 
 from keylag_otel import environment, gauges, instruments, meter_provider, process
+from keylag_otel.appended_histogram import SCOPE
 from keylag_otel.auth_token import recording
+from keylag_otel.call_histograms import CallHistograms
 from keylag_otel.duration_histogram import DurationHistogram
 from keylag_otel.instrument_factory import (
     create_gauges,
@@ -32,8 +34,6 @@ from keylag_otel.traces import tracing
 from keylag_otel.version import __version__
 
 LOG = logging.getLogger("keylag_otel")
-
-_SCOPE = "keylag_otel"
 
 
 class _State:
@@ -90,10 +90,12 @@ def _start() -> None:
 
 
 def _create_instruments(given: MeterProvider | None) -> None:
-    durations = DurationHistogram(instruments.REQUEST_DURATION, _SCOPE, AGGREGATOR)
+    durations = DurationHistogram(instruments.REQUEST_DURATION, AGGREGATOR)
+    calls = CallHistograms(AGGREGATOR)
     is_ours = given is None and not environment.uses_delta_temporality()
-    chosen = given or meter_provider.build(durations.append_to if is_ours else None)
-    meter = metrics.get_meter(_SCOPE, __version__, chosen)
+    appended = (durations.append_to, calls.append_to) if is_ours else ()
+    chosen = given or meter_provider.build(appended)
+    meter = metrics.get_meter(SCOPE, __version__, chosen)
     if is_ours:
         AGGREGATOR.reset(record_exemplar=durations.record_exemplar)
     else:

@@ -21,6 +21,7 @@ def instruments_by_kind() -> Iterator[tuple[Instrument, str]]:
     yield auth_token.PHASE_TIME, "counter"
     for kind, table in (
         ("counter", instruments.REQUEST_COUNTERS),
+        ("histogram", instruments.CALL_DURATIONS),
         ("counter", instruments.COUNTERS),
         ("counter", instruments.PROCESS),
         ("gauge", instruments.GAUGES),

@@ -7,7 +7,14 @@ from threading import RLock
 from typing import Any, Callable
 
 from keylag_otel.pure.aggregate import Aggregate
-from keylag_otel.pure.request_timer import RequestTimer, add_counters, checked_timer
+from keylag_otel.pure.request_timer import (
+    CallTimes,
+    RequestTimer,
+    add_calls,
+    add_counters,
+    checked_timer,
+    copied_calls,
+)
 
 #: The method, route, status and authentication method of a request.
 RequestKey = tuple[str, "str | None", int, "str | None"]
@@ -19,7 +26,7 @@ def request_key(timer: RequestTimer, status: int) -> RequestKey:
 
 
 class Aggregator:
-    """Aggregates requests by key, and sums their counters over all keys.
+    """Aggregates requests by key; sums their counters and single calls over all keys.
 
     `bounds` and `counts` are those of `Aggregate`.  ``on_request``, unless it is
     None, is called with the timer and key of each added request.
@@ -33,9 +40,10 @@ class Aggregator:
         self.clear()
 
     def clear(self) -> None:
-        """Remove all aggregates and counters."""
+        """Remove all aggregates, counters and single calls."""
         self._aggregates: dict[RequestKey, Aggregate] = {}
         self._counters: dict[int, int] = {}
+        self._calls: CallTimes = {}
         # Reentrant: a finalizer that runs while a request is added may count too.
         self._lock = RLock()
 
@@ -49,6 +57,7 @@ class Aggregator:
                     key, self._empty_aggregate.copy()
                 )
             aggregate.add(timer)
+            add_calls(timer.calls, self._calls)
             add_counters(timer.counters, self._counters)
         if self.on_request is not None:
             self.on_request(timer, key)
@@ -65,6 +74,12 @@ class Aggregator:
                 key: aggregate.copy()
                 for key, aggregate in dict(self._aggregates).items()
             }
+
+    @property
+    def calls(self) -> CallTimes:
+        """Sums of ``RequestTimer.calls``."""
+        with self._lock:
+            return copied_calls(self._calls)
 
     @property
     def counters(self) -> dict[int, int]:

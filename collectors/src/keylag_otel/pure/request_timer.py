@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import time
 from _thread import get_ident
+from bisect import bisect_left
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from operator import attrgetter, index
 from typing import TYPE_CHECKING, Any, Callable
 
-from keylag_otel.model import CELL_LIMIT, EVENT_LIMIT
+from keylag_otel.model import CALL_BOUNDS, CELL_LIMIT, EVENT_LIMIT
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 CELL_MASK = CELL_LIMIT - 1
 
-#: The most counts of a timer, and the most bounds of a histogram.
+#: The most counts of a timer, kinds of single calls, and bounds of a histogram.
 COUNT_LIMIT = 16
 
 #: Counter ids are below this.
@@ -26,6 +27,9 @@ COUNTER_LIMIT = 1 << 30
 
 #: Signed 64-bit integers are below this.
 INT64_LIMIT = 1 << 63
+
+#: By kind of single calls: nanoseconds, then the number of calls in each bucket.
+CallTimes = dict[int, list[int]]
 
 
 class Callbacks:
@@ -83,6 +87,11 @@ def copied_property(name: str, kind: Callable[[Any], Any]) -> Any:
     return property(lambda self: kind(getattr(self, name)))
 
 
+def copied_calls(calls: CallTimes) -> CallTimes:
+    """Return a copy of single calls by kind."""
+    return {kind: list(times) for kind, times in calls.items()}
+
+
 class FixedAttributes:
     """Sets all attributes on creation; a second ``__init__`` has no effect."""
 
@@ -111,6 +120,8 @@ class RequestTimer(FixedAttributes):
         started_at: When the timer was created, in nanoseconds.
         counts: Small integers by index, as `keylag_otel.request_timer.COUNTS`.
         counters: Sums by counter id, as `keylag_otel.counters`.
+        calls: Single calls by kind, as `keylag_otel.model.CALL_KINDS`: a list of their
+            nanoseconds and the number of calls in each bucket.
         environ: The WSGI environment of the request.
         method, route, auth_method: The attributes that requests are aggregated by.
         missed_region: The cache region that last computed a value, or None.
@@ -122,6 +133,7 @@ class RequestTimer(FixedAttributes):
     """
 
     __slots__ = (
+        "_calls",
         "_cells",
         "_counters",
         "_counts",
@@ -140,6 +152,7 @@ class RequestTimer(FixedAttributes):
         "route",
     )
 
+    calls = copied_property("_calls", copied_calls)
     current_cell = checked_property("_current_cell", _masked_cell)
     started_at = checked_property("_started_at")
     counts = copied_property("_counts", list)
@@ -155,6 +168,7 @@ class RequestTimer(FixedAttributes):
         self.method = method
         self._cells = [0] * CELL_LIMIT
         self._counters: dict[int, int] = {}
+        self._calls: CallTimes = {}
         self._records_events = self._is_traced = False
         self._events: list[tuple[Any, ...]] = []
         self.environ: Any = None
@@ -208,6 +222,15 @@ class RequestTimer(FixedAttributes):
         checked = int_below(COUNTER_LIMIT, counter_id)
         add_counters({checked: checked_int64(index(amount))}, self._counters)
         self._append_event((None, counter_id))
+
+    def record_call(self, kind: int, started_at: int) -> None:
+        """Record a single call that started then and ended at the last tick."""
+        elapsed = self._last_tick - started_at
+        times = self._calls.get(kind)
+        if times is None:
+            times = self._calls[kind] = [0] * (len(CALL_BOUNDS) + 2)
+        times[0] += elapsed
+        times[1 + bisect_left(CALL_BOUNDS, elapsed)] += 1
 
     def annotate(self, name: str, value: Any, /) -> None:
         """Record an attribute of the innermost call."""
@@ -263,6 +286,13 @@ def add_counters(more: dict[int, int], sums: dict[int, int]) -> None:
         sums[number] = checked_int64(
             sums.get(int_below(COUNTER_LIMIT, number), 0) + count
         )
+
+
+def add_calls(more: CallTimes, sums: CallTimes) -> None:
+    """Add single calls to sums, both by kind."""
+    for kind, times in more.items():
+        before = sums.get(kind) or [0] * len(times)
+        sums[kind] = [one + other for one, other in zip(before, times)]
 
 
 #: The timer of the request that this thread or greenlet works on.  A thread may

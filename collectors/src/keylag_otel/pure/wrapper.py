@@ -69,6 +69,7 @@ def wrap(  # noqa: C901, PLR0913, PLR0917 - one wrapper for all cases
 def wrap_cache_call(
     call: Call,
     count_index: int,
+    kind: int,
     after: Callable[..., Any],
     on_error: Callable[..., Any],
     /,
@@ -76,11 +77,13 @@ def wrap_cache_call(
     """Return a wrapper of a backend method, which sets the current cache layer.
 
     The method's object has a cache layer; without one the wrapper only calls.
-    It increments ``counts[count_index]`` and stays in the current cell; events record
-    its start and end.  Nested backend calls count once.  The hooks are those of
-    `wrap`.  Raises ValueError for an invalid index.
+    It increments ``counts[count_index]``, records a single call of this kind, and stays
+    in the current cell; events record its start and end.  Nested backend calls count
+    once.  The hooks are those of `wrap`.  Raises ValueError for an invalid index or
+    kind.
     """
     count_index = int_below(COUNT_LIMIT, count_index)
+    kind = int_below(COUNT_LIMIT, kind)
 
     @wraps(call)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -92,14 +95,14 @@ def wrap_cache_call(
             return call(*args, **kwargs)
         timer.cache_layer = cache_layer
         timer.count_if_present(count_index)
-        if timer.records_events:
-            timer.switch(timer.current_cell, call)
+        timer.switch(timer.current_cell, call)
+        started_at = timer.last_tick
         try:
             return inner(*args, **kwargs)
         finally:
             timer.cache_layer = None
-            if timer.records_events:
-                timer.switch(timer.current_cell)
+            timer.switch(timer.current_cell)
+            timer.record_call(kind, started_at)
 
     inner = wrap(call, after=after, on_error=on_error)
     return wrapper

@@ -43,18 +43,25 @@ def test_statements_and_cache_calls_are_exported(stack: Stack, sent: SentCalls) 
         assert total > 0
 
 
-def test_histogram_has_each_round_trip_to_the_cache(
-    stack: Stack, sent: SentCalls
+@pytest.mark.parametrize(
+    ("durations", "counted"),
+    [
+        ("keystone_cache_call_duration_seconds_count", "cache_calls"),
+        (
+            'keystone_sql_call_duration_seconds_count{keystone_sql_call=~"read|write"}',
+            "sql_statements",
+        ),
+    ],
+)
+def test_histograms_have_each_call(
+    stack: Stack, sent: SentCalls, durations: str, counted: str
 ) -> None:
-    durations, calls = (
-        query_prometheus(stack, f"sum({name})")[()]
-        for name in (
-            "keystone_cache_call_duration_seconds_count",
-            "keystone_request_cache_calls_total",
-        )
-    )
+    (timed,) = query_prometheus(stack, f"sum({durations})").values()
+    (calls,) = query_prometheus(
+        stack, f"sum(keystone_request_{counted}_total)"
+    ).values()
 
-    assert durations == calls > 0
+    assert timed == calls > 0
 
 
 def test_slow_log_and_keystone_count_the_same_statements(sent: SentCalls) -> None:

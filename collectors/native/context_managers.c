@@ -123,8 +123,8 @@ static PyObject *wrap_context_manager(PyObject *Py_UNUSED(module), PyObject *arg
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OII|O", names, &call, &mask, &bits,
                                      &on_exit))
         return NULL;
-    return new_wrapper(wrap_returned_context, call, mask, bits, 0, on_exit, Py_None,
-                       Py_None);
+    return new_wrapper(wrap_returned_context, call, mask, bits, on_exit, Py_None,
+                       Py_None, NO_KINDS);
 }
 
 static PyMethodDef functions[] = {

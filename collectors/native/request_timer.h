@@ -194,7 +194,7 @@ static inline Py_ssize_t bucket_of(const Bounds *bounds, long long value)
 }
 
 /* Record a single call that started then and ended at the last tick. */
-static inline void record_call(RequestTimer *self, unsigned int kind,
+static inline void record_call(RequestTimer *self, Py_ssize_t kind,
                                long long started_at)
 {
     long long *times = self->calls[kind];

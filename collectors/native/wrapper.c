@@ -19,6 +19,22 @@ static inline PyObject *call_with_hooks(TimedWrapper *self, RequestTimer *timer,
     return result;
 }
 
+/* Return the kind of a call, whose third argument may be a statement: it writes if it
+ * begins with a letter of INSERT, UPDATE or DELETE. */
+static inline Py_ssize_t kind_of(const TimedWrapper *self, PyObject *const *args,
+                                 Py_ssize_t count)
+{
+    if (count < 3 || !PyUnicode_Check(args[2]) || PyUnicode_GET_LENGTH(args[2]) == 0)
+        return self->kinds.read;
+    switch (PyUnicode_READ_CHAR(args[2], 0)) {
+    case 'I': case 'U': case 'D':
+    case 'i': case 'u': case 'd':
+        return self->kinds.write;
+    default:
+        return self->kinds.read;
+    }
+}
+
 static PyObject *TimedWrapper_call(PyObject *callable, PyObject *const *args,
                                    size_t flags, PyObject *names)
 {
@@ -32,10 +48,14 @@ static PyObject *TimedWrapper_call(PyObject *callable, PyObject *const *args,
     unsigned int inside = (outside & self->mask) | self->bits;
     if (inside != outside)
         switch_cell(timer, inside, self->call);
+    long long started_at = timer->last_tick;
     if (self->before == Py_None || run_before(self, timer, args, count, names) == 0)
         result = call_with_hooks(self, timer, args, flags, names);
-    if (inside != outside)
+    if (inside != outside) {
         switch_cell(timer, outside, NULL);
+        if (self->kinds.read >= 0)
+            record_call(timer, kind_of(self, args, count), started_at);
+    }
     Py_DECREF(timer);
     return result;
 }
@@ -74,7 +94,7 @@ static PyObject *CacheCall_call(PyObject *callable, PyObject *const *args, size_
     result = call_with_hooks(self, timer, args, flags, names);
     Py_CLEAR(timer->cache_layer);
     switch_cell(timer, timer->current_cell, NULL);
-    record_call(timer, self->kind, started_at);
+    record_call(timer, self->kinds.read, started_at);
     Py_DECREF(timer);
     return result;
 }
@@ -134,17 +154,33 @@ static PyObject *TimedWrapper_repr(TimedWrapper *self)
         of(qualname) of(doc)
 GC_METHODS(TimedWrapper, EACH_OBJECT, PyObject_ClearWeakRefs((PyObject *)self))
 
+/* Converter for PyArg_Parse: None, or a tuple of two kinds. */
+static int to_kinds(PyObject *given, void *kinds)
+{
+    Kinds *read = kinds;
+    if (given == Py_None)
+        return 1;
+    if (PyTuple_Check(given))
+        return PyArg_ParseTuple(given, "O&O&", to_index, &read->read, to_index,
+                                &read->write);
+    PyErr_SetString(PyExc_TypeError, "expected a tuple of two kinds");
+    return 0;
+}
+
 static PyObject *TimedWrapper_new(PyTypeObject *Py_UNUSED(type), PyObject *args,
                                   PyObject *kwargs)
 {
-    static char *names[] = {"call",  "mask",     "bits", "before",
-                            "after", "on_error", NULL};
+    static char *names[] = {"call",  "mask",     "bits",  "before",
+                            "after", "on_error", "kinds", NULL};
     PyObject *call, *before = Py_None, *after = Py_None, *on_error = Py_None;
     unsigned int mask = CELLS - 1, bits = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|IIOOO", names, &call, &mask,
-                                     &bits, &before, &after, &on_error))
+    Kinds kinds = NO_KINDS;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|IIOOOO&", names, &call, &mask,
+                                     &bits, &before, &after, &on_error, to_kinds,
+                                     &kinds))
         return NULL;
-    return new_wrapper(TimedWrapper_call, call, mask, bits, 0, before, after, on_error);
+    return new_wrapper(TimedWrapper_call, call, mask, bits, before, after, on_error,
+                       kinds);
 }
 
 static PyMemberDef TimedWrapper_members[] = {
@@ -170,7 +206,7 @@ static PyTypeObject TimedWrapperType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "keylag_otel._native.wrap",
     .tp_doc = SIGNATURE("wrap(call, mask=255, bits=0, before=None, after=None, "
-                        "on_error=None)",
+                        "on_error=None, kinds=None)",
                         "wrapper"),
     .tp_basicsize = sizeof(TimedWrapper),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
@@ -202,8 +238,8 @@ static PyObject *update_wrapper_of(TimedWrapper *self)
 }
 
 PyObject *new_wrapper(vectorcallfunc vectorcall, PyObject *call, unsigned int mask,
-                      unsigned int bits, unsigned int kind, PyObject *before,
-                      PyObject *after, PyObject *on_error)
+                      unsigned int bits, PyObject *before, PyObject *after,
+                      PyObject *on_error, Kinds kinds)
 {
     TimedWrapper *self =
         (TimedWrapper *)TimedWrapperType.tp_alloc(&TimedWrapperType, 0);
@@ -216,7 +252,7 @@ PyObject *new_wrapper(vectorcallfunc vectorcall, PyObject *call, unsigned int ma
     self->on_error = Py_NewRef(on_error);
     self->mask = mask & (CELLS - 1);
     self->bits = bits & (CELLS - 1);
-    self->kind = kind;
+    self->kinds = kinds;
     return update_wrapper_of(self);
 }
 
@@ -228,12 +264,13 @@ static PyObject *wrap_cache_call(PyObject *Py_UNUSED(module), PyObject *args)
                           &kind, &after, &on_error))
         return NULL;
     return new_wrapper(CacheCall_call, call, CELLS - 1, (unsigned int)count_index,
-                       (unsigned int)kind, Py_None, after, on_error);
+                       Py_None, after, on_error, (Kinds){kind, kind});
 }
 
 static PyMethodDef functions[] = {
     {"wrap_cache_call", wrap_cache_call, METH_VARARGS,
-     SIGNATURE("wrap_cache_call(call, count_index, kind, after, on_error, /)", "wrapper")},
+     SIGNATURE("wrap_cache_call(call, count_index, kind, after, on_error, /)",
+               "wrapper")},
     {NULL},
 };
 

@@ -5,19 +5,28 @@
 #include "faults.h"
 #include "hooks.h"
 
+/* The kinds of single calls that read, and that write. */
+typedef struct {
+    Py_ssize_t read, write;
+} Kinds;
+
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *call, *before, *after, *on_error;
-    unsigned int mask, bits, kind;
+    unsigned int mask, bits;
+    Kinds kinds;
     PyObject *dict, *weakrefs, *module, *name, *qualname, *doc;
 } TimedWrapper;
 
 #pragma GCC visibility push(hidden)
 
+/* Of calls that are not recorded. */
+#define NO_KINDS ((Kinds){-1, -1})
+
 /* Return a new wrapper; `vectorcall` implements its call. */
 PyObject *new_wrapper(vectorcallfunc vectorcall, PyObject *call, unsigned int mask,
-                      unsigned int bits, unsigned int kind, PyObject *before,
-                      PyObject *after, PyObject *on_error);
+                      unsigned int bits, PyObject *before, PyObject *after,
+                      PyObject *on_error, Kinds kinds);
 
 /* Run a hook written in Python; -1 if it raised a BaseException that propagates. */
 COLD int call_python_before(TimedWrapper *self, RequestTimer *timer,

@@ -202,7 +202,9 @@ def clear_aggregator(side: Side, which: int) -> Any:
     side.pick("aggregator", which).clear()
 
 
-def call_wrapper(side: Side, cell: tuple[int, int], does: Behaviour) -> Any:
+def call_wrapper(
+    side: Side, cell: tuple[int, int], does: Behaviour, kinds: Any, statement: Any
+) -> Any:
     """Make a wrapper with hooks and call it."""
     hooks = {
         name: side.does(what, name)
@@ -210,7 +212,8 @@ def call_wrapper(side: Side, cell: tuple[int, int], does: Behaviour) -> Any:
         if name != "call" and what is not None
     }
     call = side.does(does["call"] or RETURNS, "call", "result")
-    return side.hot_path.wrap(call, *cell, **hooks)(1, "two", three=3)
+    wrapped = side.hot_path.wrap(call, *cell, **hooks, kinds=kinds)
+    return wrapped(1, "two", *statement, three=3)
 
 
 def call_cache_call(

@@ -14,7 +14,7 @@ from keystone_site import PASSWORD
 from werkzeug.test import EnvironBuilder
 
 from keylag_otel import counters
-from keylag_otel.model import CELLS
+from keylag_otel.model import CALL_KINDS, CELLS
 from keylag_otel.request_aggregator import AGGREGATOR, RequestAggregator
 from keylag_otel.request_timer import COUNTS, RequestTimer
 
@@ -33,6 +33,7 @@ class Breakdown:
     cells: dict[tuple[str, str], float]
     counts: dict[str, int]
     counters: dict[tuple[Any, ...], int]
+    calls: dict[tuple[str, str], int]
 
     @property
     def wall_seconds(self) -> float:
@@ -97,6 +98,7 @@ def breakdown_of(timer: RequestTimer, status: int) -> Breakdown:
         },
         dict(zip(COUNTS, timer.counts)),
         {counters._keys[number]: count for number, count in timer.counters.items()},
+        {CALL_KINDS[kind]: sum(times[1:]) for kind, times in timer.calls.items()},
     )
 
 

@@ -145,6 +145,18 @@ def test_deadlock_and_retry_are_counted(breakdowns) -> None:
     assert met.phase("sql") > 0
 
 
+def test_each_call_of_the_driver_has_a_duration(breakdowns) -> None:
+    met, waited = breakdowns["/deadlock"], breakdowns["/wait"]
+
+    # The failed statement, and the two before and after its transaction.
+    assert met.calls[("sql", "write")] == met.counts["sql_statements"] == 4
+    assert met.calls[("sql", "commit")] == 1
+    assert met.calls[("sql", "rollback")] >= 1
+    assert waited.calls[("sql", "read")] == waited.counts["sql_statements"] == 1
+    assert ("sql", "write") not in waited.calls
+    assert met.calls.get(("sql", "connect"), 0) == met.counter_sum("sql_connects")
+
+
 def test_pool_wait_is_counted_and_is_sql_pool_time(
     breakdowns,
 ) -> None:

@@ -27,6 +27,8 @@ indexes = st.integers(0, 3)
 hostile = st.sampled_from(HOSTILE)
 cells = st.integers(0, 255)
 counters = st.integers(-3, 300) | st.sampled_from((4095, 4096, 10**9))
+kinds = st.integers(-1, 17)
+pairs_of_kinds = st.tuples(st.integers(0, 15), st.integers(0, 15))
 statuses = st.sampled_from((200, 201, 401, 500, "200", None))
 bounds = st.lists(st.integers(0, 100), max_size=18).map(sorted).map(tuple) | hostile
 does = st.sampled_from(
@@ -36,6 +38,7 @@ mostly_returns = st.sampled_from(
     (differential.RETURNS,) * 3 + (differential.RAISES, differential.EXITS)
 )
 
+STATEMENTS = ("SELECT", "INSERT", "update", "delete", "", "Ü", "\U0001f600", None, 3)
 CALLS = {
     "switch": st.tuples(cells) | st.tuples(cells, st.just("call")),
     "accumulate": st.just(()),
@@ -160,13 +163,22 @@ class SameOutcome(RuleBasedStateMachine):
         behaviour=st.fixed_dictionaries(
             dict.fromkeys(("call", "before", "after", "on_error"), does)
         ),
+        kinds=st.none() | pairs_of_kinds,
+        statement=st.lists(st.sampled_from(STATEMENTS), max_size=1),
     )
-    def call_wrapper(self, cell: Any, behaviour: Any) -> None:
-        self.play(differential.call_wrapper, cell, behaviour)
+    def call_wrapper(
+        self, cell: Any, behaviour: Any, kinds: Any, statement: Any
+    ) -> None:
+        self.play(differential.call_wrapper, cell, behaviour, kinds, statement)
+
+    @rule(kinds=hostile | st.lists(hostile | kinds, max_size=3).map(tuple))
+    def make_wrapper_with_invalid_kinds(self, kinds: Any) -> None:
+        returns = dict.fromkeys(("call", "before", "after", "on_error"))
+        self.play(differential.call_wrapper, (0, 1), returns, kinds, ())
 
     @rule(
         counted=st.integers(-1, 17),
-        kind=st.integers(-1, 17) | hostile,
+        kind=kinds | hostile,
         behaviour=st.fixed_dictionaries(
             dict.fromkeys(("call", "after", "on_error"), does)
         ),

@@ -26,6 +26,8 @@ QUIET = dict.fromkeys(FAILING, RETURNS)
 CONTEXT = dict.fromkeys(("enter", "body", "exit", "on_exit"), RETURNS)
 BACKEND = Backend()
 STATUS = "200 OK"
+#: Kinds of a wrapper, and its third argument.
+UNRECORDED, RECORDED = (None, ()), ((2, 3), ("INSERT",))
 
 #: Name of what is done to the operations that do it.
 SCENARIOS: dict[str, tuple[tuple[Any, ...], ...]] = {
@@ -74,14 +76,17 @@ SCENARIOS: dict[str, tuple[tuple[Any, ...], ...]] = {
         (differential.increment_aggregator, 0, 10**9),
         (differential.clear_aggregator, 0),
     ),
-    "wrapper without a request": ((differential.call_wrapper, (0, 1), FAILING),),
+    "wrapper without a request": (
+        (differential.call_wrapper, (0, 1), FAILING, *UNRECORDED),
+    ),
     "wrapper": (
         (differential.activate, 0),
-        (differential.call_wrapper, (0, 1), QUIET),
-        (differential.call_wrapper, (255, 0), FAILING),
-        (differential.call_wrapper, (0, 1), {**QUIET, "call": EXITS}),
-        (differential.call_wrapper, (0, 1), {**QUIET, "before": EXITS}),
-        (differential.call_wrapper, (0, 1), {**QUIET, "after": EXITS}),
+        (differential.call_wrapper, (0, 1), QUIET, *UNRECORDED),
+        (differential.call_wrapper, (255, 0), FAILING, *UNRECORDED),
+        (differential.call_wrapper, (0, 1), {**QUIET, "call": EXITS}, *UNRECORDED),
+        (differential.call_wrapper, (0, 1), {**QUIET, "before": EXITS}, *RECORDED),
+        (differential.call_wrapper, (0, 1), {**QUIET, "after": EXITS}, *RECORDED),
+        (differential.call_wrapper, (0, 1), QUIET, (2, None), ()),
     ),
     "cache layer": (
         (differential.activate, 0),
@@ -90,6 +95,9 @@ SCENARIOS: dict[str, tuple[tuple[Any, ...], ...]] = {
         (differential.call_cache_call, 0, 2, QUIET, None),
         (differential.call_cache_call, 99, 2, QUIET, Layer),
         (differential.call_cache_call, 0, 99, QUIET, Layer),
+        (differential.new_aggregator, (1, 2), 2),
+        (differential.add_timer, "aggregator", 0, 0, 200),
+        (Side.observed,),
     ),
     "hooks": (
         (differential.activate, 0),

@@ -6,7 +6,7 @@ import pytest
 
 from keylag_otel import sql_comment, statements
 from keylag_otel.counters import counter_attributes
-from keylag_otel.model import cell_of
+from keylag_otel.model import CALL_KINDS, cell_of
 from keylag_otel.request_timer import timer_var
 
 
@@ -55,6 +55,45 @@ def test_rows_are_counted_if_rowcount_is_positive(active_timer) -> None:
         ("sql_rows", "project"): 3,
     }
     assert active_timer.counts[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("statement", "call"),
+    [
+        ("SELECT 1", "read"),
+        ("SHOW TABLES", "read"),
+        ("INSERT INTO role VALUES (1)", "write"),
+        ("UPDATE role SET a=1", "write"),
+        ("delete from role", "write"),
+    ],
+)
+def test_statements_are_calls_that_read_or_write(active_timer, statement, call) -> None:
+    statements.wrap_statement(lambda *_: None)(None, Cursor(0), statement, ())
+
+    assert names_of(active_timer.calls) == [("sql", call)]
+
+
+@pytest.mark.parametrize("call", ["connect", "ping", "commit", "rollback"])
+def test_calls_without_a_statement_have_their_own_kind(active_timer, call) -> None:
+    statements.timed_driver_call(call)(lambda *_: None)("dialect", "connection", "I")
+
+    assert names_of(active_timer.calls) == [("sql", call)]
+
+
+def test_failed_statement_has_a_duration(active_timer, time) -> None:
+    def fail(*_: object) -> None:
+        time.passes(3_000_000_000)
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        statements.wrap_statement(fail)(None, Cursor(0), "UPDATE role SET a=1", ())
+
+    ((nanoseconds, *buckets),) = active_timer.calls.values()
+    assert (nanoseconds, buckets[-2]) == (3_000_000_000, 1)
+
+
+def names_of(calls: dict[int, list[int]]) -> list[tuple[str, str]]:
+    return [CALL_KINDS[kind] for kind in calls]
 
 
 @pytest.mark.parametrize(

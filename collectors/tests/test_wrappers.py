@@ -521,6 +521,53 @@ def test_round_trip_that_raises_is_recorded(backend, active_timer, time) -> None
     assert active_timer.calls[KIND][:2] == [0, 2]
 
 
+@pytest.mark.parametrize(
+    ("args", "kind"),
+    [
+        ((), 3),
+        ((1, 2, "SELECT"), 3),
+        ((1, 2, "INSERT"), 4),
+        ((1, 2, "update"), 4),
+        ((1, 2, "DELETE"), 4),
+        ((1, 2, ""), 3),
+        ((1, 2, b"INSERT"), 3),
+        (("INSERT", "INSERT"), 3),
+    ],
+)
+def test_call_is_recorded_by_its_statement(
+    hot_path, active_timer, time, args, kind
+) -> None:
+    hot_path.wrap(lambda *_: time.passes(7), 0, 2, kinds=(3, 4))(*args)
+
+    assert list(active_timer.calls) == [kind]
+    assert active_timer.calls[kind][:2] == [7, 1]
+
+
+def test_call_in_the_same_cell_is_part_of_its_caller(
+    hot_path, active_timer, time
+) -> None:
+    inner = hot_path.wrap(lambda: time.passes(7), 0, 2, kinds=(3, 3))
+    outer = hot_path.wrap(lambda: [inner(), inner()], 0, 2, kinds=(4, 4))
+
+    outer()
+
+    assert {kind: times[:2] for kind, times in active_timer.calls.items()} == {
+        4: [14, 1]
+    }
+
+
+@pytest.mark.parametrize("kinds", [(1, 16), (-1, 2), (1, 10**30)])
+def test_kind_out_of_range_is_refused(hot_path, kinds) -> None:
+    with pytest.raises(ValueError, match="is not between 0 and 15"):
+        hot_path.wrap(len, kinds=kinds)
+
+
+@pytest.mark.parametrize("kinds", [3, (1,), (1, 2, 3), [1, 2], ("1", 2)])
+def test_kinds_are_a_pair_of_numbers(hot_path, kinds) -> None:
+    with pytest.raises(TypeError):
+        hot_path.wrap(len, kinds=kinds)
+
+
 def test_nested_backend_calls_count_once(backend, hot_path, active_timer) -> None:
     class Outer(type(backend)):
         get_multi = hot_path.wrap_cache_call(

@@ -18,6 +18,7 @@ CACHE_LAYER = "keystone.cache.layer"
 CACHE_OPERATION = "keystone.cache.operation"
 CACHE_RESULT = "keystone.cache.result"
 CACHE_FUNCTION = "keystone.cache.function"
+SQL_CALL = "keystone.sql.call"
 TABLE_CLASS = "keystone.sql.table_class"
 ERROR_TYPE = "error.type"
 REVOCATION_KIND = "keystone.revocation.kind"
@@ -98,6 +99,13 @@ CALL_DURATIONS = {
         "Time of a round trip to the cache backend: one slow mode is distance, a tail "
         "is a server that hangs",
         (CACHE_OPERATION,),
+    ),
+    "sql": Instrument(
+        "keystone.sql.call.duration",
+        "s",
+        "Time of a call of the database driver; a write is INSERT, UPDATE or DELETE, a "
+        "read any other statement, both without later fetches",
+        (SQL_CALL,),
     ),
 }
 

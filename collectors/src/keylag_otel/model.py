@@ -58,6 +58,12 @@ CALL_KINDS = (
     ("cache", "get"),
     ("cache", "set"),
     ("cache", "delete"),
+    ("sql", "connect"),
+    ("sql", "ping"),
+    ("sql", "read"),
+    ("sql", "write"),
+    ("sql", "commit"),
+    ("sql", "rollback"),
 )
 
 #: Upper bounds of the buckets of single calls, in nanoseconds: from a server on the

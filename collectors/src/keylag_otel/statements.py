@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from keylag_otel.counters import counter_id
+from keylag_otel.model import CALL_KINDS
 from keylag_otel.request_timer import (
     COUNTS,
     RequestTimer,
@@ -13,7 +14,7 @@ from keylag_otel.request_timer import (
     record_statement,
 )
 from keylag_otel.traces.attribute_keys import DB_SYSTEM, DB_TEXT
-from keylag_otel.wrappers import Call, timed
+from keylag_otel.wrappers import Call, WrapperFactory, timed
 
 #: Tables by table class, most specific first: a statement that joins several tables
 #: belongs to the first class with one of them.
@@ -52,6 +53,9 @@ _TABLE = re.compile(
 )
 _NAME = re.compile(r"\w+")
 _NO_TABLE = "SELECT"  # FROM (SELECT ...
+
+#: Kinds of single calls: statements that read and write.
+_KINDS = CALL_KINDS.index(("sql", "read")), CALL_KINDS.index(("sql", "write"))
 
 #: Kinds of errors by error number of MySQL and MariaDB.
 _ERRORS = {
@@ -113,7 +117,15 @@ def wrap_statement(call: Call) -> Call:
     """Wrap a dialect's execution: time it, count statements, rows and errors."""
     before = record_statement(COUNTS.index("sql_statements"), DB_SYSTEM, DB_TEXT)
     after = count_statement(_cached_ids, _counter_ids)
-    return timed("sql", before=before, after=after, on_error=count_sql_error)(call)
+    return timed(
+        "sql", kinds=_KINDS, before=before, after=after, on_error=count_sql_error
+    )(call)
+
+
+def timed_driver_call(name: str) -> WrapperFactory:
+    """Time a call of the driver that has no statement."""
+    kind = CALL_KINDS.index(("sql", name))
+    return timed("sql", kinds=(kind, kind))
 
 
 def count_connect(timer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -28,17 +28,20 @@ LOG = logging.getLogger("keylag_otel")
 
 
 def timed(
-    phase: str | None = None, operation: str | None = None, **hooks: Call
+    phase: str | None = None,
+    operation: str | None = None,
+    kinds: tuple[int, int] | None = None,
+    **hooks: Call,
 ) -> WrapperFactory:
     """Time a call in a phase, an operation, or both.
 
-    Without a phase or operation, that of the caller continues.  `hooks` are those of
-    `keylag_otel.pure.wrapper.wrap`.
+    Without a phase or operation, that of the caller continues.  `kinds` and `hooks` are
+    those of `keylag_otel.pure.wrapper.wrap`.
     """
     mask = (0 if phase else PHASE_MASK) | (0 if operation else ~PHASE_MASK)
     bits = PHASES.index(phase or "other") * bool(phase)
     bits |= (OPERATIONS.index(operation or "other") * bool(operation)) << PHASE_BITS
-    return partial(wrap, mask=mask, bits=bits, **hooks)
+    return partial(wrap, mask=mask, bits=bits, kinds=kinds, **hooks)
 
 
 def before_call(hook: BeforeHook) -> WrapperFactory:

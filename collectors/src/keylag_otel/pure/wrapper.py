@@ -23,6 +23,7 @@ def wrap(  # noqa: C901, PLR0913, PLR0917 - one wrapper for all cases
     before: Callable[..., Any] | None = None,
     after: Callable[..., Any] | None = None,
     on_error: Callable[..., Any] | None = None,
+    kinds: tuple[int, int] | None = None,
 ) -> Call:
     """Return a wrapper that calls the original and measures it.
 
@@ -30,8 +31,13 @@ def wrap(  # noqa: C901, PLR0913, PLR0917 - one wrapper for all cases
     ``before(timer, args, kwargs)``, ``after(timer, args, result)`` and
     ``on_error(timer, args, exception)``.  An Exception of a hook goes to the fault
     handler and is suppressed.  Outside of a request the wrapper only calls.
+
+    With `kinds`, a call that changes the cell is recorded as a single call: of the
+    second kind if its third argument is a statement that writes, else of the first.
+    Raises ValueError for an invalid kind.
     """
     mask, bits = mask & CELL_MASK, bits & CELL_MASK
+    kinds = None if kinds is None else _checked_pair(kinds)
 
     def run(hook: Any, *values: Any) -> None:
         try:
@@ -48,6 +54,7 @@ def wrap(  # noqa: C901, PLR0913, PLR0917 - one wrapper for all cases
         inside = outer & mask | bits
         if inside != outer:
             timer.switch(inside, call)
+        started_at = timer.last_tick
         try:
             if before is not None:
                 run(before, timer, args, kwargs)
@@ -61,9 +68,31 @@ def wrap(  # noqa: C901, PLR0913, PLR0917 - one wrapper for all cases
         finally:
             if inside != outer:
                 timer.switch(outer)
+                if kinds is not None:
+                    timer.record_call(kinds[_writes(args)], started_at)
         return result
 
     return wrapper
+
+
+def _checked_pair(kinds: Any) -> tuple[int, int]:
+    if not isinstance(kinds, tuple) or len(kinds) != len(("read", "write")):
+        message = f"expected a tuple of two kinds, got {kinds!r}"
+        raise TypeError(message)
+    read, write = (int_below(COUNT_LIMIT, kind) for kind in kinds)
+    return read, write
+
+
+#: The first letters of INSERT, UPDATE and DELETE.
+_WRITE_LETTERS = tuple("IUDiud")
+
+
+def _writes(args: tuple[Any, ...]) -> bool:
+    return (
+        len(args) > 2  # noqa: PLR2004
+        and isinstance(args[2], str)
+        and str.startswith(args[2], _WRITE_LETTERS)
+    )
 
 
 def wrap_cache_call(

@@ -8,12 +8,24 @@ from keylag_otel.statements import (
     count_checkout,
     count_connect,
     count_retry,
+    timed_driver_call,
     wrap_statement,
 )
 from keylag_otel.wrappers import after_call, before_call, timed, timed_context
 
 _STATEMENT = (wrap_execute, wrap_statement)
 _STATEMENT_TAKES = ("self", "cursor", "statement")
+_FACTORIES = {
+    **dict.fromkeys(
+        ("do_execute", "do_executemany", "do_execute_no_params"), _STATEMENT
+    ),
+    **{
+        f"do_{name}": (timed_driver_call(name),)
+        for name in ("ping", "commit", "rollback")
+    },
+    # The default cursors receive all rows with the statement: fetches are local.
+    **dict.fromkeys(("fetchone", "fetchmany", "fetchall"), (timed("sql"),)),
+}
 
 
 def _dialect(module: str, owner: str, *names: str, optional: bool) -> tuple[Seam, ...]:
@@ -21,7 +33,7 @@ def _dialect(module: str, owner: str, *names: str, optional: bool) -> tuple[Seam
         Seam(
             module,
             f"{owner}.{name}",
-            _STATEMENT if "exec" in name else (timed("sql"),),
+            _FACTORIES[name],
             optional=optional,
             expects=_STATEMENT_TAKES if "exec" in name else (),
         )
@@ -65,7 +77,7 @@ SEAMS = (
     Seam(
         "sqlalchemy.engine.default",
         "DefaultDialect.connect",
-        (timed("sql"), before_call(count_connect)),
+        (timed_driver_call("connect"), before_call(count_connect)),
     ),
     Seam("sqlalchemy.pool.base", "Pool.connect", (timed("sql_pool"),)),
     Seam(

@@ -10,7 +10,6 @@ from keylag.command_errors import DEBUG_VARIABLE, handle_errors
 COMMANDS = (
     *("setup", "up", "status", "load", "diagnose", "probe", "trace", "explain"),
     *("digest", "experiment", "demo", "engine", "down", "files"),
-    *("experiment", "demo", "engine", "down", "files"),
 )
 """Modules of keylag.commands, in the order that help lists them."""
 

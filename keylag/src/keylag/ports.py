@@ -37,11 +37,12 @@ def allocate_ports(names: Iterable[str], previous: Mapping[str, int]) -> dict[st
         raise PortTakenError("\n".join([*taken, advice]))
     for name in names:
         if name not in ports:
-            ports[name] = _new_port(ports.values())
+            ports[name] = free_port(ports.values())
     return ports
 
 
-def _new_port(taken: Iterable[int]) -> int:
+def free_port(taken: Iterable[int]) -> int:
+    """Return a port that no process uses and that is not among `taken`."""
     candidates = set(PORT_RANGE) - set(taken)
     random = SystemRandom()
     while not _is_free(port := random.choice(tuple(candidates))):

@@ -3,14 +3,21 @@
 import json
 import secrets as random_text
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from keylag.services.base import Secrets, StackOptions
 from keylag.services.keystone import REGION
 from keylag.state import write_private
 
 PASSWORD_BYTES = 18
+
+
+def parse_options(data: Mapping[str, Any]) -> StackOptions:
+    """Return options that were saved as JSON; raises TypeError for unknown names."""
+    # JSON turns tuples into lists.
+    return StackOptions(**{**data, "extras": tuple(data.get("extras", ()))})
 
 
 @dataclass(frozen=True)
@@ -27,9 +34,7 @@ class StackRecord:
         """Read the record of a stack folder; a missing or damaged one is empty."""
         try:
             data = json.loads((folder / "stack.json").read_text())
-            options = StackOptions(**data["options"])
-            # JSON turns tuples into lists.
-            options = replace(options, extras=tuple(options.extras))
+            options = parse_options(data["options"])
             return cls(data["ports"], options, tuple(data.get("services", ())))
         except (OSError, ValueError, KeyError, TypeError):
             return cls()

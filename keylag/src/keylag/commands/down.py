@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from keylag.faults.journal import FILE as JOURNAL
+from keylag.faults.planting import take_back_before_stop
 from keylag.stack_shutdown import stop_stack, stop_stacks_in
 from keylag.state import state_folder
 
@@ -33,6 +35,9 @@ def command(folder: Path | None, *, everything: bool) -> None:
     Example:
       keylag down
     """  # noqa: D301 - click reads a backspace
+    # Faults are taken back while the database runs.
+    for one in [folder] if folder else _folders_with_faults(recursive=everything):
+        take_back_before_stop(one)
     stopped = (
         {folder: stop_stack(folder)}
         if folder
@@ -44,3 +49,8 @@ def command(folder: Path | None, *, everything: bool) -> None:
         if names
     ]
     click.echo("\n".join(lines) or "No stack is running.")
+
+
+def _folders_with_faults(*, recursive: bool) -> list[Path]:
+    pattern = f"**/{JOURNAL}" if recursive else f"*/{JOURNAL}"
+    return [found.parent for found in state_folder().glob(pattern)]

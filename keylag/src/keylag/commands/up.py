@@ -8,6 +8,8 @@ from rich.console import Console
 
 from keylag.commands.common import address_lines, state_option
 from keylag.demo import SAMPLE_CLOUD
+from keylag.faults.planting import take_back
+from keylag.faults.site import Site
 from keylag.services import EXTRA_SERVICES
 from keylag.services.keystone import CACHE_BACKENDS
 from keylag.stack import Stack, StackOptions
@@ -74,6 +76,8 @@ def command(
       keylag up --with none     to remove extra services
     """  # noqa: D301 - click reads a backspace
     console = Console()
+    if keys := take_back(Site(folder, console)):
+        console.print(f"Took back the faults {', '.join(keys)}.")
     running = StackInfo(folder)
     options = merge_options(running.options, cache, processes, extras)
     is_up = running.is_up()

@@ -49,6 +49,10 @@ class StackOptions:
     """Statements that ProxySQL caches: a pattern, and the time to live in ms."""
     mariadb: Mapping[str, str] = field(default_factory=dict)
     """Variables of the database server; overrides deploy/mysql/keylag.cnf."""
+    memcached: Mapping[str, str] = field(default_factory=dict)
+    """Long options of memcached: `memory-limit` in MB, `conn-limit`."""
+    service: Mapping[str, str] = field(default_factory=dict)
+    """Environment of the extra service; overrides Keylag's own variables."""
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,12 @@ def slow_log(stack: Path) -> Path:
 def database_url(context: ServiceContext) -> str:
     """Return the SQLAlchemy URL of Keystone's database, or of ProxySQL before it."""
     server = "proxysql" if "proxysql" in context.options.extras else "mariadb"
-    authority = (
-        f"keystone:{context.secrets.database}@{context.address(server)}/keystone"
-    )
-    return f"mysql+pymysql://{authority}?charset=utf8mb4"
+    return database_url_at(context.address(server), context.secrets.database)
+
+
+def database_url_at(address: str, password: str) -> str:
+    """Return the SQLAlchemy URL of Keystone's database at HOST:PORT."""
+    return f"mysql+pymysql://keystone:{password}@{address}/keystone?charset=utf8mb4"
 
 
 def _user_option() -> list[str | Path]:

@@ -22,6 +22,7 @@ def _command(context: ServiceContext) -> list[str | Path]:
         context.tools.memcached,
         *("-l", HOST, "-p", str(context.ports["memcached"]), "-U", "0"),
         *("-m", str(MEGABYTES), *as_user),
+        *(f"--{name}={value}" for name, value in context.options.memcached.items()),
     ]
 
 

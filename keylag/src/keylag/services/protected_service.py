@@ -59,6 +59,7 @@ def _environment(context: ServiceContext) -> dict[str, str]:
         "KEYLAG_UWSGI_PROCESSES": "1",
         "KEYLAG_UWSGI_THREADS": str(THREADS),
         "KEYLAG_UWSGI_VENV": str(context.tools.keystone),
+        **context.options.service,
     }
 
 

@@ -1,0 +1,31 @@
+"""A memcached far away."""
+
+from collections.abc import Iterator
+
+from keylag.faults import parts
+from keylag.faults.changes.helper import Helper
+from keylag.faults.changes.options import Options
+from keylag.faults.model import GET, POST, Change, Fault, Strength, uses
+from keylag.faults.site import Site
+
+
+def _changes(site: Site, delay_ms: float) -> Iterator[Change]:
+    far = site.free_address()
+    upstream = site.address("memcached")
+    yield Helper("relay", {"listen": far, "upstream": upstream, "delay_ms": delay_ms})
+    yield Options(environment={"OS_CACHE__MEMCACHE_SERVERS": far})
+
+
+FAULT = Fault(
+    id="C4",
+    name="cache-far",
+    summary=("Each cache call takes longer, as if memcached were in another site."),
+    mechanism=(
+        "Keystone restarts with the address of a relay that delays what passes."
+    ),
+    slows=(POST, GET),
+    strength=Strength(5, "ms in each direction", 0, 10_000),
+    uses=uses(parts.CACHE),
+    needs=(parts.CACHED,),
+    changes=_changes,
+)

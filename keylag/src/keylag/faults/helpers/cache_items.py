@@ -1,0 +1,30 @@
+"""Writes items of other keys into memcached, so that it evicts Keystone's."""
+
+import itertools
+import random
+import time
+
+from keylag.faults.helpers.host import Host, ready
+from keylag.faults.helpers.memcached_client import MemcachedClient
+
+SIZES = (200, 500, 1000, 2000, 4000, 8000, 16000)
+"""Bytes of items, in all slabs that Keystone's items use."""
+BATCH = 50
+
+
+def run(_: Host, address: str, per_second: float) -> None:
+    """Write items until the process ends."""
+    client = MemcachedClient(address)
+    random_sizes = random.Random(1)  # noqa: S311 - no secret
+    next_batch = time.monotonic()
+    for batch in itertools.count():
+        client.store(
+            {
+                f"keylag-{batch}-{number}": b"x" * random_sizes.choice(SIZES)
+                for number in range(BATCH)
+            }
+        )
+        if not batch:
+            ready()
+        next_batch += BATCH / per_second
+        time.sleep(max(0.0, next_batch - time.monotonic()))

@@ -1,0 +1,44 @@
+"""What a helper knows: its stack, its name, and whether it is still wanted."""
+
+import os
+import sys
+import time
+from pathlib import Path
+from threading import Thread
+from typing import Final
+
+from keylag.faults.helpers import READY
+from keylag.processes import SERVICE_VARIABLE, STACK_VARIABLE
+
+POLL_SECONDS: Final = 1.0
+JOURNAL: Final = "faults.json"
+
+
+class Host:
+    """The stack of a helper, from the variables that identify its process."""
+
+    def __init__(self) -> None:
+        self.folder = Path(os.environ[STACK_VARIABLE])
+        self.name = os.environ[SERVICE_VARIABLE]
+
+    def is_wanted(self) -> bool:
+        """Return whether the stack's journal has this helper."""
+        try:
+            return self.name in (self.folder / JOURNAL).read_text()
+        except OSError:
+            return False
+
+    def end_when_unwanted(self) -> None:
+        """End the process as soon as the journal does not have this helper."""
+        Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while self.is_wanted():
+            time.sleep(POLL_SECONDS)
+        os._exit(0)
+
+
+def ready() -> None:
+    """Tell the command that started the helper that it does its work."""
+    sys.stdout.write(f"{READY}\n")
+    sys.stdout.flush()

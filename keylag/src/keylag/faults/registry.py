@@ -1,0 +1,76 @@
+"""The faults by key, in the order that `keylag fault list` shows them."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from keylag.faults.catalogue import (
+    cache_client_unbounded,
+    cache_connections,
+    cache_disabled,
+    cache_evicting,
+    cache_far,
+    cache_flushed,
+    cache_item_too_large,
+    cache_redis_bypass,
+    cache_server_hung,
+    cache_server_stopped,
+    catalog_size,
+    connects,
+    cpu_starved,
+    database_far,
+    database_slow,
+    failed_logins,
+    hash_cost,
+    key_repository,
+    locks,
+    login_storm,
+    network,
+    pool_exhausted,
+    proxysql,
+    revocation_churn,
+    revocation_events,
+    revocation_index,
+    statement_slow,
+    threads,
+    token_cache,
+    token_cache_stall,
+    workers,
+)
+from keylag.faults.model import Fault
+
+FAULTS: Final[Mapping[str, Fault]] = {
+    module.FAULT.key: module.FAULT
+    for module in (
+        cache_disabled,
+        cache_server_hung,
+        cache_server_stopped,
+        cache_client_unbounded,
+        cache_far,
+        cache_evicting,
+        cache_connections,
+        cache_redis_bypass,
+        cache_flushed,
+        cache_item_too_large,
+        hash_cost,
+        login_storm,
+        failed_logins,
+        catalog_size,
+        revocation_events,
+        revocation_index,
+        revocation_churn,
+        database_far,
+        database_slow,
+        statement_slow,
+        locks,
+        pool_exhausted,
+        connects,
+        proxysql,
+        workers,
+        cpu_starved,
+        threads,
+        key_repository,
+        network,
+        token_cache,
+        token_cache_stall,
+    )
+}

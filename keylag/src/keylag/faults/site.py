@@ -1,0 +1,193 @@
+"""What changes need to work on: a stack that Keylag started, and its journal."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pymysql
+from rich.console import Console
+
+from keylag import processes
+from keylag.faults.changes.options import Options
+from keylag.faults.changes.signals import Stopped, Suspended
+from keylag.faults.journal import Journal
+from keylag.ports import free_port
+from keylag.processes import StackProcess, stack_variables
+from keylag.services.base import HOST, Ports, StackOptions
+from keylag.services.mariadb import database_url_at, server_version
+from keylag.stack import Stack
+from keylag.stack_record import StackRecord, load_secrets
+from keylag.tools import Tools
+
+_SERVICE_FIELDS = {"mariadb": "mariadb", "service": "service"}
+"""Options that concern one service; the others concern Keystone and memcached."""
+_ADMIN = "admin"
+
+
+class Site:
+    """A stack's folder with its faults.
+
+    `restarts` is False for a stack that is about to stop: then other options are only
+    recorded.
+    """
+
+    def __init__(
+        self, folder: Path, console: Console, stack: Stack | None = None
+    ) -> None:
+        self.folder = folder.resolve()
+        self.console = console
+        self.journal = Journal(self.folder)
+        self.restarts = True
+        if stack is not None:
+            self.stack = stack
+
+    @cached_property
+    def stack(self) -> Stack:
+        """The stack; raises ToolError if a program is missing."""
+        return Stack(self.folder, Tools.load())
+
+    @property
+    def record(self) -> StackRecord:
+        """The record of the last start."""
+        return StackRecord.load(self.folder)
+
+    @property
+    def options(self) -> StackOptions:
+        """The options of the last start."""
+        return self.record.options
+
+    @property
+    def ports(self) -> Ports:
+        """The ports of the stack by name."""
+        return self.record.ports
+
+    @property
+    def fernet_keys(self) -> Path:
+        """The stack's own key repository."""
+        return self.folder / "data" / "keystone" / "fernet-keys"
+
+    def address(self, port: str) -> str:
+        """Return HOST:PORT for a port by name."""
+        return f"{HOST}:{self.ports[port]}"
+
+    def free_address(self) -> str:
+        """Return HOST:PORT of a port that is free."""
+        return f"{HOST}:{free_port(self.ports.values())}"
+
+    def environment(self, name: str) -> dict[str, str]:
+        """Return the environment of a process of this stack."""
+        return {**os.environ, **stack_variables(self.folder, name)}
+
+    def processes(self, name: str) -> list[StackProcess]:
+        """Return the processes of a service or helper of this stack."""
+        found = processes.find_processes(stack=self.folder)
+        return [one for one in found if one.service == name]
+
+    def resume(self, service: str) -> None:
+        """Let a suspended service continue."""
+        for one in self.processes(service):
+            with suppress(psutil.Error):
+                one.process.resume()
+
+    # Options and restarts
+
+    def apply_options(self) -> None:
+        """Give the stack the options that the journal asks for; restarts services."""
+        base = self.journal.base or self.options
+        wanted, names = base, set()
+        for change in self.journal.changes():
+            if isinstance(change, Options):
+                wanted = change.on_top_of(wanted)
+        names = _concerned_services(self.options, wanted)
+        if names and self.restarts:
+            self.restart(*names, options=wanted)
+        elif names:
+            replace(self.record, options=wanted).save(self.folder)
+
+    def restart(self, *names: str, options: StackOptions | None = None) -> None:
+        """Restart services of the stack; suspended and stopped ones are so again.
+
+        Raises StackError.
+        """
+        held = [
+            one
+            for one in self.journal.changes()
+            if isinstance(one, Suspended | Stopped)
+        ]
+        for change in held:
+            self.resume(change.service)
+        self.stack.restart(*names, options=options)
+        for change in held:
+            change.apply(self)
+
+    # The database
+
+    def database_url(self, address: str) -> str:
+        """Return the SQLAlchemy URL of Keystone's database at another address."""
+        return database_url_at(address, self._database_password())
+
+    def _database_password(self) -> str:
+        return load_secrets(self.folder / "data").database
+
+    def execute(self, statements: Sequence[str]) -> None:
+        """Run statements as Keystone's account; raises pymysql.Error."""
+        with self._cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each row of values; raises pymysql.Error."""
+        with self._cursor() as cursor:
+            cursor.executemany(statement, rows)
+
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement; raises pymysql.Error."""
+        with self._cursor() as cursor:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    @contextmanager
+    def _cursor(self) -> Iterator[Any]:
+        if not server_version(self.ports["mariadb"]):
+            # After a crash, what is in the database is taken back in the database.
+            self.stack.restart("mariadb")
+        connection = pymysql.connect(
+            host=HOST,
+            port=self.ports["mariadb"],
+            user="keystone",
+            password=self._database_password(),
+            database="keystone",
+            autocommit=True,
+        )
+        with closing(connection), connection.cursor() as cursor:
+            yield cursor
+
+    def administer_proxysql(self, statements: Sequence[str]) -> None:
+        """Run statements at ProxySQL's administration; raises pymysql.Error."""
+        connection = pymysql.connect(
+            host=HOST,
+            port=self.ports["proxysql-admin"],
+            user=_ADMIN,
+            password=load_secrets(self.folder / "data").proxysql,
+            autocommit=True,
+        )
+        with closing(connection), connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+
+def _concerned_services(before: StackOptions, after: StackOptions) -> set[str]:
+    concerned = {
+        service
+        for name, service in _SERVICE_FIELDS.items()
+        if getattr(before, name) != getattr(after, name)
+    }
+    own = {name: getattr(after, name) for name in _SERVICE_FIELDS}
+    if replace(before, **own) != after:
+        concerned.add("keystone")
+    return concerned

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 from keylag.faults import parts
-from keylag.faults.changes.signals import Suspended
+from keylag.faults.changes.signals import RestartAfterwards, Suspended
 from keylag.faults.model import GET, POST, Change, Fault, uses
 from keylag.faults.site import Site
 
 
 def _changes(_: Site, __: float) -> Iterator[Change]:
+    yield RestartAfterwards("keystone")
     yield Suspended("memcached")
 
 

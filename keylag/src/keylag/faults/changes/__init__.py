@@ -9,7 +9,12 @@ from keylag.faults.changes.helper import Helper
 from keylag.faults.changes.keys import KeyFolder
 from keylag.faults.changes.options import Options
 from keylag.faults.changes.passwords import RehashedPasswords
-from keylag.faults.changes.signals import MayBeSuspended, Stopped, Suspended
+from keylag.faults.changes.signals import (
+    MayBeSuspended,
+    RestartAfterwards,
+    Stopped,
+    Suspended,
+)
 from keylag.faults.changes.sql import ProxySql, Sql
 from keylag.faults.changes.table import ReplacedTable
 from keylag.faults.model import Change
@@ -26,6 +31,7 @@ KINDS: Final[Mapping[str, Callable[..., Change]]] = {
         RehashedPasswords,
         RelayInFront,
         ReplacedTable,
+        RestartAfterwards,
         Sql,
         Stopped,
         Suspended,

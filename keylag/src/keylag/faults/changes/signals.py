@@ -57,3 +57,21 @@ class MayBeSuspended:
     def undo(self, site: "Site") -> None:
         """Send SIGCONT."""
         site.resume(self.service)
+
+
+@dataclass(frozen=True)
+class RestartAfterwards:
+    """A service that restarts when the fault ends.
+
+    Keystone's workers avoid a cache server for five minutes once it has failed.
+    """
+
+    service: str
+
+    def apply(self, site: "Site") -> None:
+        """Do nothing yet."""
+
+    def undo(self, site: "Site") -> None:
+        """Restart it, unless the stack is about to stop."""
+        if site.restarts:
+            site.restart(self.service)

@@ -64,6 +64,8 @@ class Relay:
         up = _Direction(reader, upstream[1], self._manner, self._manner.stall_after)
         down = _Direction(upstream[0], writer, self._manner, -1)
         await asyncio.gather(up.run(), down.run())
+        for one in (writer, upstream[1]):
+            one.close()
 
 
 class _Direction:
@@ -83,14 +85,14 @@ class _Direction:
         self._delay = manner.delay_ms / 1000
 
     async def run(self) -> None:
-        """Pass bytes until one side closes."""
+        """Pass bytes and then the end of the stream."""
         with suppress(OSError):
             if self._delay:
                 await asyncio.gather(self._receive(), self._deliver())
             else:
                 await self._pass_on()
         with suppress(OSError):
-            self._writer.close()
+            self._writer.write_eof()
 
     async def _pass_on(self) -> None:
         while chunk := await self._read():

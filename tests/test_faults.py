@@ -1,0 +1,123 @@
+"""Faults in a real stack: each slows token calls, and leaves no trace."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from keylag.demo import SAMPLE_CLOUD
+from keylag.faults.drill import measure
+from keylag.faults.impact import Impact
+from keylag.faults.journal import FILE
+from keylag.faults.model import SERVICE
+from keylag.faults.planting import planted
+from keylag.faults.probe import Measurement
+from keylag.faults.registry import FAULTS
+from keylag.faults.site import Site
+from keylag.services import SERVICES, is_installed
+from keylag.services.base import StackOptions
+from keylag.stack import Stack
+from keylag.tools import Tools
+
+pytestmark = pytest.mark.stack
+
+ALWAYS = ("C2", "C4", "D3", "N1")
+"""Faults of `make test`; `make test-matrix` has them all."""
+UNOBSERVED = {"otel-collector", "prometheus", "exporters", "grafana", "tempo", "jaeger"}
+KEPT = ("mariadb", "redis")
+"""Services that no fault of the catalogue restarts."""
+COUNTED = ("endpoint", "service", "password", "assignment", "revocation_event")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a fault must not change for good."""
+
+    tables: Mapping[str, str]
+    rows: Mapping[str, int]
+    options: StackOptions
+    pids: Mapping[str, int | None]
+    files: frozenset[str]
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack of its own, because faults restart its servers."""
+    proxysql = ("proxysql",) if is_installed("proxysql") else ()
+    options = StackOptions(cache="memcache_pool", extras=(*proxysql, "service"))
+    excluded = UNOBSERVED | ({"proxysql"} - {*options.extras})
+    services = [one for one in SERVICES if one.name not in excluded]
+    folder: Path = tmp_path_factory.mktemp("faults")
+    with Stack(
+        folder, Tools.load(), options, initial_data=SAMPLE_CLOUD, services=services
+    ) as started:
+        yield started
+
+
+def trace(stack: Stack) -> Trace:
+    """Return what is in the stack now."""
+    site = Site(stack.folder, Console(quiet=True), stack)
+    names = [name for (name,) in site.query("SHOW TABLES")]
+    pids = {one.service: one.pid for one in stack.status()}
+    return Trace(
+        tables={name: _definition(site, name) for name in names},
+        rows={name: _count(site, name) for name in COUNTED},
+        options=stack.options,
+        pids={name: pids[name] for name in KEPT},
+        files=frozenset(file.name for file in stack.folder.iterdir()),
+    )
+
+
+def _count(site: Site, table: str) -> int:
+    ((number,),) = site.query(f"SELECT COUNT(*) FROM {table}")  # noqa: S608 - own names
+    return int(number)
+
+
+def _definition(site: Site, table: str) -> str:
+    ((_, text, *_),) = site.query(f"SHOW CREATE TABLE `{table}`")
+    # The next number grows as Keystone writes rows.
+    first, _, last = str(text).rpartition(" AUTO_INCREMENT=")
+    return first + last.lstrip("0123456789") if first else last
+
+
+def parameters() -> list[Any]:
+    """Return all keys; most only for the matrix."""
+    return [
+        key if key in ALWAYS else pytest.param(key, marks=pytest.mark.matrix)
+        for key in FAULTS
+    ]
+
+
+@pytest.mark.parametrize("key", parameters())
+def test_a_fault_slows_calls_and_leaves_no_trace(stack: Stack, key: str) -> None:
+    fault = FAULTS[key]
+    if not all(need.met(stack.options) for need in fault.needs):
+        pytest.skip(fault.needs[0].advice)
+    site = Site(stack.folder, Console(quiet=True), stack)
+    before, found = measure(site, fault), trace(stack)
+
+    with planted(stack, fault):
+        after = measure(site, fault)
+
+    again = measure(site, fault)
+    slower = Impact(before, after).slower
+    assert set(slower) & {*fault.slows}, report(before, after)
+    assert found == trace(stack)
+    assert stack.is_up()
+    assert not (stack.folder / FILE).exists()
+    assert all(one.errors == 0 for one in again.values()), report(after, again)
+    recovered = [kind for kind in slower if _is_faster(after, again, kind)]
+    assert recovered, report(after, again)
+    assert (SERVICE in before) == (SERVICE in fault.slows)
+
+
+def _is_faster(during: Measurement, again: Measurement, kind: str) -> bool:
+    return again[kind].p50 < during[kind].p50 or again[kind].p95 < during[kind].p95
+
+
+def report(first: Measurement, second: Measurement) -> str:
+    """Return two measurements as a text."""
+    return "\n".join(f"{kind}: {first[kind]} -> {second[kind]}" for kind in first)

@@ -14,7 +14,7 @@ from keylag.faults.impact import Impact
 from keylag.faults.journal import FILE
 from keylag.faults.model import SERVICE
 from keylag.faults.planting import planted
-from keylag.faults.probe import Measurement
+from keylag.faults.probe import Measurement, Probe
 from keylag.faults.registry import FAULTS
 from keylag.faults.site import Site
 from keylag.services import SERVICES, is_installed
@@ -96,13 +96,13 @@ def test_a_fault_slows_calls_and_leaves_no_trace(stack: Stack, key: str) -> None
     fault = FAULTS[key]
     if not all(need.met(stack.options) for need in fault.needs):
         pytest.skip(fault.needs[0].advice)
-    site = Site(stack.folder, Console(quiet=True), stack)
-    before, found = measure(site, fault), trace(stack)
+    probe = Probe(stack)
+    before, found = measure(probe, fault), trace(stack)
 
     with planted(stack, fault):
-        after = measure(site, fault)
+        after = measure(probe, fault)
 
-    again = measure(site, fault)
+    again = measure(probe, fault)
     slower = Impact(before, after).slower
     assert set(slower) & {*fault.slows}, report(before, after)
     assert found == trace(stack)

@@ -27,16 +27,16 @@ class Drill:
     def start_and_check(self) -> Impact:
         """Plant the fault; measure calls before and after."""
         planting.check(self.site, self.fault)
-        before = self._measure("before")
+        probe = Probe(StackInfo(self.site.folder))
+        before = self._measure(probe, "before")
         self.start()
-        return Impact(before, self._measure("after"))
+        return Impact(before, self._measure(probe, "after"))
 
-    def _measure(self, when: str) -> Measurement:
+    def _measure(self, probe: Probe, when: str) -> Measurement:
         with show_step(self.site.console, f"Measuring calls {when} the fault"):
-            return measure(self.site, self.fault)
+            return measure(probe, self.fault)
 
 
-def measure(site: Site, fault: Fault) -> Measurement:
+def measure(probe: Probe, fault: Fault) -> Measurement:
     """Measure the calls that show a fault."""
-    probe = Probe(StackInfo(site.folder))
     return probe.measure(fault.clients, service=SERVICE in fault.slows)

@@ -16,7 +16,6 @@ PROCESSES: Final = "Keystone's processes and threads"
 PROXY: Final = "ProxySQL"
 REVOCATIONS: Final = "the revocation table"
 SERVICE_CACHE: Final = "the token cache of the service"
-USERS: Final = "the source of users"
 
 _MEMCACHED: Final = ("memcache_pool", "memcached", "pymemcache")
 

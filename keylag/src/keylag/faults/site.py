@@ -18,7 +18,7 @@ from keylag.faults.changes.signals import Stopped, Suspended
 from keylag.faults.journal import Journal
 from keylag.ports import free_port
 from keylag.processes import StackProcess, stack_variables
-from keylag.services.base import HOST, Ports, StackOptions
+from keylag.services.base import HOST, Ports, Secrets, StackOptions
 from keylag.services.mariadb import database_url_at, server_version
 from keylag.stack import Stack
 from keylag.stack_record import StackRecord, load_secrets
@@ -43,6 +43,7 @@ class Site:
         self.console = console
         self.journal = Journal(self.folder)
         self.restarts = True
+        self._given_ports: list[int] = []
         if stack is not None:
             self.stack = stack
 
@@ -67,6 +68,11 @@ class Site:
         return self.record.ports
 
     @property
+    def secrets(self) -> Secrets:
+        """The passwords of the stack."""
+        return load_secrets(self.folder / "data")
+
+    @property
     def fernet_keys(self) -> Path:
         """The stack's own key repository."""
         return self.folder / "data" / "keystone" / "fernet-keys"
@@ -77,7 +83,9 @@ class Site:
 
     def free_address(self) -> str:
         """Return HOST:PORT of a port that is free."""
-        return f"{HOST}:{free_port(self.ports.values())}"
+        port = free_port([*self.ports.values(), *self._given_ports])
+        self._given_ports.append(port)
+        return f"{HOST}:{port}"
 
     def environment(self, name: str) -> dict[str, str]:
         """Return the environment of a process of this stack."""
@@ -129,10 +137,7 @@ class Site:
 
     def database_url(self, address: str) -> str:
         """Return the SQLAlchemy URL of Keystone's database at another address."""
-        return database_url_at(address, self._database_password())
-
-    def _database_password(self) -> str:
-        return load_secrets(self.folder / "data").database
+        return database_url_at(address, self.secrets.database)
 
     def execute(self, statements: Sequence[str]) -> None:
         """Run statements as Keystone's account; raises pymysql.Error."""
@@ -160,7 +165,7 @@ class Site:
             host=HOST,
             port=self.ports["mariadb"],
             user="keystone",
-            password=self._database_password(),
+            password=self.secrets.database,
             database="keystone",
             autocommit=True,
         )
@@ -173,7 +178,7 @@ class Site:
             host=HOST,
             port=self.ports["proxysql-admin"],
             user=_ADMIN,
-            password=load_secrets(self.folder / "data").proxysql,
+            password=self.secrets.proxysql,
             autocommit=True,
         )
         with closing(connection), connection.cursor() as cursor:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from keylag.faults.changes.cache import FlushedCache
+from keylag.faults.changes.directory import Directory
 from keylag.faults.changes.front import RelayInFront
 from keylag.faults.changes.helper import Helper
 from keylag.faults.changes.keys import KeyFolder
@@ -22,6 +23,7 @@ from keylag.faults.model import Change
 KINDS: Final[Mapping[str, Callable[..., Change]]] = {
     kind.__name__: kind
     for kind in (
+        Directory,
         FlushedCache,
         Helper,
         KeyFolder,

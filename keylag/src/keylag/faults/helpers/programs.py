@@ -13,6 +13,7 @@ from keylag.faults.helpers import (
     busy_loops,
     cache_connections,
     cache_items,
+    directory,
     duty_cycle,
     relay,
     storm,
@@ -27,6 +28,7 @@ PROGRAMS: Final[Mapping[str, Callable[..., None]]] = {
     "storm": storm.run,
     "cache-items": cache_items.run,
     "cache-connections": cache_connections.run,
+    "directory": directory.run,
     "table-locks": table_locks.run,
 }
 """Each takes the Host and its parameters."""

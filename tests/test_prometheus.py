@@ -1,6 +1,7 @@
 """Metrics in Prometheus agree with JMeter's counts and with the slow log."""
 
 import re
+from pathlib import Path
 
 import pytest
 import requests
@@ -62,6 +63,17 @@ def test_histograms_have_each_call(
     ).values()
 
     assert timed == calls > 0
+
+
+def test_workers_export_how_long_they_waited_for_a_cpu(
+    stack: Stack, sent: SentCalls
+) -> None:
+    if not Path("/proc/self/schedstat").exists():
+        pytest.skip("this kernel does not count the wait")
+    query = "sum by (service_instance_id) (process_cpu_wait_seconds_total) > 0"
+    waited = query_prometheus(stack, query)
+
+    assert {key[0].rpartition("/")[2] for key in waited} == {"1", "2"}
 
 
 def test_slow_log_and_keystone_count_the_same_statements(sent: SentCalls) -> None:

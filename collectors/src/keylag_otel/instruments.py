@@ -263,6 +263,12 @@ PROCESS = {
         "CPU time of the worker process, in user and system mode",
         (CPU_MODE,),
     ),
+    "cpu_wait": Instrument(
+        "process.cpu.wait",
+        "s",
+        "Time that the worker's threads were ready to run and waited for a CPU; absent "
+        "where the kernel does not count it",
+    ),
     "gc_collections": Instrument(
         "cpython.gc.collections",
         "{collection}",

@@ -13,6 +13,7 @@ from time import perf_counter_ns
 from typing import Any, Callable
 
 from keylag_otel import instruments
+from keylag_otel.cpu_wait import cpu_wait
 
 Observations = Iterator["tuple[float, dict[str, Any]]"]
 _GENERATIONS = range(3)
@@ -68,6 +69,7 @@ def gc_time() -> Observations:
 #: By the keys of ``instruments.PROCESS``.
 CALLBACKS: dict[str, Callable[[], Observations]] = {
     "cpu_time": cpu_time,
+    "cpu_wait": cpu_wait,
     "gc_collections": gc_collections,
     "gc_time": gc_time,
 }

@@ -74,6 +74,14 @@ class Case:
         whole = math.fsum(modes.values())
         return modes.get("idle", 0.0) / whole if whole else 0.0
 
+    @cached_property
+    def driver_seconds(self) -> float:
+        """Return the time in calls of the database driver; of the server if unknown."""
+        if self.facts.has("sql_call_seconds"):
+            measured = self.facts.number("sql_call_seconds")
+            return max(measured, self.facts.number("log_seconds"))
+        return self.facts.number("log_seconds")
+
     def cache_quantile(self, share: float) -> float | None:
         """Return a quantile of single calls to the cache server."""
         return bucket_quantile(self.facts.buckets("cache_call_buckets"), share)

@@ -26,11 +26,7 @@ def _judge(case: Case) -> Suspicion | str:
     mean = whole / calls
     usual = USUAL_SECONDS * max(case.expected.slowness, 1.0)
     share = max(1 - usual / mean, 0.0)
-    sql = (
-        case.facts.number("sql_call_seconds")
-        if case.facts.has("sql_call_seconds")
-        else whole
-    )
+    sql = case.driver_seconds
     inside = min(whole / sql, 1.0) if sql else 0.0
 
     def slow(one: Calls) -> float:

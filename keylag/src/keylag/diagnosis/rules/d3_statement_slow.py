@@ -24,17 +24,16 @@ def _judge(case: Case) -> Suspicion | str:
         return "No statement has most of the database's time."
     examined = case.facts.by("log_rows_examined", "id").get(worst, 0.0)
     sent = case.facts.by("log_rows_sent", "id").get(worst, 0.0)
-    per_row = examined / max(sent, calls[worst])
+    times = calls.get(worst, 0.0)
+    if not times:
+        return "The slow log has no statement of this time."
+    per_row = examined / max(sent, times)
     if per_row < READ_FOR_NOTHING:
         return f"It reads {per_row:.0f} rows for each that it sends."
     others = whole - seconds[worst]
-    usual = others / (sum(calls.values()) - calls[worst]) if others else 0.0
-    spared = 1 - usual * calls[worst] / seconds[worst]
-    sql = (
-        case.facts.number("sql_call_seconds")
-        if case.facts.has("sql_call_seconds")
-        else whole
-    )
+    usual = others / max(sum(calls.values()) - times, times) if others else 0.0
+    spared = 1 - usual * times / seconds[worst]
+    sql = case.driver_seconds
     share = min(seconds[worst] / sql, 1.0) * spared if sql else 0.0
 
     def slow(one: Calls) -> float:
@@ -48,7 +47,7 @@ def _judge(case: Case) -> Suspicion | str:
         Evidence(
             f"time of `{texts.get(worst, worst)}`", seconds[worst], "s/s", "log_seconds"
         ),
-        Evidence("its mean", seconds[worst] / calls[worst], "s", "log_seconds", usual),
+        Evidence("its mean", seconds[worst] / times, "s", "log_seconds", usual),
         Evidence("rows read for each row sent", per_row, "rows", "log_rows_examined"),
     ]
     return Suspicion(savings(case, slow), evidence)

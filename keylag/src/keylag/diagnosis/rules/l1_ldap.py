@@ -8,7 +8,7 @@ from keylag.diagnosis.rule import Evidence, Rule, Suspicion
 
 
 def _judge(case: Case) -> Suspicion | str:
-    found = savings(case, lambda calls: case.excess(calls, ["ldap"]), low=0.3)
+    found = savings(case, lambda calls: case.excess(calls, ["ldap"]))
     if not found:
         return "No time passes in LDAP."
     evidence = [

@@ -1,0 +1,238 @@
+"""Each rule finds its cause in facts that have it, and nothing in healthy ones."""
+
+from dataclasses import replace
+
+import pytest
+from diagnosed import (
+    LOGIN,
+    VALIDATION,
+    found,
+    healthy_calls,
+    histogram,
+    judge,
+    make_facts,
+)
+
+from keylag.diagnosis.facts import Facts
+from keylag.diagnosis.prometheus import Sample
+from keylag.diagnosis.registry import RULES
+
+INF = "+Inf"
+
+
+def rebuilt(kind: tuple[str, str] = VALIDATION) -> object:
+    """Calls that read from the database what a warm cache would have."""
+    more = {("sql", "validate"): 0.03, ("orm", "validate"): 0.03}
+    return healthy_calls(kind, more, statements=49.0)
+
+
+def by(label: str, **values: float) -> list[Sample]:
+    return [Sample({label: name}, value) for name, value in values.items()]
+
+
+def slow_cells(seconds: float, *cells: tuple[str, str]) -> object:
+    return healthy_calls(VALIDATION, dict.fromkeys(cells, seconds))
+
+
+REFUSED = replace(healthy_calls(LOGIN), refused=True, per_second=4.0)
+SINGLE_CALLS = [
+    Sample({"keystone_sql_call": "read", "le": "0.001"}, 0.0),
+    Sample({"keystone_sql_call": "read", "le": "0.01"}, 0.0),
+    Sample({"keystone_sql_call": "read", "le": "0.05"}, 10.0),
+    Sample({"keystone_sql_call": "read", "le": INF}, 10.0),
+]
+"""Reads of which even the quickest take more than ten milliseconds."""
+SQL = slow_cells(0.05, ("sql", "validate"))
+CASES = {
+    "C1": lambda: make_facts(
+        rebuilt(),
+        cache_backends=by("keystone_cache_backend", **{"dogpile.cache.null": 4}),
+    ),
+    "C2": lambda: make_facts(rebuilt(), memcached_up=0.0),
+    "C3": lambda: make_facts(
+        cache_backends=by("keystone_cache_backend", **{"dogpile.cache.pymemcache": 4}),
+        memcached_up=0.0,
+        server_workers=by("state", busy=4.0, idle=0.0),
+        requests=0.1,
+    ),
+    "C4": lambda: make_facts(
+        slow_cells(0.1, ("cache", "validate")),
+        cache_call_buckets=histogram(le_0_005=0.0, le_0_02=10.0, le_Inf=10.0),
+        cache_call_seconds=0.12,
+    ),
+    "C5": lambda: make_facts(rebuilt(), memcached_evictions=50.0),
+    "C6": lambda: make_facts(rebuilt(), memcached_connections=1.0, cache_errors=2.0),
+    "C7": lambda: make_facts(
+        healthy_calls(VALIDATION, {("cache", "validate"): 0.02}, round_trips=90.0),
+        cache_backends=by("keystone_cache_backend", **{"dogpile.cache.redis": 4}),
+    ),
+    "C8": lambda: make_facts(
+        rebuilt(), invalidations=by("keystone_cache_region", role=8.0)
+    ),
+    "C9": lambda: make_facts(rebuilt()),
+    "C10": lambda: make_facts(
+        slow_cells(0.05, ("sql", "catalog")), memcached_too_large=10.0
+    ),
+    "H1": lambda: make_facts(
+        healthy_calls(LOGIN, {("password_hash", "authenticate"): 0.8}),
+        hashes=[
+            Sample(
+                {
+                    "keystone_password_hash_algorithm": "bcrypt",
+                    "keystone_password_hash_cost": "14",
+                },
+                0.5,
+            )
+        ],
+    ),
+    "H2": lambda: make_facts(
+        healthy_calls(LOGIN, per_second=8.0),
+        healthy_calls(VALIDATION, per_second=1.0),
+        queue=2.0,
+    ),
+    "H3": lambda: make_facts(REFUSED, failures=by("error_type", Unauthorized=4.0)),
+    "A1": lambda: make_facts(slow_cells(0.05, ("other", "roles"))),
+    "A2": lambda: make_facts(slow_cells(0.05, ("other", "catalog"))),
+    "R1": lambda: make_facts(
+        slow_cells(0.05, ("revocation_match", "check_revocation")),
+        events_fetched=9000.0,
+        live_events=3000.0,
+    ),
+    "R2": lambda: make_facts(
+        slow_cells(0.05, ("sql", "check_revocation")),
+        index_present=by("columns", issued_before=0.0),
+    ),
+    "R3": lambda: make_facts(
+        healthy_calls(LOGIN, per_second=4.0),
+        replace(healthy_calls(VALIDATION), kind=("DELETE", ""), per_second=4.0),
+        events_written=8.0,
+    ),
+    "D1": lambda: make_facts(
+        SQL,
+        sql_call_buckets=SINGLE_CALLS,
+        sql_call_seconds=by("keystone_sql_call", read=0.2),
+    ),
+    "D2": lambda: make_facts(
+        SQL,
+        log_seconds=by("id", a=0.1, b=0.1),
+        log_calls=by("id", a=10.0, b=10.0),
+        sql_call_seconds=by("keystone_sql_call", read=0.2),
+    ),
+    "D3": lambda: make_facts(
+        SQL,
+        log_seconds=by("id", a=0.2, b=0.001),
+        log_calls=by("id", a=10.0, b=10.0),
+        log_rows_examined=by("id", a=1e6),
+        log_rows_sent=by("id", a=10.0),
+    ),
+    "D4": lambda: make_facts(
+        SQL, log_seconds=by("id", a=0.2), log_lock_seconds=by("id", a=0.19)
+    ),
+    "D5": lambda: make_facts(
+        slow_cells(0.05, ("sql_pool", "validate")), sql_pool_waits=5.0
+    ),
+    "D6": lambda: make_facts(
+        SQL,
+        sql_connects=10.0,
+        sql_call_seconds=by("keystone_sql_call", connect=0.15, read=0.01),
+    ),
+    "D7": lambda: make_facts(
+        SQL,
+        proxysql_seconds=0.3,
+        proxysql_timeouts=1.0,
+        proxysql_free=0.0,
+        log_seconds=by("id", a=0.01),
+    ),
+    "D8": lambda: make_facts(
+        SQL,
+        wsrep_cluster_size=3.0,
+        wsrep_sync_wait=1.0,
+        sql_call_buckets=SINGLE_CALLS,
+        sql_call_seconds=by("keystone_sql_call", read=0.2),
+    ),
+    "D9": lambda: make_facts(
+        SQL,
+        wsrep_cluster_size=3.0,
+        wsrep_paused=0.4,
+        sql_call_seconds=by("keystone_sql_call", commit=0.2, read=0.01),
+    ),
+    "L1": lambda: make_facts(healthy_calls(LOGIN, {("ldap", "authenticate"): 0.3})),
+    "T1": lambda: make_facts(
+        slow_cells(0.05, ("token_crypto", "validate")), fernet_keys=1000.0
+    ),
+    "W1": lambda: make_facts(workers=0.2, queue=2.0),
+    "W2": lambda: make_facts(cpu_wait_seconds=0.25),
+    "W3": lambda: make_facts(
+        *(slowed(kind) for kind in (LOGIN, VALIDATION)), workers=0.1
+    ),
+    "N1": lambda: make_facts(
+        probes=0.2,
+        probe_seconds=by("phase", resolve=0.002, connect=0.02, processing=0.02),
+    ),
+    "M1": lambda: service_facts(online=10.0, offline=0.0),
+    "M2": lambda: service_facts(online=1.0, offline=9.0, stalls=5.0),
+}
+
+
+def slowed(kind: tuple[str, str]) -> object:
+    """Calls whose every cell takes three times as long."""
+    calls = healthy_calls(kind)
+    return replace(calls, cells={cell: 3 * x for cell, x in calls.cells.items()})
+
+
+def service_facts(online: float, offline: float, stalls: float = 0.0) -> Facts:
+    """A service that validates tokens, with stalls of its token cache."""
+    label = "keystone_auth_token_validation"
+    return make_facts(
+        service_validations=by(label, online=online, offline=offline),
+        service_requests=10.0,
+        service_seconds=0.4,
+        service_cells=by("keystone_phase", keystone=0.03 * online),
+        service_replayed=by("keystone_auth_token_times", **{"2": 0.1, "4": 0.1}),
+        service_cache_buckets=histogram(le_0_1=10.0, le_0_5=10.0, le_Inf=10.0 + stalls),
+        service_cache_seconds=0.01 + 0.5 * stalls,
+    )
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rule_finds_its_cause(rule: str) -> None:
+    assert rule in found(CASES[rule]())
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_cause_is_the_first_finding(rule: str) -> None:
+    assert found(CASES[rule]())[0] == rule
+
+
+def test_healthy_keystone_has_no_finding() -> None:
+    assert found(make_facts()) == []
+
+
+def test_slow_machine_is_no_finding() -> None:
+    """All phases longer alike, without a wait for a CPU: an old processor."""
+    assert found(make_facts(*(slowed(kind) for kind in (LOGIN, VALIDATION)))) == []
+
+
+@pytest.mark.parametrize("source", ["call histograms", "mysql", "slow log"])
+def test_missing_source_makes_rules_unknown(source: str) -> None:
+    diagnosis = judge(make_facts(without=[source]))
+
+    missing = {one.rule.id for one in diagnosis.unknown if one.why == source}
+    assert missing
+    assert not missing & {one.rule.id for one in diagnosis.unlikely}
+
+
+def test_baseline_replaces_the_shipped_figures() -> None:
+    """A large catalog that was there yesterday is no news."""
+    now = CASES["A2"]()
+
+    assert found(now, baseline=now) == []
+
+
+def test_two_causes_are_both_found() -> None:
+    calls = healthy_calls(
+        VALIDATION,
+        {("token_crypto", "validate"): 0.05, ("other", "catalog"): 0.05},
+    )
+
+    assert set(found(make_facts(calls))) == {"T1", "A2"}

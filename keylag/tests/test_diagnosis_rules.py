@@ -1,6 +1,9 @@
 """Each rule finds its cause in facts that have it, and nothing in healthy ones."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
 import pytest
 from diagnosed import (
@@ -12,7 +15,12 @@ from diagnosed import (
     judge,
     make_facts,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.document import as_json
+from keylag.diagnosis.expected import Expected
 from keylag.diagnosis.facts import Facts
 from keylag.diagnosis.prometheus import Sample
 from keylag.diagnosis.registry import RULES
@@ -236,3 +244,49 @@ def test_two_causes_are_both_found() -> None:
     )
 
     assert set(found(make_facts(calls))) == {"T1", "A2"}
+
+
+class AskedFacts(Facts):
+    """Facts that note which measurements are looked at."""
+
+    asked: set[str]
+
+    def samples(self, name: str) -> Sequence[Sample]:
+        self.asked.add(name)
+        return super().samples(name)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rule_declares_what_it_asks(rule: str) -> None:
+    facts = CASES[rule]()
+    noted = AskedFacts(facts.window, facts.calls, facts.answers)
+    object.__setattr__(noted, "asked", set())
+    case = Case(noted, Expected.shipped(facts))
+
+    RULES[rule].judge(case)
+
+    of_calls = {"calls", "cells", "statements", "round_trips"}
+    assert noted.asked - of_calls <= set(RULES[rule].asks)
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=200, deadline=None)
+def test_no_facts_break_a_rule(random: Random) -> None:
+    """Values of any size, also zero, and calls without time."""
+    facts = CASES[random.choice(list(CASES))]()
+    answers = {
+        name: [
+            Sample(one.labels, random.choice([0.0, 1e-9, one.value, 1.0, 1e9]))
+            for one in random.choice([facts.answers[name], []])
+        ]
+        for name in facts.answers
+        if random.random() > 0.1
+    }
+    calls = [
+        replace(one, statements=random.choice([0.0, one.statements]))
+        for one in random.choice([facts.calls, []])
+    ]
+
+    diagnosis = judge(Facts(facts.window, calls, answers))
+
+    assert json.loads(json.dumps(as_json(diagnosis)))

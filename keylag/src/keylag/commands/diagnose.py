@@ -12,10 +12,12 @@ from keylag.commands.common import TimeParam, output_option, state_option
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.document import as_json
 from keylag.diagnosis.expected import Expected
+from keylag.diagnosis.explanation import explain
 from keylag.diagnosis.facts import Facts, Window
 from keylag.diagnosis.prometheus import Prometheus
 from keylag.diagnosis.ranking import diagnose
 from keylag.diagnosis.reading import read_facts
+from keylag.diagnosis.registry import find_rule
 from keylag.diagnosis.terminal import render
 from keylag.stack_info import StackInfo
 
@@ -55,6 +57,12 @@ EARLIER: Final = (DAY_SECONDS, 7 * DAY_SECONDS)
     metavar="LABEL=VALUE",
     help="Only series with this label, such as cluster=one; repeatable.",
 )
+@click.option(
+    "--explain",
+    "rule_id",
+    metavar="ID",
+    help="Explain a cause, such as C2, instead of looking for causes.",
+)
 @click.option("--grafana", default="", help="URL of Grafana, for the links.")
 @output_option()
 @state_option
@@ -64,6 +72,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     end: float | None,
     baseline: float | None,
     matchers: tuple[str, ...],
+    rule_id: str | None,
     grafana: str,
     form: str,
     folder: Path,
@@ -82,7 +91,11 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       keylag diagnose --since 5m
       keylag diagnose --prometheus http://prometheus:9090 --match cluster=one
       keylag diagnose --output json
+      keylag diagnose --explain C2
     """  # noqa: D301 - click reads a backspace
+    if rule_id is not None:
+        click.echo(explain(find_rule(rule_id)))
+        return
     stack = StackInfo(folder)
     server = Prometheus(url or stack.url("prometheus"))
     window = _window(start, end or time.time())

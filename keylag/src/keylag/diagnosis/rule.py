@@ -79,6 +79,8 @@ class Rule:
     cause: str
     """One sentence, as a finding's headline."""
     judge: Judge
+    asks: Sequence[str]
+    """Names of the measurements that the judge looks at, besides the calls' own."""
     fixes: Sequence[Fix]
     gain: str
     """How the gain is computed, in one sentence."""

@@ -30,6 +30,7 @@ RULE: Final = Rule(
     name="roles-cost",
     cause="Finding the roles of a token takes long.",
     judge=_judge,
+    asks=(),
     fixes=(
         Fix(
             "Keystone",

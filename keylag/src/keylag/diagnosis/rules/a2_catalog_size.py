@@ -38,6 +38,10 @@ RULE: Final = Rule(
     name="catalog-size",
     cause="The service catalog is large: building and sending it takes long.",
     judge=_judge,
+    asks=(
+        "memcached_evictions",
+        "cache_backends",
+    ),
     fixes=(
         Fix(
             "the clients",

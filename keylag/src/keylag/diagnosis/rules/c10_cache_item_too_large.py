@@ -24,6 +24,7 @@ RULE: Final = Rule(
     cause="The catalog is larger than memcached's largest item: it is built anew for"
     " each call.",
     judge=_judge,
+    asks=("memcached_too_large",),
     fixes=(
         Fix("memcached", "-I 4m", "The restart empties the cache."),
         Fix(

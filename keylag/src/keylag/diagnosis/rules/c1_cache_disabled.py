@@ -22,6 +22,10 @@ RULE: Final = Rule(
     name="cache-disabled",
     cause="Keystone has no cache: its backend is dogpile.cache.null.",
     judge=_judge,
+    asks=(
+        "workers",
+        "cache_backends",
+    ),
     fixes=(
         option(
             "cache",

@@ -70,6 +70,14 @@ RULE: Final = Rule(
     cause="A cache server does not answer: calls wait for its time-out, and read the"
     " database instead.",
     judge=_judge,
+    asks=(
+        "cache_call_buckets",
+        "cache_errors",
+        "memcached_up",
+        "memcached_connections",
+        "memcached_refusals",
+        "cache_backends",
+    ),
     fixes=(
         Fix("memcached", "start or replace the server", "Its cache is empty at first."),
         option(

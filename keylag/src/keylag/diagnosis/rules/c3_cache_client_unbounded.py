@@ -40,6 +40,13 @@ RULE: Final = Rule(
     cause="The cache server is silent and its client has no time-out: workers wait for"
     " ever.",
     judge=_judge,
+    asks=(
+        "server_workers",
+        "requests",
+        "memcached_up",
+        "workers",
+        "cache_backends",
+    ),
     fixes=(
         option(
             "cache",

@@ -45,6 +45,17 @@ RULE: Final = Rule(
     name="cache-far",
     cause="The cache server is far away: each call to it takes long.",
     judge=_judge,
+    asks=(
+        "cache_call_buckets",
+        "cache_call_seconds",
+        "cpu_wait_seconds",
+        "memcached_connections",
+        "memcached_refusals",
+        "cache_errors",
+        "memcached_up",
+        "cache_backends",
+        "other_seconds",
+    ),
     fixes=(
         Fix(
             "keystone.conf",

@@ -29,6 +29,11 @@ RULE: Final = Rule(
     name="cache-evicting",
     cause="memcached has too little memory: it evicts what Keystone needs next.",
     judge=_judge,
+    asks=(
+        "memcached_evictions",
+        "memcached_bytes",
+        "memoized",
+    ),
     fixes=(
         Fix(
             "memcached",

@@ -43,6 +43,10 @@ RULE: Final = Rule(
     name="cache-connections",
     cause="memcached is at its limit of connections: new ones wait or fail.",
     judge=_judge,
+    asks=(
+        "memcached_connections",
+        "memcached_refusals",
+    ),
     fixes=(
         Fix("memcached", "-c 4096", "Each connection takes some memory."),
         option(
@@ -54,6 +58,6 @@ RULE: Final = Rule(
     gain="The time of calls to the cache beyond that of a healthy server, and of the"
     " statements that a warm cache saves.",
     threshold="95 % of the limit: memcached keeps some connections for itself.",
-    panel="cache: Connections",
+    panel="cache: Refused clients",
     explains=("C2", "C4", "C9"),
 )

@@ -41,6 +41,7 @@ RULE: Final = Rule(
     cause="With Redis, Keystone bypasses its request-local cache: it asks for the same"
     " value several times in a request.",
     judge=_judge,
+    asks=("cache_backends",),
     fixes=(
         option(
             "cache",
@@ -50,6 +51,6 @@ RULE: Final = Rule(
     ),
     gain="The time in the cache, for the round trips that memcached would not need.",
     threshold="Twice the round trips of memcached; measured are three to six times.",
-    panel="cache: Round trips per call",
+    panel="cache: Look-ups by layer",
     settings={"cache": "memcache_pool"},
 )

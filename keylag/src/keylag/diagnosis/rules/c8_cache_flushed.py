@@ -39,6 +39,13 @@ RULE: Final = Rule(
     cause="Changes of roles, projects or revocations empty regions of the cache for"
     " everybody.",
     judge=_judge,
+    asks=(
+        "invalidations",
+        "memcached_evictions",
+        "cache_errors",
+        "memcached_up",
+        "cache_backends",
+    ),
     fixes=(
         Fix(
             "the client that changes roles or deletes tokens",

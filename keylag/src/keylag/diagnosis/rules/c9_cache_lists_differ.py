@@ -35,6 +35,15 @@ RULE: Final = Rule(
     cause="Look-ups miss although nothing empties the cache: the nodes' lists of cache"
     " servers differ.",
     judge=_judge,
+    asks=(
+        "invalidations",
+        "memcached_uptime",
+        "memoized",
+        "memcached_evictions",
+        "cache_errors",
+        "memcached_up",
+        "cache_backends",
+    ),
     fixes=(
         option(
             "cache",

@@ -56,6 +56,10 @@ RULE: Final = Rule(
     name="database-far",
     cause="The database is far away: even the quickest message to it takes long.",
     judge=_judge,
+    asks=(
+        "sql_call_seconds",
+        "sql_call_buckets",
+    ),
     fixes=(
         Fix(
             "keystone.conf",

@@ -59,6 +59,14 @@ RULE: Final = Rule(
     name="database-slow",
     cause="The database takes long for all statements: its storage or its CPU is slow.",
     judge=_judge,
+    asks=(
+        "log_seconds",
+        "log_calls",
+        "log_lock_seconds",
+        "host_io_pressure",
+        "threads_running",
+        "sql_call_seconds",
+    ),
     fixes=(
         Fix("the database's host", "faster storage, or more CPU", "Those of a move."),
         Fix(

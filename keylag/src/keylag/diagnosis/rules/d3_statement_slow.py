@@ -59,6 +59,14 @@ RULE: Final = Rule(
     cause="One statement takes most of the database's time: it reads many rows for each"
     " that it sends.",
     judge=_judge,
+    asks=(
+        "log_seconds",
+        "log_calls",
+        "log_rows_examined",
+        "log_rows_sent",
+        "log_statements",
+        "sql_call_seconds",
+    ),
     fixes=(
         Fix(
             "keystone-manage",
@@ -73,6 +81,6 @@ RULE: Final = Rule(
     ),
     gain="The statement's time, less that of the other statements' mean.",
     threshold="Half of the database's time, and 50 rows read for each row sent.",
-    panel="sql: Statements with most time",
+    panel="sql: Statements with the most time",
     explains=("D2", "D5", "D1"),
 )

@@ -32,6 +32,11 @@ RULE: Final = Rule(
     name="locks",
     cause="Statements wait for locks: a transaction holds rows or tables.",
     judge=_judge,
+    asks=(
+        "log_lock_seconds",
+        "row_lock_seconds",
+        "log_seconds",
+    ),
     fixes=(
         Fix(
             "the database",
@@ -47,6 +52,6 @@ RULE: Final = Rule(
     ),
     gain="The share of SQL time in which statements wait for locks.",
     threshold="A sixth of a call, as for all causes; the database counts the wait.",
-    panel="sql: Statements with most time",
+    panel="sql: Waiting for locks",
     explains=("D2", "D3", "D5"),
 )

@@ -25,6 +25,10 @@ RULE: Final = Rule(
     name="pool-exhausted",
     cause="Threads wait for a connection: Keystone's pool has fewer than threads.",
     judge=_judge,
+    asks=(
+        "sql_pool_waits",
+        "sql_checkouts",
+    ),
     fixes=(
         option(
             "database",
@@ -35,6 +39,6 @@ RULE: Final = Rule(
     ),
     gain="The time in the pool beyond that of a healthy Keystone.",
     threshold="The pool was found empty; its time says what that costs.",
-    panel="sql: Keystone's connection pool",
+    panel="sql: Wait for a connection",
     explains=("D6",),
 )

@@ -42,6 +42,11 @@ RULE: Final = Rule(
     cause="Keystone opens connections to the database again and again instead of"
     " reusing them.",
     judge=_judge,
+    asks=(
+        "sql_connects",
+        "requests",
+        "sql_call_seconds",
+    ),
     fixes=(
         option(
             "database",
@@ -56,5 +61,5 @@ RULE: Final = Rule(
     ),
     gain="The time of connects in token calls.",
     threshold="One connect in fifty requests.",
-    panel="sql: Keystone's connection pool",
+    panel="sql: Pool",
 )

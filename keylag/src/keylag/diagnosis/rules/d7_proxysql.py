@@ -37,6 +37,12 @@ RULE: Final = Rule(
     name="proxysql",
     cause="Statements wait in ProxySQL for a connection to the database.",
     judge=_judge,
+    asks=(
+        "log_seconds",
+        "proxysql_seconds",
+        "proxysql_timeouts",
+        "proxysql_free",
+    ),
     fixes=(
         Fix(
             "ProxySQL",

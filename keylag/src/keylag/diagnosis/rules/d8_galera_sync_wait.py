@@ -48,6 +48,12 @@ RULE: Final = Rule(
     name="galera-sync-wait",
     cause="Each read waits until its Galera node has applied all writes.",
     judge=_judge,
+    asks=(
+        "wsrep_cluster_size",
+        "wsrep_sync_wait",
+        "sql_call_seconds",
+        "sql_call_buckets",
+    ),
     fixes=(
         Fix(
             "keystone.conf",

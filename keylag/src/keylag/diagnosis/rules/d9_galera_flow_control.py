@@ -36,6 +36,11 @@ RULE: Final = Rule(
     name="galera-flow-control",
     cause="A slow Galera node pauses the writes of all nodes.",
     judge=_judge,
+    asks=(
+        "wsrep_cluster_size",
+        "wsrep_paused",
+        "sql_call_seconds",
+    ),
     fixes=(
         Fix(
             "the slow node",

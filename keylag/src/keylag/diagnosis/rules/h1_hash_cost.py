@@ -45,6 +45,7 @@ RULE: Final = Rule(
     name="hash-cost",
     cause="A password hash costs more than Keystone's default.",
     judge=_judge,
+    asks=("hashes",),
     fixes=(
         option(
             "identity",

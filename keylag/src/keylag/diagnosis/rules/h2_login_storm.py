@@ -50,6 +50,13 @@ RULE: Final = Rule(
     name="login-storm",
     cause="Clients log in again and again instead of reusing their tokens.",
     judge=_judge,
+    asks=(
+        "queue",
+        "requests",
+        "cpu_wait_seconds",
+        "workers",
+        "other_seconds",
+    ),
     fixes=(
         Fix(
             "the client",

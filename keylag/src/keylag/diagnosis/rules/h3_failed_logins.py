@@ -35,6 +35,13 @@ RULE: Final = Rule(
     cause="Somebody logs in with a wrong password again and again: each attempt costs a"
     " full hash, and other calls wait for the workers.",
     judge=_judge,
+    asks=(
+        "failures",
+        "queue",
+        "requests",
+        "cpu_wait_seconds",
+        "other_seconds",
+    ),
     fixes=(
         Fix(
             "the client with the old secret",

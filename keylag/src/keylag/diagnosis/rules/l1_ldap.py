@@ -26,6 +26,7 @@ RULE: Final = Rule(
     name="ldap",
     cause="The LDAP directory answers slowly.",
     judge=_judge,
+    asks=(),
     fixes=(
         option("ldap", "use_pool = true", "Connections stay open at the directory."),
         option(

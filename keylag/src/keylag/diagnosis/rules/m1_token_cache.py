@@ -42,6 +42,12 @@ RULE: Final = Rule(
     cause="Services validate the same tokens in Keystone again and again: their token"
     " cache is off or too short.",
     judge=_judge,
+    asks=(
+        "service_validations",
+        "service_requests",
+        "service_replayed",
+        "service_cells",
+    ),
     fixes=(
         Fix(
             "the service's [keystone_authtoken]",
@@ -57,5 +63,5 @@ RULE: Final = Rule(
     gain="The misses that a longer cache time would save, as replayed from the same"
     " look-ups, times the time of one.",
     threshold="A sixth of a service's request, as for all causes.",
-    panel="services: Validations",
+    panel="services: Validations by service",
 )

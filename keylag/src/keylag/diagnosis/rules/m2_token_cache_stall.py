@@ -33,6 +33,11 @@ RULE: Final = Rule(
     name="token-cache-stall",
     cause="Services wait for the memcached of their token cache.",
     judge=_judge,
+    asks=(
+        "service_cache_buckets",
+        "service_requests",
+        "service_cache_seconds",
+    ),
     fixes=(
         Fix(
             "the service's [keystone_authtoken]",
@@ -42,6 +47,6 @@ RULE: Final = Rule(
     ),
     gain="The time of services in their token cache.",
     threshold="A call over 0.1 s is a stall, as in C2.",
-    panel="services: Token cache",
+    panel="services: Stalls",
     explains=("M1",),
 )

@@ -37,6 +37,10 @@ RULE: Final = Rule(
     cause="Time passes before Keystone: in the name look-up, the connection, TLS or on"
     " the way.",
     judge=_judge,
+    asks=(
+        "probes",
+        "probe_seconds",
+    ),
     fixes=(
         Fix(
             "the hop that the probe names",

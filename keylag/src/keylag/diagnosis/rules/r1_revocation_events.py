@@ -37,6 +37,10 @@ RULE: Final = Rule(
     name="revocation-events",
     cause="Many live revocation events: each check fetches them and compares them.",
     judge=_judge,
+    asks=(
+        "events_fetched",
+        "live_events",
+    ),
     fixes=(
         option(
             "token",

@@ -27,6 +27,7 @@ RULE: Final = Rule(
     name="revocation-index",
     cause="The revocation table lacks an index: each check reads all its rows.",
     judge=_judge,
+    asks=("index_present",),
     fixes=(
         Fix(
             "keystone-manage",

@@ -40,6 +40,7 @@ RULE: Final = Rule(
     cause="A client revokes its token after each use: each time it logs in again, and"
     " the cache of tokens is emptied for everybody.",
     judge=_judge,
+    asks=("events_written",),
     fixes=(
         Fix(
             "the client",

@@ -22,6 +22,7 @@ RULE: Final = Rule(
     cause="Reading the Fernet keys takes long: there are many, or their file system is"
     " slow.",
     judge=_judge,
+    asks=("fernet_keys",),
     fixes=(
         option(
             "fernet_tokens",
@@ -37,5 +38,5 @@ RULE: Final = Rule(
     ),
     gain="The time of token crypto beyond that with few local keys.",
     threshold="Time beyond the expected one counts, on a machine of the same speed.",
-    panel="tokens: Time per call, by category",
+    panel="workers: Fernet keys",
 )

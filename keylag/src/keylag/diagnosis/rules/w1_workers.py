@@ -37,6 +37,13 @@ RULE: Final = Rule(
     name="workers",
     cause="Too few workers: calls wait for a free one, and the host has CPU to spare.",
     judge=_judge,
+    asks=(
+        "queue",
+        "host_cpu_seconds",
+        "workers",
+        "requests",
+        "other_seconds",
+    ),
     fixes=(
         Fix(
             "uwsgi.ini",

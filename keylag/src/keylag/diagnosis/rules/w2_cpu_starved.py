@@ -57,6 +57,14 @@ RULE: Final = Rule(
     name="cpu-starved",
     cause="Workers wait for a CPU: other programs, the hypervisor or a limit take it.",
     judge=_judge,
+    asks=(
+        "cpu_wait_seconds",
+        "host_cpu_seconds",
+        "host_cpus",
+        "cpu_seconds",
+        "throttled_seconds",
+        "other_seconds",
+    ),
     fixes=(
         Fix(
             "the host",

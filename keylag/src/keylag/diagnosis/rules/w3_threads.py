@@ -37,6 +37,11 @@ RULE: Final = Rule(
     name="threads",
     cause="Threads of a process wait for each other: Python runs one at a time.",
     judge=_judge,
+    asks=(
+        "cpu_wait_seconds",
+        "workers",
+        "other_seconds",
+    ),
     fixes=(
         Fix(
             "uwsgi.ini",

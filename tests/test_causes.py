@@ -1,0 +1,47 @@
+"""Causes, dashboards, faults and pages name the same things."""
+
+from keylag.diagnosis.measurements import MEASUREMENTS
+from keylag.diagnosis.registry import RULES
+from keylag.faults.registry import FAULTS
+from keylag.paths import CHECKOUT
+from keylag_dashboards.boards import BOARDS
+from keylag_dev import causes_page
+
+NEED_A_GALERA_CLUSTER = {"D8", "D9"}
+NEED_SEVERAL_HOSTS = {"C9"}
+NEED_OTHER_RELEASES = {"A1"}
+
+
+def test_panel_of_each_cause_exists() -> None:
+    panels = {
+        f"{board.name}: {panel.title}" for board in BOARDS for panel in board.panels()
+    }
+
+    assert {one.panel for one in RULES.values()} <= panels
+
+
+def test_each_cause_can_be_planted() -> None:
+    planted = {one.id for one in FAULTS.values()}
+    rest = NEED_A_GALERA_CLUSTER | NEED_SEVERAL_HOSTS | NEED_OTHER_RELEASES
+
+    assert RULES.keys() - planted == rest
+
+
+def test_faults_have_the_names_of_causes() -> None:
+    assert {one.id: one.name for one in FAULTS.values()}.items() <= {
+        one.id: one.name for one in RULES.values()
+    }.items()
+
+
+def test_symptoms_and_measurements_exist() -> None:
+    symptoms = {symptom for one in RULES.values() for symptom in one.explains}
+    asked = {name for one in RULES.values() for name in one.asks}
+
+    assert symptoms <= RULES.keys()
+    assert asked <= MEASUREMENTS.keys()
+
+
+def test_page_of_causes_is_up_to_date() -> None:
+    page = CHECKOUT / "docs" / "reference" / "causes.md"
+
+    assert page.read_text(encoding="utf-8") == causes_page.render()

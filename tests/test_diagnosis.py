@@ -1,0 +1,101 @@
+"""`keylag diagnose` on a real stack, with a real Prometheus."""
+
+import json
+from typing import Any
+
+import pytest
+import requests
+from click.testing import CliRunner
+from traffic import SentCalls
+
+from keylag.commands import diagnose
+from keylag.diagnosis.measurements import MEASUREMENTS, SOURCES
+from keylag.diagnosis.reading import fill
+from keylag.diagnosis.registry import RULES
+from keylag.stack import Stack
+
+pytestmark = pytest.mark.stack
+
+
+@pytest.fixture(scope="module")
+def document(stack: Stack, sent: SentCalls) -> dict[str, Any]:
+    """The diagnosis of all calls that were sent."""
+    words = [f"--state={stack.folder}", "--since=30m", "--output=json"]
+    result = CliRunner().invoke(diagnose.command, words)
+    assert result.exit_code in {0, 1}, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_each_cause_is_judged_or_unknown(document: dict[str, Any]) -> None:
+    explained = [
+        one["id"] for found in document["findings"] for one in found["explained_away"]
+    ]
+    named = [
+        one["id"]
+        for part in ("findings", "unlikely", "unknown")
+        for one in document[part]
+    ]
+
+    assert sorted([*named, *explained]) == sorted(RULES)
+
+
+def test_only_sources_that_the_stack_lacks_are_missing(
+    document: dict[str, Any],
+) -> None:
+    missing = {one["missing"] for one in document["unknown"]}
+
+    assert missing <= {"proxysql", "services", "probe"}
+
+
+def test_calls_are_those_that_were_sent(
+    document: dict[str, Any], sent: SentCalls
+) -> None:
+    methods = {one["method"] for one in document["window"]["calls"]}
+
+    assert methods == set(sent.jmeter)
+
+
+def test_evidence_has_its_query(document: dict[str, Any]) -> None:
+    evidence = [one for found in document["findings"] for one in found["evidence"]]
+
+    assert all(one["promql"] for one in evidence)
+
+
+@pytest.mark.parametrize("name", MEASUREMENTS)
+def test_prometheus_accepts_each_query(stack: Stack, name: str) -> None:
+    query = fill(MEASUREMENTS[name].promql, 900)
+
+    answer = requests.get(
+        f"{stack.url('prometheus')}/api/v1/query", params={"query": query}, timeout=10
+    )
+
+    assert answer.json()["status"] == "success", answer.text
+
+
+@pytest.mark.parametrize("name", ["keylag-otel", "call histograms", "host", "mysql"])
+def test_stack_has_the_sources(stack: Stack, sent: SentCalls, name: str) -> None:
+    query = fill(f"count({SOURCES[name].witness})", 900)
+
+    answer = requests.get(
+        f"{stack.url('prometheus')}/api/v1/query", params={"query": query}, timeout=10
+    )
+
+    assert answer.json()["data"]["result"]
+
+
+def test_window_without_calls_cannot_be_judged(stack: Stack) -> None:
+    words = [f"--state={stack.folder}", "--from=3d", "--to=2d"]
+
+    result = CliRunner().invoke(diagnose.command, words)
+
+    assert result.exit_code == diagnose.CANNOT_SAY
+    assert "No token call ended in this window" in result.output
+
+
+def test_unreachable_prometheus_is_an_error() -> None:
+    words = ["--prometheus=http://127.0.0.1:9"]
+
+    result = CliRunner().invoke(diagnose.command, words)
+
+    assert "Prometheus does not answer at http://127.0.0.1:9" in str(result.exception)

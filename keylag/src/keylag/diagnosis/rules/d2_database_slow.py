@@ -19,7 +19,7 @@ def _judge(case: Case) -> Suspicion | str:
     whole, calls = sum(seconds.values()), case.facts.number("log_calls")
     if not calls:
         return "The slow log has no statement of this time."
-    if max(seconds.values()) > ONE_STATEMENT * whole:
+    if max(seconds.values(), default=0.0) > ONE_STATEMENT * whole:
         return "One statement has most of the database's time: see D3."
     if case.facts.number("log_lock_seconds") > LOCKED * whole:
         return "Statements wait for locks: see D4."

@@ -91,3 +91,8 @@ def share_of(part: Mapping[str, float], name: str) -> float:
     """Return the share of one of several values."""
     whole = sum(part.values())
     return part.get(name, 0.0) / whole if whole else 0.0
+
+
+def ratio(part: float, whole: float) -> float:
+    """Return a share or a mean; 0 of nothing."""
+    return part / whole if whole else 0.0

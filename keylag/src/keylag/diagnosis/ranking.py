@@ -92,7 +92,7 @@ def weigh(facts: Facts, rule: Rule, suspicion: Suspicion) -> Finding:
     if worker_seconds is not None:
         cost, least = cost + worker_seconds, least + worker_seconds
         busy = max(facts.busy_seconds, worker_seconds)
-        shares["workers", ""] = worker_seconds / busy
+        shares["workers", ""] = worker_seconds / busy if busy else 0.0
     return Finding(rule, suspicion, cost, least, shares)
 
 

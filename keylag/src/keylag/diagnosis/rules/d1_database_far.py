@@ -22,9 +22,12 @@ def _judge(case: Case) -> Suspicion | str:
         return "No message went to the database."
     near = NEAR_SECONDS * max(case.expected.slowness, 1.0)
     quickest = min(
-        found
-        for name in MESSAGES
-        if (found := case.sql_quantile(QUICKEST, name)) is not None
+        (
+            found
+            for name in MESSAGES
+            if (found := case.sql_quantile(QUICKEST, name)) is not None
+        ),
+        default=0.0,
     )
     if quickest <= near:
         return f"The quickest messages take {quickest * 1000:.1f} ms."

@@ -3,7 +3,7 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import savings
+from keylag.diagnosis.common import ratio, savings
 from keylag.diagnosis.facts import Calls
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
@@ -25,9 +25,9 @@ def _judge(case: Case) -> Suspicion | str:
         return "Statements wait for locks: see D4."
     mean = whole / calls
     usual = USUAL_SECONDS * max(case.expected.slowness, 1.0)
-    share = max(1 - usual / mean, 0.0)
+    share = max(1 - ratio(usual, mean), 0.0) if mean else 0.0
     sql = case.driver_seconds
-    inside = min(whole / sql, 1.0) if sql else 0.0
+    inside = min(ratio(whole, sql), 1.0)
 
     def slow(one: Calls) -> float:
         return share * inside * one.spent(["sql"])

@@ -3,7 +3,7 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import savings
+from keylag.diagnosis.common import ratio, savings
 from keylag.diagnosis.facts import Calls
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
@@ -32,9 +32,9 @@ def _judge(case: Case) -> Suspicion | str:
         return f"It reads {per_row:.0f} rows for each that it sends."
     others = whole - seconds[worst]
     usual = others / max(sum(calls.values()) - times, times) if others else 0.0
-    spared = 1 - usual * times / seconds[worst]
+    spared = 1 - ratio(usual * times, seconds[worst])
     sql = case.driver_seconds
-    share = min(seconds[worst] / sql, 1.0) * spared if sql else 0.0
+    share = min(ratio(seconds[worst], sql), 1.0) * spared
 
     def slow(one: Calls) -> float:
         return share * one.spent(["sql"])

@@ -3,7 +3,7 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import option, savings
+from keylag.diagnosis.common import option, ratio, savings
 from keylag.diagnosis.facts import Calls
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
@@ -18,13 +18,15 @@ def _judge(case: Case) -> Suspicion | str:
         return "Connections to the database are reused."
     by_call = case.facts.by("sql_call_seconds", "keystone_sql_call")
     whole = sum(by_call.values())
-    share = by_call.get("connect", 0.0) / whole if whole else 0.0
+    share = ratio(by_call.get("connect", 0.0), whole)
 
     def connecting(one: Calls) -> float:
         return share * one.spent(["sql", "sql_pool"])
 
     evidence = [
-        Evidence("connects per request", connects / requests, "", "sql_connects", 0),
+        Evidence(
+            "connects per request", ratio(connects, requests), "", "sql_connects", 0
+        ),
         Evidence("their share of the time in SQL", share, "", "sql_call_seconds", 0),
         Evidence(
             "time of a connect",

@@ -3,7 +3,7 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import savings
+from keylag.diagnosis.common import ratio, savings
 from keylag.diagnosis.facts import Calls
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
@@ -23,9 +23,12 @@ def _judge(case: Case) -> Suspicion | str:
     )
     if not reads:
         return "Nothing was read."
-    mean = by_call["read"] / reads
+    reading = by_call.get("read", 0.0)
+    mean = reading / reads
     usual = NEAR_SECONDS * max(case.expected.slowness, 1.0)
-    share = max(1 - usual / mean, 0.0) * by_call["read"] / sum(by_call.values())
+    if mean <= usual:
+        return "Reads take no longer than they should."
+    share = (1 - usual / mean) * ratio(reading, sum(by_call.values()))
 
     def waited(one: Calls) -> float:
         return share * one.spent(["sql"])

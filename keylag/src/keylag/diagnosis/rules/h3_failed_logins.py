@@ -3,6 +3,7 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 
 
@@ -11,7 +12,7 @@ def _judge(case: Case) -> Suspicion | str:
     seconds = sum(one.per_second * one.seconds for one in refused)
     if not seconds:
         return "No log-in was refused."
-    share = seconds / case.facts.busy_seconds
+    share = ratio(seconds, case.facts.busy_seconds)
     reasons = case.facts.by("failures", "error_type")
     evidence = [
         Evidence(f"refused log-ins: {reason}", value, "failures/s", "failures", 0)

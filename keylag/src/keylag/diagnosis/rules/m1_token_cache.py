@@ -3,6 +3,7 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 
 SERVICE: Final = ("service", "")
@@ -24,7 +25,7 @@ def _judge(case: Case) -> Suspicion | str:
     saved = spared * per_miss / requests
     evidence = [
         Evidence("validations in Keystone", misses, "/s", "service_validations"),
-        Evidence("of all validations", misses / whole, "", "service_validations"),
+        Evidence("of all validations", ratio(misses, whole), "", "service_validations"),
         Evidence(
             "with a longer cache time",
             min(replayed.values(), default=0.0),

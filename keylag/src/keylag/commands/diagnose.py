@@ -1,7 +1,9 @@
 """`keylag diagnose`: why token calls are slow, and what to change."""
 
 import json
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -15,9 +17,10 @@ from keylag.diagnosis.expected import Expected
 from keylag.diagnosis.explanation import explain
 from keylag.diagnosis.facts import Facts, Window
 from keylag.diagnosis.prometheus import Prometheus
-from keylag.diagnosis.ranking import diagnose
+from keylag.diagnosis.ranking import Diagnosis, diagnose
 from keylag.diagnosis.reading import read_facts
 from keylag.diagnosis.registry import find_rule
+from keylag.diagnosis.serving import serve
 from keylag.diagnosis.terminal import render
 from keylag.stack_info import StackInfo
 
@@ -63,6 +66,11 @@ EARLIER: Final = (DAY_SECONDS, 7 * DAY_SECONDS)
     metavar="ID",
     help="Explain a cause, such as C2, instead of looking for causes.",
 )
+@click.option(
+    "--listen",
+    metavar="ADDRESS:PORT",
+    help="Serve what each cause costs as metrics, until Ctrl-C.",
+)
 @click.option("--grafana", default="", help="URL of Grafana, for the links.")
 @output_option()
 @state_option
@@ -73,6 +81,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     baseline: float | None,
     matchers: tuple[str, ...],
     rule_id: str | None,
+    listen: str | None,
     grafana: str,
     form: str,
     folder: Path,
@@ -92,25 +101,26 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       keylag diagnose --prometheus http://prometheus:9090 --match cluster=one
       keylag diagnose --output json
       keylag diagnose --explain C2
+      keylag diagnose --since 5m --listen 127.0.0.1:9730
     """  # noqa: D301 - click reads a backspace
     if rule_id is not None:
         click.echo(explain(find_rule(rule_id)))
         return
-    stack = StackInfo(folder)
-    server = Prometheus(url or stack.url("prometheus"))
+    server = Prometheus(url or _stack_url(folder))
     window = _window(start, end or time.time())
     selected = ", ".join(
         f'{label}="{value}"' for label, _, value in (x.partition("=") for x in matchers)
     )
-    facts = read_facts(server, window, selected)
-    expected = _expected(server, facts, baseline, selected)
-    diagnosis = diagnose(Case(facts, expected))
+    if listen is not None:
+        _serve(listen, lambda: _latest(server, window.seconds, selected))
+        return
+    diagnosis = _diagnose(server, window, selected, baseline)
     console = Console()
     if form == "json":
         click.echo(json.dumps(as_json(diagnosis, grafana), indent=2))
     else:
         render(diagnosis, console, grafana)
-    if not facts.calls and diagnosis.is_healthy:
+    if not diagnosis.facts.calls and diagnosis.is_healthy:
         message = (
             f"No token call ended in this window, so {server.url} does not tell. "
             "Send some, or choose another window with --from and --to."
@@ -119,6 +129,34 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         raise click.exceptions.Exit(CANNOT_SAY)
     if diagnosis.findings:
         raise click.exceptions.Exit(FINDINGS)
+
+
+def _stack_url(folder: Path) -> str:
+    stack = StackInfo(folder)
+    stack.require_keystone("give --prometheus")
+    return stack.url("prometheus")
+
+
+def _serve(listen: str, latest: Callable[[], Diagnosis]) -> None:
+    host, _, port = listen.rpartition(":")
+    if not (host and port.isdigit()):
+        message = f"{listen} is no address: write 127.0.0.1:9730."
+        raise click.UsageError(message)
+    click.echo(f"Serving http://{host}:{serve(latest, host, int(port))}/metrics.")
+    threading.Event().wait()
+
+
+def _latest(server: Prometheus, seconds: float, selected: str) -> Diagnosis:
+    """Return the diagnosis of a window that ends now."""
+    end = time.time()
+    return _diagnose(server, Window(end - seconds, end), selected, None)
+
+
+def _diagnose(
+    server: Prometheus, window: Window, selected: str, baseline: float | None
+) -> Diagnosis:
+    facts = read_facts(server, window, selected)
+    return diagnose(Case(facts, _expected(server, facts, baseline, selected)))
 
 
 def _window(start: float, end: float) -> Window:

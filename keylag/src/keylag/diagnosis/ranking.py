@@ -43,6 +43,8 @@ class Diagnosis:
     """The findings, the most expensive first, and all other causes."""
 
     facts: Facts
+    rules: Sequence[Rule]
+    """All causes that were judged."""
     findings: Sequence[Finding]
     unknown: Sequence[Reason]
     """Rules whose source is missing."""
@@ -56,10 +58,11 @@ class Diagnosis:
 
 def diagnose(case: Case, rules: Iterable[Rule] = RULES.values()) -> Diagnosis:
     """Return what slows the token calls of a case."""
+    judged_rules = tuple(rules)
     suspects: list[Finding] = []
     unknown: list[Reason] = []
     unlikely: list[Reason] = []
-    for rule in rules:
+    for rule in judged_rules:
         try:
             judged = rule.judge(case)
         except MissingSourceError as missing:
@@ -74,7 +77,7 @@ def diagnose(case: Case, rules: Iterable[Rule] = RULES.values()) -> Diagnosis:
         else:
             unlikely.append(Reason(rule, f"It costs {found.share:.0%} of a call."))
     findings = _without_symptoms(suspects)
-    return Diagnosis(case.facts, findings, unknown, unlikely)
+    return Diagnosis(case.facts, judged_rules, findings, unknown, unlikely)
 
 
 def weigh(facts: Facts, rule: Rule, suspicion: Suspicion) -> Finding:

@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests demo test test-collectors test-oldest \
-  test-exporters test-keylag test-stack test-matrix test-native test-pythons test-keystone mutation \
+  test-exporters test-keylag test-stack test-matrix test-diagnosis test-native test-pythons test-keystone mutation \
   bench dist lint man pictures up down clean
 
 STATE := $(abspath $(or $(KEYLAG_STATE),.keylag))

@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from keylag.diagnosis.document import as_json
 from keylag.diagnosis.expected import Expected
 from keylag.diagnosis.explanation import explain
 from keylag.diagnosis.facts import Facts, Window
+from keylag.diagnosis.from_run import read_runs
 from keylag.diagnosis.prometheus import Prometheus
 from keylag.diagnosis.ranking import Diagnosis, diagnose
 from keylag.diagnosis.reading import read_facts
@@ -61,6 +62,12 @@ EARLIER: Final = (DAY_SECONDS, 7 * DAY_SECONDS)
     help="Only series with this label, such as cluster=one; repeatable.",
 )
 @click.option(
+    "--run",
+    "run_folder",
+    type=click.Path(exists=True, path_type=Path),
+    help="Folder that `keylag load` or `keylag demo` left, instead of a Prometheus.",
+)
+@click.option(
     "--explain",
     "rule_id",
     metavar="ID",
@@ -80,6 +87,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     end: float | None,
     baseline: float | None,
     matchers: tuple[str, ...],
+    run_folder: Path | None,
     rule_id: str | None,
     listen: str | None,
     grafana: str,
@@ -100,11 +108,15 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       keylag diagnose --since 5m
       keylag diagnose --prometheus http://prometheus:9090 --match cluster=one
       keylag diagnose --output json
+      keylag diagnose --run out/demo/latest
       keylag diagnose --explain C2
       keylag diagnose --since 5m --listen 127.0.0.1:9730
     """  # noqa: D301 - click reads a backspace
     if rule_id is not None:
         click.echo(explain(find_rule(rule_id)))
+        return
+    if run_folder is not None:
+        _end(_diagnose_runs(run_folder, form))
         return
     server = Prometheus(url or _stack_url(folder))
     window = _window(start, end or time.time())
@@ -115,20 +127,42 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         _serve(listen, lambda: _latest(server, window.seconds, selected))
         return
     diagnosis = _diagnose(server, window, selected, baseline)
-    console = Console()
-    if form == "json":
-        click.echo(json.dumps(as_json(diagnosis, grafana), indent=2))
-    else:
-        render(diagnosis, console, grafana)
     if not diagnosis.facts.calls and diagnosis.is_healthy:
         message = (
             f"No token call ended in this window, so {server.url} does not tell. "
-            "Send some, or choose another window with --from and --to."
+            "Send some, or choose another window with --since or --from and --to."
         )
         click.echo(message, err=True)
         raise click.exceptions.Exit(CANNOT_SAY)
-    if diagnosis.findings:
+    if form == "json":
+        click.echo(json.dumps(as_json(diagnosis, grafana), indent=2))
+    else:
+        render(diagnosis, Console(), grafana)
+    _end([diagnosis])
+
+
+def _end(diagnoses: Sequence[Diagnosis]) -> None:
+    """End with the exit code of the diagnoses."""
+    if any(one.findings for one in diagnoses):
         raise click.exceptions.Exit(FINDINGS)
+
+
+def _diagnose_runs(folder: Path, form: str) -> list[Diagnosis]:
+    """Print the diagnosis of each run of a folder."""
+    runs = read_runs(folder)
+    found = {
+        name: diagnose(Case(facts, Expected.shipped(facts)))
+        for name, facts in runs.items()
+    }
+    if form == "json":
+        documents = {name: as_json(one) for name, one in found.items()}
+        click.echo(json.dumps({"runs": documents}, indent=2))
+    else:
+        console = Console()
+        for name, one in found.items():
+            console.rule(name)
+            render(one, console)
+    return list(found.values())
 
 
 def _stack_url(folder: Path) -> str:

@@ -23,13 +23,11 @@ def render(diagnosis: Diagnosis, console: Console, grafana: str = "") -> None:
     for rank, finding in enumerate(diagnosis.findings, start=1):
         console.print()
         _finding(diagnosis, finding, rank, console, grafana)
+    if diagnosis.unknown:
+        console.print("\nNot judged:")
     for name, install, ids in missing_sources(diagnosis):
-        console.print(
-            Text(
-                f"\nUnknown without {name}: {', '.join(ids)}. It needs {install}.",
-                "yellow",
-            )
-        )
+        line = f"  {', '.join(ids)}: no {name}; it needs {install}."
+        console.print(Text(line, "yellow"), soft_wrap=True)
 
 
 def _calls(diagnosis: Diagnosis) -> Table:
@@ -77,7 +75,9 @@ def _finding(
     if finding.explained:
         ids = ", ".join(f"{one.rule.id} {one.rule.name}" for one in finding.explained)
         console.print(f"   It explains {ids}.")
-    console.print(f"   See {dashboard_url(rule, diagnosis, grafana)}", soft_wrap=True)
+    if diagnosis.facts.window.start:
+        url = dashboard_url(rule, diagnosis, grafana)
+        console.print(f"   See {url}", soft_wrap=True, highlight=False)
 
 
 def _fixes(rule: Rule, console: Console) -> None:

@@ -4,13 +4,18 @@ from typing import Final
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.common import name_kind, savings
+from keylag.diagnosis.facts import Calls
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 STEP: Final = ("roles",)
 
 
 def _judge(case: Case) -> Suspicion | str:
-    found = savings(case, lambda calls: case.excess(calls, operations=STEP))
+    def beyond(calls: Calls) -> float:
+        rebuilt = case.rebuild_seconds(calls)
+        return max(case.excess(calls, operations=STEP) - rebuilt, 0.0)
+
+    found = savings(case, beyond)
     evidence = [
         Evidence(
             f"time for the roles of {name_kind(calls.kind)}",

@@ -3,18 +3,25 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import option, rebuild_suspicion
+from keylag.diagnosis.common import option, savings, statements
+from keylag.diagnosis.facts import Calls
 from keylag.diagnosis.rule import Evidence, Rule, Suspicion
 
 
 def _judge(case: Case) -> Suspicion | str:
     if case.caches:
         return f"Keystone caches with {', '.join(sorted(case.backends))}."
-    workers = case.facts.number("workers")
+    workers = case.facts.number("cache_backends")
     evidence = [
-        Evidence("workers without a cache", workers, "workers", "cache_backends", 0)
+        Evidence("workers without a cache", workers, "workers", "cache_backends", 0),
+        *statements(case),
     ]
-    return rebuild_suspicion(case, evidence)
+
+    def spared(calls: Calls) -> float:
+        lookups = case.expected.seconds(calls, ["cache"], ()) or 0.0
+        return max(case.rebuild_seconds(calls) - lookups, 0.0)
+
+    return Suspicion(savings(case, spared), evidence)
 
 
 RULE: Final = Rule(
@@ -22,10 +29,7 @@ RULE: Final = Rule(
     name="cache-disabled",
     cause="Keystone has no cache: its backend is dogpile.cache.null.",
     judge=_judge,
-    asks=(
-        "workers",
-        "cache_backends",
-    ),
+    asks=("cache_backends",),
     fixes=(
         option(
             "cache",

@@ -1,0 +1,75 @@
+"""Facts of what `keylag load`, the demo or an experiment left: a breakdown.json.
+
+A run knows its own calls and Keystone's cache backend; all other sources are missing.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from keylag.diagnosis.facts import Calls, Facts, Window
+from keylag.diagnosis.prometheus import Sample
+from keylag.errors import WrongUsageError
+from keylag.run_environment import CACHE_BACKEND, PROCESSES
+
+FILE: Final = "breakdown.json"
+
+
+def read_runs(folder: Path) -> dict[str, Facts]:
+    """Return the facts of a folder's runs by name; raises WrongUsageError."""
+    file = folder / FILE if folder.is_dir() else folder
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return {run["name"]: run_facts(run) for run in content["runs"]}
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        message = (
+            f"{file} is no breakdown of a load: {error}. Give the folder that"
+            " `keylag load` printed, such as out/load/token-mixed/latest."
+        )
+        raise WrongUsageError(message) from error
+
+
+def run_facts(run: Mapping[str, Any]) -> Facts:
+    """Return the facts of one run of a breakdown."""
+    seconds = _busy_seconds(run) or 1.0
+    calls = [made for call in run["calls"] if (made := _calls(call, seconds))]
+    environment = run["environment"]
+    answers = {}
+    if backend := environment.get(CACHE_BACKEND):
+        answers["cache_backends"] = [Sample({"keystone_cache_backend": backend}, 1.0)]
+    if workers := environment.get(PROCESSES):
+        answers["workers"] = [Sample({}, float(workers))]
+    return Facts(Window(0.0, seconds), calls, answers)
+
+
+def _busy_seconds(run: Mapping[str, Any]) -> float:
+    """Return the time of all calls in Keystone: as if one followed the other."""
+    return float(
+        sum(
+            call["requests"] * call["wall_seconds"]["mean"]
+            for call in run["calls"]
+            if call["wall_seconds"]
+        )
+    )
+
+
+def _calls(call: Mapping[str, Any], seconds: float) -> Calls | None:
+    if not call["cells"]:
+        return None
+    cells = {}
+    for name, numbers in call["cells"].items():
+        phase, _, operation = name.partition(".")
+        cells[phase, operation] = float(numbers["mean"])
+    return Calls(
+        kind=(call["method"], call["auth_method"] or ""),
+        refused=False,
+        per_second=call["requests"] / seconds,
+        cells=cells,
+        statements=_mean(call["sql_statements"]),
+        round_trips=_mean(call["cache_calls"]),
+    )
+
+
+def _mean(numbers: Mapping[str, float] | None) -> float:
+    return numbers["mean"] if numbers else 0.0

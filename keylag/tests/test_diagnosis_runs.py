@@ -1,0 +1,97 @@
+"""Diagnoses of what a load left."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from keylag.commands import diagnose
+from keylag.run_environment import CACHE_BACKEND
+
+CALL = {
+    "method": "GET",
+    "route": "/v3/auth/tokens",
+    "auth_method": None,
+    "requests": 100,
+    "wall_seconds": {"mean": 0.2},
+    "sql_statements": {"mean": 61.0},
+    "cache_calls": {"mean": 0.0},
+    "cells": {
+        "sql.validate": {"mean": 0.1},
+        "orm.validate": {"mean": 0.09},
+        "policy.enforce": {"mean": 0.001},
+    },
+}
+NULL = {CACHE_BACKEND: "dogpile.cache.null"}
+
+
+def run_command(folder: Path, *more: str) -> Result:
+    return CliRunner().invoke(diagnose.command, [f"--run={folder}", *more])
+
+
+def write(folder: Path, *calls: object, environment: object = None) -> Path:
+    run = {"name": "cache-off", "calls": calls, "environment": environment or NULL}
+    (folder / "breakdown.json").write_text(json.dumps({"runs": [run]}))
+    return folder
+
+
+def test_run_without_a_cache(tmp_path: Path) -> None:
+    result = run_command(write(tmp_path, CALL), "--output=json")
+
+    (finding,) = json.loads(result.stdout)["runs"]["cache-off"]["findings"]
+    assert result.exit_code == diagnose.FINDINGS
+    assert finding["id"] == "C1"
+    assert finding["fix"][0]["line"] == "[cache] backend = oslo_cache.memcache_pool"
+    low, mid, high = finding["predicted_gain_seconds_per_call"]
+    assert 0 < low < mid < high < CALL["wall_seconds"]["mean"] * 1.2
+
+
+def test_table_has_cause_cost_evidence_fix_and_risk(tmp_path: Path) -> None:
+    text = run_command(write(tmp_path, CALL)).output
+
+    assert "1. Keystone has no cache" in text
+    assert "SQL statements of GET" in text
+    assert "expected 0 statements" in text
+    assert "Change keystone.conf: [cache] backend = oslo_cache.memcache_pool" in text
+    assert "Risk: " in text
+    assert "Not judged:" in text
+
+
+def test_healthy_run(tmp_path: Path) -> None:
+    warm = {**CALL, "cells": {"cache.validate": {"mean": 0.004}}}
+    warm |= {"sql_statements": {"mean": 0.0}, "cache_calls": {"mean": 14.0}}
+    pooled = {CACHE_BACKEND: "oslo_cache.memcache_pool"}
+
+    result = run_command(write(tmp_path, warm, environment=pooled))
+
+    assert result.exit_code == 0
+    assert "No cause found" in result.output
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"runs": [{}]}', "[]", "\x00"])
+def test_broken_file_is_wrong_usage(tmp_path: Path, text: str) -> None:
+    (tmp_path / "breakdown.json").write_text(text)
+
+    result = run_command(tmp_path)
+
+    assert "is no breakdown of a load" in str(result.exception)
+
+
+def test_explanation_of_a_cause() -> None:
+    text = CliRunner().invoke(diagnose.command, ["--explain=cache-far"]).output
+
+    assert text.startswith("## C4 cache-far")
+
+
+def test_unknown_cause_suggests_a_known_one() -> None:
+    result = CliRunner().invoke(diagnose.command, ["--explain=cache-fat"])
+
+    assert "Did you mean `cache-far`?" in str(result.exception)
+
+
+@pytest.mark.parametrize("words", [["--from=1h", "--to=2h"], ["--listen=9730"]])
+def test_wrong_options_are_refused(words: list[str]) -> None:
+    words = ["--prometheus=http://127.0.0.1:9", *words]
+
+    assert CliRunner().invoke(diagnose.command, words).exit_code == 2

@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -11,11 +11,9 @@ import psutil
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
-from test_stack_lifecycle import TOOLS, service
 
 from keylag import processes
 from keylag.commands import down, fault
-from keylag.datadir_cache import DatadirCache
 from keylag.faults.changes.helper import Helper
 from keylag.faults.changes.options import Options
 from keylag.faults.impact import Impact
@@ -29,44 +27,22 @@ from keylag.services.base import StackOptions
 from keylag.stack import Stack
 from keylag.stack_record import StackRecord
 
-SERVERS = (
-    service("memcached"),
-    service("keystone", restart_with=("memcached",)),
-)
 SECONDS = 10
 
 
-@pytest.fixture
-def stack(tmp_path: Path) -> Iterator[Stack]:
-    """A stack with a fake Keystone and a fake memcached."""
-    started = Stack(
-        tmp_path / "stack",
-        TOOLS,
-        StackOptions(cache="memcache_pool"),
-        services=SERVERS,
-        datadir_cache=DatadirCache(tmp_path / "store"),
-    )
-    try:
-        with started:
-            yield started
-    finally:
-        processes.stop_processes(processes.find_processes(below=tmp_path))
-
-
-@pytest.fixture
-def site(stack: Stack) -> Site:
-    """The site of faults in the stack."""
-    return new_site(stack)
-
-
-def new_site(stack: Stack) -> Site:
+def new_site(fake_stack: Stack) -> Site:
     """Return a site as another command would have it."""
-    return Site(stack.folder, Console(quiet=True), stack)
+    return Site(fake_stack.folder, Console(quiet=True), fake_stack)
 
 
-def statuses(site: Site, name: str) -> list[str]:
+def statuses(fault_site: Site, name: str) -> list[str]:
     """Return the states of the processes of a service."""
-    return [one.process.status() for one in site.processes(name)]
+    return [one.process.status() for one in fault_site.processes(name)]
+
+
+def helper_names(site: Site) -> list[str]:
+    """Return the names of the helpers in the journal."""
+    return [one.name for one in site.journal.changes() if isinstance(one, Helper)]
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -78,153 +54,165 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def test_keystone_forgets_a_suspended_server_when_the_fault_is_taken_back(
-    stack: Stack, site: Site
+    fake_stack: Stack, fault_site: Site
 ) -> None:
-    (before,) = site.processes("keystone")
+    (before,) = fault_site.processes("keystone")
 
-    with planted(stack, FAULTS["C2"]):
-        during = statuses(site, "memcached")
+    with planted(fake_stack, FAULTS["C2"]):
+        during = statuses(fault_site, "memcached")
 
-    (after,) = site.processes("keystone")
+    (after,) = fault_site.processes("keystone")
     assert during == [psutil.STATUS_STOPPED]
     assert before != after
-    assert stack.is_up()
-    assert not (stack.folder / FILE).exists()
+    assert fake_stack.is_up()
+    assert not (fake_stack.folder / FILE).exists()
 
 
-def test_options_are_those_of_all_planted_faults(site: Site, stack: Stack) -> None:
-    before = stack.options
-    plant(site, FAULTS["C1"])
-    plant(site, FAULTS["W1"])
-    during = site.options
+def test_options_are_those_of_all_planted_faults(
+    fault_site: Site, fake_stack: Stack
+) -> None:
+    before = fake_stack.options
+    plant(fault_site, FAULTS["C1"])
+    plant(fault_site, FAULTS["W1"])
+    during = fault_site.options
 
-    first = take_back(new_site(stack), "C1")
-    between = site.options
-    rest = take_back(new_site(stack))
+    first = take_back(new_site(fake_stack), "C1")
+    between = fault_site.options
+    rest = take_back(new_site(fake_stack))
 
     assert (during.cache, during.processes) == ("null", 1)
     assert (between.cache, between.processes) == ("memcache_pool", 1)
     assert (first, rest) == (["C1"], ["W1"])
-    assert before == site.options
+    assert before == fault_site.options
 
 
 def test_a_restart_leaves_a_suspended_server_suspended(
-    site: Site, stack: Stack
+    fault_site: Site, fake_stack: Stack
 ) -> None:
-    plant(site, FAULTS["C2"])
-    plant(site, FAULTS["W1"])
+    plant(fault_site, FAULTS["C2"])
+    plant(fault_site, FAULTS["W1"])
 
-    assert statuses(site, "memcached") == [psutil.STATUS_STOPPED]
-    assert take_back(site) == ["W1", "C2"]
-    assert stack.is_up()
+    assert statuses(fault_site, "memcached") == [psutil.STATUS_STOPPED]
+    assert take_back(fault_site) == ["W1", "C2"]
+    assert fake_stack.is_up()
 
 
 @pytest.mark.parametrize("other", ["C1", "C2:stopped", "C2"])
-def test_faults_that_change_the_same_part_conflict(site: Site, other: str) -> None:
-    plant(site, FAULTS["C2"])
+def test_faults_that_change_the_same_part_conflict(
+    fault_site: Site, other: str
+) -> None:
+    plant(fault_site, FAULTS["C2"])
 
     with pytest.raises(FaultUsageError) as caught:
-        plant(site, FAULTS[other])
+        plant(fault_site, FAULTS[other])
 
     assert "`keylag fault stop" in str(caught.value)
-    assert [one.key for one in Journal(site.folder).planted] == ["C2"]
+    assert [one.key for one in Journal(fault_site.folder).planted] == ["C2"]
 
 
 def test_a_fault_without_effect_on_the_stack_is_refused(
-    site: Site, stack: Stack
+    fault_site: Site, fake_stack: Stack
 ) -> None:
-    replace(site.record, options=replace(stack.options, cache="null")).save(site.folder)
+    replace(fault_site.record, options=replace(fake_stack.options, cache="null")).save(
+        fault_site.folder
+    )
 
     with pytest.raises(FaultUsageError, match="keylag up --cache memcache_pool"):
-        plant(site, FAULTS["C2"])
+        plant(fault_site, FAULTS["C2"])
 
 
 def test_the_journal_alone_takes_back_what_a_crash_left(
-    site: Site, stack: Stack
+    fault_site: Site, fake_stack: Stack
 ) -> None:
     """One change was made, another was only in the journal."""
     helper = Helper("busy-loops", {"loops": 1})
-    before = site.options
-    site.journal.base = before
-    begun = site.journal.begin(FAULTS["W2"], 1.0, 0.0)
-    site.journal.add(begun, helper)
-    helper.apply(site)
-    site.journal.add(begun, Options(processes=1))
-    replace(site.record, options=replace(before, processes=1)).save(site.folder)
-    running = site.processes(helper.name)
+    before = fault_site.options
+    fault_site.journal.base = before
+    begun = fault_site.journal.begin(FAULTS["W2"], 1.0, 0.0)
+    fault_site.journal.add(begun, helper)
+    helper.apply(fault_site)
+    fault_site.journal.add(begun, Options(processes=1))
+    replace(fault_site.record, options=replace(before, processes=1)).save(
+        fault_site.folder
+    )
+    running = fault_site.processes(helper.name)
 
-    first, second = take_back(new_site(stack)), take_back(new_site(stack))
+    first, second = take_back(new_site(fake_stack)), take_back(new_site(fake_stack))
 
     assert len(running) == 2
-    assert site.processes(helper.name) == []
+    assert fault_site.processes(helper.name) == []
     assert (first, second) == (["W2"], [])
-    assert before == site.options
-    assert stack.is_up()
+    assert before == fault_site.options
+    assert fake_stack.is_up()
 
 
 def test_an_interrupted_start_is_taken_back(
-    site: Site, stack: Stack, monkeypatch: pytest.MonkeyPatch
+    fault_site: Site, fake_stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    restart = stack.restart
+    restart = fake_stack.restart
 
     def interrupted(*_: str, **__: object) -> None:
-        monkeypatch.setattr(stack, "restart", restart)
-        stack.down()
+        monkeypatch.setattr(fake_stack, "restart", restart)
+        fake_stack.down()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stack, "restart", interrupted)
+    monkeypatch.setattr(fake_stack, "restart", interrupted)
 
     with pytest.raises(KeyboardInterrupt):
-        plant(site, FAULTS["W1"])
+        plant(fault_site, FAULTS["W1"])
 
-    assert stack.is_up()
-    assert stack.options.processes == StackOptions().processes
-    assert not (stack.folder / FILE).exists()
+    assert fake_stack.is_up()
+    assert fake_stack.options.processes == StackOptions().processes
+    assert not (fake_stack.folder / FILE).exists()
 
 
-def test_a_helper_ends_when_the_journal_is_gone(site: Site) -> None:
-    plant(site, FAULTS["W2"], 0.5)
-    (name,) = (one.name for one in site.journal.changes() if isinstance(one, Helper))
-    running = site.processes(name)
+def test_a_helper_ends_when_the_journal_is_gone(fault_site: Site) -> None:
+    plant(fault_site, FAULTS["W2"], 0.5)
+    (name,) = helper_names(fault_site)
+    running = fault_site.processes(name)
 
-    (site.folder / FILE).unlink()
+    (fault_site.folder / FILE).unlink()
 
     assert len(running) == 2
-    wait_until(lambda: not site.processes(name))
+    wait_until(lambda: not fault_site.processes(name))
 
 
-def test_down_takes_faults_back_without_a_restart(site: Site) -> None:
-    before = site.options
-    plant(site, FAULTS["W1"])
-    plant(site, FAULTS["C2"])
+def test_down_takes_faults_back_without_a_restart(fault_site: Site) -> None:
+    before = fault_site.options
+    plant(fault_site, FAULTS["W1"])
+    plant(fault_site, FAULTS["C2"])
 
-    ended = CliRunner().invoke(down.command, ["--state", str(site.folder)])
+    ended = CliRunner().invoke(down.command, ["--state", str(fault_site.folder)])
 
-    assert ended.output == f"Stopped keystone, memcached ({site.folder}).\n"
-    assert before == site.options
-    assert not (site.folder / FILE).exists()
-    assert processes.find_processes(stack=site.folder) == []
+    assert ended.output == f"Stopped keystone, memcached ({fault_site.folder}).\n"
+    assert before == fault_site.options
+    assert not (fault_site.folder / FILE).exists()
+    assert processes.find_processes(stack=fault_site.folder) == []
 
 
-def test_stop_leaves_a_stopped_stack_stopped(site: Site, stack: Stack) -> None:
-    before = site.options
-    plant(site, FAULTS["W1"])
-    stack.down()
+def test_stop_leaves_a_stopped_stack_stopped(
+    fault_site: Site, fake_stack: Stack
+) -> None:
+    before = fault_site.options
+    plant(fault_site, FAULTS["W1"])
+    fake_stack.down()
 
-    ended = CliRunner().invoke(fault.command, ["stop", "--state", str(site.folder)])
+    ended = CliRunner().invoke(
+        fault.command, ["stop", "--state", str(fault_site.folder)]
+    )
 
     assert ended.output == "Took back W1 workers.\n"
-    assert before == site.options
-    assert processes.find_processes(stack=site.folder) == []
+    assert before == fault_site.options
+    assert processes.find_processes(stack=fault_site.folder) == []
 
 
-def test_status_names_faults_and_ended_processes(site: Site) -> None:
-    arguments = ["status", "--state", str(site.folder)]
+def test_status_names_faults_and_ended_processes(fault_site: Site) -> None:
+    arguments = ["status", "--state", str(fault_site.folder)]
     nothing = CliRunner().invoke(fault.command, arguments)
-    plant(site, FAULTS["W2"], 0.5)
-    (name,) = (one.name for one in site.journal.changes() if isinstance(one, Helper))
+    plant(fault_site, FAULTS["W2"], 0.5)
+    (name,) = helper_names(fault_site)
     running = CliRunner().invoke(fault.command, [*arguments, "--output", "json"])
-    processes.stop_processes(site.processes(name))
+    processes.stop_processes(fault_site.processes(name))
     ended = CliRunner().invoke(fault.command, arguments)
 
     assert nothing.output == "No fault is planted.\n"
@@ -233,17 +221,6 @@ def test_status_names_faults_and_ended_processes(site: Site) -> None:
     assert row["processes"]["busy-loops"] > 0
     assert "W2 cpu-starved, 0.5 busy loops per processor" in ended.output
     assert "its busy-loops has ended; `keylag fault stop` takes it back" in ended.output
-
-
-def test_start_without_a_check_plants_for_a_time(site: Site) -> None:
-    arguments = ["start", "cache-server-hung", "--no-check", "--for", "0.1s"]
-    state = ["--state", str(site.folder)]
-
-    ended = CliRunner().invoke(fault.command, [*arguments, *state])
-
-    assert ended.exit_code == 0
-    assert ended.output.endswith("Took back C2 cache-server-hung.\n")
-    assert not (site.folder / FILE).exists()
 
 
 def test_start_needs_a_stack(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from keylag_exporters.metric import Metric
 from keylag_exporters.model import Option, SourceType, UnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 MICROSECONDS_PER_SECOND = 1_000_000
@@ -120,17 +120,18 @@ class HostSource:
         """Return all families; raises UnreachableError if this is no /proc."""
         families = Families(METRICS)
         self._add_cpus(families)
+        pressure = {file: self._read("pressure", file) for file, *_ in PRESSURE}
         for file, line, name, _ in PRESSURE:
-            found = re.search(rf"{line} .*total=(\d+)", self._read("pressure", file))
+            found = re.search(rf"{line} .*total=(\d+)", pressure[file])
             if found:
                 seconds = int(found[1]) / MICROSECONDS_PER_SECOND
                 families.add(f"node_pressure_{name}_seconds_total", seconds)
-        queues = dict(_tcp_counters(self._read("net", "netstat")))
-        _add_table(families, LISTEN_QUEUES, queues, "node_netstat_TcpExt_{}")
-        pages = dict(_named_numbers(self._read("vmstat")))
-        _add_table(families, PAGING, pages, "node_vmstat_{}")
-        memory = dict(_named_numbers(self._read("meminfo"), KIBIBYTE))
-        _add_table(families, MEMORY, memory, "node_memory_{}_bytes")
+        for name, value in _tcp_counters(self._read("net", "netstat")):
+            families.add(f"node_netstat_TcpExt_{name}", value)
+        for name, value in _numbers(PAGING, self._read("vmstat")):
+            families.add(f"node_vmstat_{name}", value)
+        for name, value in _numbers(MEMORY, self._read("meminfo")):
+            families.add(f"node_memory_{name}_bytes", value * KIBIBYTE)
         for load in self._read("loadavg").split()[:1]:
             families.add("node_load1", float(load))
         self._add_disks(families)
@@ -184,28 +185,20 @@ class HostSource:
 
 
 def _tcp_counters(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the counters of /proc/net/netstat, a line of names above each of values."""
+    """Yield LISTEN_QUEUES of a file with a line of names above a line of values."""
     lines = [line.split() for line in text.splitlines() if line.startswith("TcpExt:")]
-    for names, values in zip(lines[::2], lines[1::2], strict=True):
-        for name, value in zip(names[1:], values[1:], strict=True):
-            yield name, int(value)
-
-
-def _named_numbers(text: str, factor: int = 1) -> Iterator[tuple[str, int]]:
-    """Yield the pairs of a file with a name and a number in each line."""
-    for name, value, *_ in map(str.split, text.splitlines()):
-        yield name.rstrip(":"), int(value) * factor
-
-
-def _add_table(
-    families: Families,
-    rows: Iterable[tuple[str, str]],
-    values: Mapping[str, int],
-    metric: str,
-) -> None:
-    for name, _ in rows:
+    values = dict(zip(*lines, strict=True)) if lines else {}
+    for name, _ in LISTEN_QUEUES:
         if name in values:
-            families.add(metric.format(name), values[name])
+            yield name, int(values[name])
+
+
+def _numbers(rows: tuple[tuple[str, str], ...], text: str) -> Iterator[tuple[str, int]]:
+    """Yield the rows of a file with a name and a number in each line."""
+    for name, _ in rows:
+        found = re.search(rf"\n{name}:? +(\d+)", f"\n{text}")
+        if found:
+            yield name, int(found[1])
 
 
 SOURCE_TYPE = SourceType(

@@ -18,7 +18,7 @@ from keylag.faults.drill import Drill
 from keylag.faults.impact import Impact
 from keylag.faults.journal import Journal
 from keylag.faults.model import Fault, FaultError, Strength
-from keylag.faults.planting import find_fault, take_back
+from keylag.faults.planting import find_fault, helpers, take_back
 from keylag.faults.probe import Latency
 from keylag.faults.registry import FAULTS
 from keylag.faults.site import Site
@@ -182,9 +182,7 @@ def status(form: str, folder: Path) -> None:
             "since": datetime.fromtimestamp(one.since, UTC).isoformat("T", "seconds"),
             "complete": one.complete,
             "processes": {
-                entry.fields["program"]: running.get(entry.fields["name"])
-                for entry in one.entries
-                if entry.kind == "Helper"
+                helper.program: running.get(helper.name) for helper in helpers(one)
             },
         }
         for one in journal.planted

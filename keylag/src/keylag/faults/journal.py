@@ -53,10 +53,9 @@ class Journal:
         self._load()
 
     def _load(self) -> None:
-        try:
-            data = json.loads(self.path.read_text())
-        except FileNotFoundError:
+        if not self.path.exists():
             return
+        data = json.loads(self.path.read_text())
         if data["base"] is not None:
             self.base = parse_options(data["base"])
         self.planted = [

@@ -9,7 +9,9 @@ from typing import Final
 import pymysql
 from rich.console import Console
 
-from keylag.faults.journal import FILE, Journal
+from keylag.faults.changes.front import RelayInFront
+from keylag.faults.changes.helper import Helper
+from keylag.faults.journal import Journal, PlantedFault
 from keylag.faults.model import Fault, FaultError, FaultUsageError
 from keylag.faults.registry import FAULTS
 from keylag.faults.site import Site
@@ -34,6 +36,16 @@ def find_fault(key: str) -> Fault:
         message = f"There is no fault {key}.{hint} `keylag fault list` lists them."
         raise FaultUsageError(message)
     return found
+
+
+def helpers(planted: PlantedFault) -> Iterator[Helper]:
+    """Return the processes that a fault has, if none has ended."""
+    for entry in planted.entries:
+        change = entry.change()
+        if isinstance(change, Helper):
+            yield change
+        elif isinstance(change, RelayInFront):
+            yield change.helper
 
 
 def check(site: Site, fault: Fault) -> None:
@@ -92,6 +104,8 @@ def take_back(site: Site, key: str | None = None) -> list[str]:
 
     A stack of which nothing runs stays stopped.
     """
+    if not site.journal.path.exists():
+        return []
     with locked(site.folder / LOCK):
         site.journal = Journal(site.folder)
         running = any(one.pid for one in StackInfo(site.folder).status())
@@ -126,13 +140,12 @@ def _take_back(site: Site, key: str) -> None:
 def _repair(site: Site) -> None:
     """Start a stack whose restart was interrupted, once it has no faults."""
     if not site.journal.planted and not site.stack.is_up():
-        site.stack.up()
+        # The data stays, whatever version of Keylag made it.
+        site.stack.restart(*(service.name for service in site.stack.services))
 
 
 def take_back_before_stop(folder: Path) -> list[str]:
     """Take back all faults of a stack that is about to stop; return their keys."""
-    if not (folder / FILE).exists():
-        return []
     site = Site(folder, Console(quiet=True))
     site.restarts = False
     return take_back(site)

@@ -23,7 +23,7 @@ FAULT = Fault(
         "them all."
     ),
     slows=(POST, GET),
-    strength=Strength(16, "connections", 4, 10_000),
+    strength=Strength(32, "connections", 32, 10_000),
     uses=uses(parts.CACHE),
     needs=(parts.CACHED,),
     changes=_changes,

@@ -10,7 +10,7 @@ from keylag.faults.site import Site
 
 
 def _changes(site: Site, per_second: float) -> Iterator[Change]:
-    yield Options(memcached={"memory-limit": "1"})
+    yield Options(memcached={"memory-limit": "2"})
     address = site.address("memcached")
     yield Helper("cache-items", {"address": address, "per_second": per_second})
 
@@ -20,8 +20,8 @@ FAULT = Fault(
     name="cache-evicting",
     summary="memcached evicts Keystone's items before they expire.",
     mechanism=(
-        "memcached restarts with 1 MB of memory, and a client writes other items "
-        "into it."
+        "memcached restarts with 2 MB of memory, the least it accepts, and a client "
+        "writes other items into it."
     ),
     slows=(POST, GET),
     strength=Strength(2000, "other items per second", 50, 50_000),

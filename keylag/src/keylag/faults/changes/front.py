@@ -20,15 +20,17 @@ class RelayInFront(Options):
 
     relay: Mapping[str, Any] = field(default_factory=dict)
 
-    def _helper(self) -> Helper:
+    @property
+    def helper(self) -> Helper:
+        """The relay's process."""
         return Helper(**self.relay)
 
     def apply(self, site: "Site") -> None:
         """Start the relay, then move Keystone, which is healthy through the relay."""
-        self._helper().apply(site)
+        self.helper.apply(site)
         super().apply(site)
 
     def undo(self, site: "Site") -> None:
         """Stop the relay, then move Keystone back."""
-        self._helper().undo(site)
+        self.helper.undo(site)
         super().undo(site)

@@ -4,12 +4,13 @@ import multiprocessing
 
 from keylag.faults.helpers.host import Host, ready
 
+OPERATIONS = 3_000_000
+"""Of one turn, which takes some ten milliseconds."""
+
 
 def _work(host: Host) -> None:
-    host.end_when_unwanted()
-    number = 1
-    while True:
-        number = number * 1103515245 % 2147483647 + 1
+    for _ in host.turns():
+        sum(range(OPERATIONS))
 
 
 def run(host: Host, loops: int) -> None:

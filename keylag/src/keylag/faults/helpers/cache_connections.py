@@ -11,19 +11,15 @@ TIMEOUT_SECONDS: Final = 0.5
 POLL_SECONDS: Final = 0.1
 
 
-def run(_: Host, address: str, spare: int = 0) -> None:
-    """Connect until memcached rejects, give `spare` ones back, and keep the rest."""
-    host, port = address.split(":")
+def run(host: Host, address: str) -> None:
+    """Connect until memcached rejects, and hold the connections."""
+    name, port = address.split(":")
     held: list[socket.socket] = []
-    is_ready = False
-    while True:
+    for turn in host.turns():
         held = [one for one in held if not _is_closed(one)]
-        while (one := _connect(host, int(port))) is not None:
+        while (one := _connect(name, int(port))) is not None:
             held.append(one)
-        if not is_ready:
-            for _unused in range(min(spare, len(held))):
-                held.pop().close()
-            is_ready = True
+        if not turn:
             ready()
         time.sleep(POLL_SECONDS)
 

@@ -1,6 +1,5 @@
 """Writes items of other keys into memcached, so that it evicts Keystone's."""
 
-import itertools
 import random
 import time
 
@@ -12,12 +11,12 @@ SIZES = (200, 500, 1000, 2000, 4000, 8000, 16000)
 BATCH = 50
 
 
-def run(_: Host, address: str, per_second: float) -> None:
+def run(host: Host, address: str, per_second: float) -> None:
     """Write items until the process ends."""
     client = MemcachedClient(address)
     random_sizes = random.Random(1)  # noqa: S311 - no secret
     next_batch = time.monotonic()
-    for batch in itertools.count():
+    for batch in host.turns():
         client.store(
             {
                 f"keylag-{batch}-{number}": b"x" * random_sizes.choice(SIZES)

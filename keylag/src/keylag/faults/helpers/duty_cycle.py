@@ -20,7 +20,7 @@ def run(host: Host, service: str, period_ms: float, stopped_share: float) -> Non
     search_at = 0.0
     try:
         ready()
-        while True:
+        for _ in host.turns():
             if time.monotonic() > search_at:
                 found = _processes(host, service)
                 search_at = time.monotonic() + SEARCH_SECONDS

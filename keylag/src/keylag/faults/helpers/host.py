@@ -1,8 +1,12 @@
 """What a helper knows: its stack, its name, and whether it is still wanted."""
 
+import itertools
 import os
+import signal
 import sys
 import time
+from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from threading import Thread
 from typing import Final
@@ -11,6 +15,8 @@ from keylag.faults.helpers import READY
 from keylag.processes import SERVICE_VARIABLE, STACK_VARIABLE
 
 POLL_SECONDS: Final = 1.0
+GRACE_SECONDS: Final = 3.0
+"""How long a helper may take to end."""
 JOURNAL: Final = "faults.json"
 
 
@@ -28,6 +34,10 @@ class Host:
         except OSError:
             return False
 
+    def turns(self) -> Iterator[int]:
+        """Count turns as long as the stack's journal has this helper."""
+        return takewhile(lambda _: self.is_wanted(), itertools.count())
+
     def end_when_unwanted(self) -> None:
         """End the process as soon as the journal does not have this helper."""
         Thread(target=self._watch, daemon=True).start()
@@ -35,6 +45,9 @@ class Host:
     def _watch(self) -> None:
         while self.is_wanted():
             time.sleep(POLL_SECONDS)
+        # The main thread ends as after `keylag fault stop`.
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(GRACE_SECONDS)
         os._exit(0)
 
 

@@ -1,6 +1,5 @@
 """A client that sends calls to Keystone at a rate."""
 
-import itertools
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -111,7 +110,7 @@ def run(host: Host, kind: str, per_second: float, **parameters: Any) -> None:
 
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         due = time.monotonic()
-        for number in itertools.count():
+        for number in host.turns():
             free.acquire()
             pool.submit(send, number)
             if not number:

@@ -14,7 +14,7 @@ RETRY_SECONDS = 0.5
 def run(host: Host, tables: list[str], held_ms: float, free_ms: float) -> None:
     """Lock the tables and release them in turn until the process ends."""
     ready()
-    while True:
+    for _ in host.turns():
         try:
             _lock(host, tables, held_ms / 1000, free_ms / 1000)
         except pymysql.Error:
@@ -32,7 +32,7 @@ def _lock(host: Host, tables: list[str], held: float, free: float) -> None:
     )
     names = ", ".join(f"`{table}` WRITE" for table in tables)
     with connection.cursor() as cursor:
-        while True:
+        for _ in host.turns():
             cursor.execute(f"LOCK TABLES {names}")
             time.sleep(held)
             cursor.execute("UNLOCK TABLES")

@@ -1,318 +1,226 @@
-"""Planting faults in a stack of fake servers, and taking them back."""
+"""The changes of each fault, on a stack that records them."""
 
 import json
 import re
-import time
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, cast
 
-import psutil
 import pytest
-from click.testing import CliRunner
-from rich.console import Console
 
-from keylag import processes
-from keylag.commands import down, fault
-from keylag.faults.changes.helper import Helper
+from keylag.faults.changes import KINDS
+from keylag.faults.changes.keys import FOLDER, KeyFolder
 from keylag.faults.changes.options import Options
-from keylag.faults.impact import Impact
-from keylag.faults.journal import FILE, Journal
-from keylag.faults.model import FIXED, FaultUsageError
-from keylag.faults.planting import find_fault, plant, planted, take_back
-from keylag.faults.probe import Latency
+from keylag.faults.changes.passwords import SAVED, RehashedPasswords
+from keylag.faults.changes.sql import ProxySql, Sql
+from keylag.faults.changes.table import ReplacedTable
+from keylag.faults.journal import Journal
+from keylag.faults.model import Change
 from keylag.faults.registry import FAULTS
 from keylag.faults.site import Site
 from keylag.services.base import StackOptions
-from keylag.stack import Stack
-from keylag.stack_record import StackRecord
+from keylag.stack_record import load_secrets
+from keylag.state import write_private
 
-SECONDS = 10
+Rows = list[tuple[Any, ...]]
+ANSWERS: dict[str, Rows] = {
+    "FROM project, local_user, role": [("p", "u", "r")],
+    "information_schema": [("ix_one",), ("ix_two",)],
+    "SELECT user.id": [("a",), ("b",)],
+}
+"""Rows by a part of the query."""
 
 
-def new_site(fake_stack: Stack) -> Site:
-    """Return a site as another command would have it."""
-    return Site(fake_stack.folder, Console(quiet=True), fake_stack)
+class RecordingSite:
+    """A site that records statements and answers queries."""
 
+    def __init__(self, folder: Path, answers: dict[str, Rows] | None = None) -> None:
+        self.folder = folder
+        self.options = StackOptions(cache="memcache_pool")
+        self.secrets = load_secrets(folder / "data")
+        self.statements: list[str] = []
+        self.rows: list[Sequence[Any]] = []
+        self._answers = ANSWERS if answers is None else answers
+        self._ports = iter(range(20000, 21000))
 
-def statuses(fault_site: Site, name: str) -> list[str]:
-    """Return the states of the processes of a service."""
-    return [one.process.status() for one in fault_site.processes(name)]
+    fernet_keys = Site.fernet_keys
 
+    def address(self, port: str) -> str:
+        return f"127.0.0.1:{port}"
 
-def helper_names(site: Site) -> list[str]:
-    """Return the names of the helpers in the journal."""
-    return [one.name for one in site.journal.changes() if isinstance(one, Helper)]
+    def free_address(self) -> str:
+        return f"127.0.0.1:{next(self._ports)}"
 
+    def database_url(self, address: str) -> str:
+        return f"mysql://{address}"
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    def query(self, statement: str) -> Rows:
+        found = [rows for part, rows in self._answers.items() if part in statement]
+        return found[0] if found else []
 
+    def execute(self, statements: Sequence[str]) -> None:
+        self.statements += statements
 
-def test_keystone_forgets_a_suspended_server_when_the_fault_is_taken_back(
-    fake_stack: Stack, fault_site: Site
-) -> None:
-    (before,) = fault_site.processes("keystone")
+    administer_proxysql = execute
 
-    with planted(fake_stack, FAULTS["C2"]):
-        during = statuses(fault_site, "memcached")
+    def execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        self.statements.append(statement)
+        self.rows += rows
 
-    (after,) = fault_site.processes("keystone")
-    assert during == [psutil.STATUS_STOPPED]
-    assert before != after
-    assert fake_stack.is_up()
-    assert not (fake_stack.folder / FILE).exists()
+    def processes(self, _: str) -> list[str]:
+        return ["one"]
 
 
-def test_options_are_those_of_all_planted_faults(
-    fault_site: Site, fake_stack: Stack
-) -> None:
-    before = fake_stack.options
-    plant(fault_site, FAULTS["C1"])
-    plant(fault_site, FAULTS["W1"])
-    during = fault_site.options
+def as_site(recording: RecordingSite) -> Site:
+    """Return it as what it stands for."""
+    return cast("Site", recording)
 
-    first = take_back(new_site(fake_stack), "C1")
-    between = fault_site.options
-    rest = take_back(new_site(fake_stack))
 
-    assert (during.cache, during.processes) == ("null", 1)
-    assert (between.cache, between.processes) == ("memcache_pool", 1)
-    assert (first, rest) == (["C1"], ["W1"])
-    assert before == fault_site.options
+def changes(key: str, folder: Path, strength: float | None = None) -> list[Change]:
+    """Return the changes of a fault."""
+    fault = FAULTS[key]
+    value = fault.strength.default if strength is None else strength
+    return list(fault.changes(as_site(RecordingSite(folder)), value))
 
 
-def test_a_restart_leaves_a_suspended_server_suspended(
-    fault_site: Site, fake_stack: Stack
-) -> None:
-    plant(fault_site, FAULTS["C2"])
-    plant(fault_site, FAULTS["W1"])
-
-    assert statuses(fault_site, "memcached") == [psutil.STATUS_STOPPED]
-    assert take_back(fault_site) == ["W1", "C2"]
-    assert fake_stack.is_up()
-
-
-@pytest.mark.parametrize("other", ["C1", "C2:stopped", "C2"])
-def test_faults_that_change_the_same_part_conflict(
-    fault_site: Site, other: str
-) -> None:
-    plant(fault_site, FAULTS["C2"])
-
-    with pytest.raises(FaultUsageError) as caught:
-        plant(fault_site, FAULTS[other])
-
-    assert "`keylag fault stop" in str(caught.value)
-    assert [one.key for one in Journal(fault_site.folder).planted] == ["C2"]
-
-
-def test_a_fault_without_effect_on_the_stack_is_refused(
-    fault_site: Site, fake_stack: Stack
-) -> None:
-    replace(fault_site.record, options=replace(fake_stack.options, cache="null")).save(
-        fault_site.folder
-    )
-
-    with pytest.raises(FaultUsageError, match="keylag up --cache memcache_pool"):
-        plant(fault_site, FAULTS["C2"])
-
-
-def test_the_journal_alone_takes_back_what_a_crash_left(
-    fault_site: Site, fake_stack: Stack
-) -> None:
-    """One change was made, another was only in the journal."""
-    helper = Helper("busy-loops", {"loops": 1})
-    before = fault_site.options
-    fault_site.journal.base = before
-    begun = fault_site.journal.begin(FAULTS["W2"], 1.0, 0.0)
-    fault_site.journal.add(begun, helper)
-    helper.apply(fault_site)
-    fault_site.journal.add(begun, Options(processes=1))
-    replace(fault_site.record, options=replace(before, processes=1)).save(
-        fault_site.folder
-    )
-    running = fault_site.processes(helper.name)
-
-    first, second = take_back(new_site(fake_stack)), take_back(new_site(fake_stack))
-
-    assert len(running) == 2
-    assert fault_site.processes(helper.name) == []
-    assert (first, second) == (["W2"], [])
-    assert before == fault_site.options
-    assert fake_stack.is_up()
-
-
-def test_an_interrupted_start_is_taken_back(
-    fault_site: Site, fake_stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    restart = fake_stack.restart
-
-    def interrupted(*_: str, **__: object) -> None:
-        monkeypatch.setattr(fake_stack, "restart", restart)
-        fake_stack.down()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(fake_stack, "restart", interrupted)
-
-    with pytest.raises(KeyboardInterrupt):
-        plant(fault_site, FAULTS["W1"])
-
-    assert fake_stack.is_up()
-    assert fake_stack.options.processes == StackOptions().processes
-    assert not (fake_stack.folder / FILE).exists()
-
-
-def test_a_helper_ends_when_the_journal_is_gone(fault_site: Site) -> None:
-    plant(fault_site, FAULTS["W2"], 0.5)
-    (name,) = helper_names(fault_site)
-    running = fault_site.processes(name)
-
-    (fault_site.folder / FILE).unlink()
-
-    assert len(running) == 2
-    wait_until(lambda: not fault_site.processes(name))
-
-
-def test_down_takes_faults_back_without_a_restart(fault_site: Site) -> None:
-    before = fault_site.options
-    plant(fault_site, FAULTS["W1"])
-    plant(fault_site, FAULTS["C2"])
-
-    ended = CliRunner().invoke(down.command, ["--state", str(fault_site.folder)])
-
-    assert ended.output == f"Stopped keystone, memcached ({fault_site.folder}).\n"
-    assert before == fault_site.options
-    assert not (fault_site.folder / FILE).exists()
-    assert processes.find_processes(stack=fault_site.folder) == []
-
-
-def test_stop_leaves_a_stopped_stack_stopped(
-    fault_site: Site, fake_stack: Stack
-) -> None:
-    before = fault_site.options
-    plant(fault_site, FAULTS["W1"])
-    fake_stack.down()
-
-    ended = CliRunner().invoke(
-        fault.command, ["stop", "--state", str(fault_site.folder)]
-    )
-
-    assert ended.output == "Took back W1 workers.\n"
-    assert before == fault_site.options
-    assert processes.find_processes(stack=fault_site.folder) == []
-
-
-def test_status_names_faults_and_ended_processes(fault_site: Site) -> None:
-    arguments = ["status", "--state", str(fault_site.folder)]
-    nothing = CliRunner().invoke(fault.command, arguments)
-    plant(fault_site, FAULTS["W2"], 0.5)
-    (name,) = helper_names(fault_site)
-    running = CliRunner().invoke(fault.command, [*arguments, "--output", "json"])
-    processes.stop_processes(fault_site.processes(name))
-    ended = CliRunner().invoke(fault.command, arguments)
-
-    assert nothing.output == "No fault is planted.\n"
-    (row,) = json.loads(running.output)
-    assert (row["id"], row["strength"], row["complete"]) == ("W2", 0.5, True)
-    assert row["processes"]["busy-loops"] > 0
-    assert "W2 cpu-starved, 0.5 busy loops per processor" in ended.output
-    assert "its busy-loops has ended; `keylag fault stop` takes it back" in ended.output
-
-
-def test_start_needs_a_stack(tmp_path: Path) -> None:
-    ended = CliRunner().invoke(fault.command, ["start", "C2", "--state", str(tmp_path)])
-
-    assert ended.exit_code == 1
-    assert "No stack runs in" in str(ended.exception)
-
-
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [("c4", "C4"), ("D2", "D2:cpu"), ("C2:STOPPED", "C2:stopped"), ("cache-far", "C4")],
-)
-def test_faults_are_found_by_id_and_name(text: str, key: str) -> None:
-    assert find_fault(text) is FAULTS[key]
-
-
-def test_an_unknown_fault_is_answered_with_the_most_similar() -> None:
-    with pytest.raises(FaultUsageError, match="Did you mean `cache-far`"):
-        find_fault("cache-fra")
-
-
-def test_a_strength_out_of_range_is_refused() -> None:
-    with pytest.raises(FaultUsageError, match=r"out of range: 1 to 99 %"):
-        FAULTS["D2:cpu"].strength.check(100)
-    with pytest.raises(FaultUsageError, match="has no strength"):
-        FIXED.check(2)
-
-
-def test_the_catalogue_is_complete_and_has_one_shape() -> None:
-    listed = json.loads(
-        CliRunner().invoke(fault.command, ["list", "--output", "json"]).output
-    )
-
-    assert [one["id"] for one in listed] == list(FAULTS)
-    for key, one in FAULTS.items():
-        assert re.fullmatch(r"[A-Z]\d+(:[a-z]+)?", key)
-        assert one.summary.endswith(".")
-        assert one.mechanism.endswith(".")
-        assert one.slows
-        assert one.uses
-        assert one.strength.check(one.strength.default) == one.strength.default
-    names = {(one.id, one.name) for one in FAULTS.values()}
-    assert len({name for _, name in names}) == len(names)
-
-
-def test_changes_survive_the_journal(tmp_path: Path) -> None:
-    changes = [Options(environment={"A": "b"}), Helper("relay", {"delay_ms": 1.5})]
+@pytest.mark.parametrize("key", FAULTS)
+def test_the_journal_stores_each_change(tmp_path: Path, key: str) -> None:
+    made = changes(key, tmp_path)
     journal = Journal(tmp_path)
-    journal.base = StackOptions(extras=("service",))
-    begun = journal.begin(FAULTS["C4"], 2.0, 1.0)
-    for change in changes:
+    begun = journal.begin(FAULTS[key], 1.0, 0.0)
+    for change in made:
         journal.add(begun, change)
 
-    again = Journal(tmp_path)
+    again = list(Journal(tmp_path).changes())
 
-    assert list(again.changes()) == changes
-    assert again.base == journal.base
-    assert (again.path.stat().st_mode & 0o777) == 0o600
-
-
-def test_a_record_of_an_earlier_version_has_options(tmp_path: Path) -> None:
-    options = asdict(StackOptions())
-    del options["memcached"], options["service"]
-    (tmp_path / "stack.json").write_text(json.dumps({"ports": {}, "options": options}))
-
-    assert StackRecord.load(tmp_path).options == StackOptions()
+    assert made
+    assert {type(one).__name__ for one in made} <= KINDS.keys()
+    assert _plain(again) == _plain(made)
 
 
-def latency(p50: float, p95: float, errors: int = 0) -> Latency:
-    """Return the latency of ten calls in milliseconds."""
-    return Latency(10, errors, p50 / 1000, p95 / 1000)
+def _plain(found: list[Change]) -> str:
+    return json.dumps([vars(one) for one in found], default=str)
+
+
+@pytest.mark.parametrize("key", FAULTS)
+def test_statements_that_insert_have_statements_that_delete(
+    tmp_path: Path, key: str
+) -> None:
+    for change in changes(key, tmp_path):
+        if isinstance(change, Sql):
+            tables = _tables(change.statements, r"INSERT (?:IGNORE )?INTO (\w+)")
+            deleted = _tables(change.undo_statements, r"DELETE.*?FROM (\w+)")
+            assert tables <= deleted
+
+
+def _tables(statements: Sequence[str], pattern: str) -> set[str]:
+    return set(re.findall(pattern, " ".join(statements)))
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "slower"),
+    ("key", "name", "value"),
     [
-        (latency(10, 20), latency(13, 20), True),
-        (latency(10, 20), latency(11.9, 23.9), False),
-        (latency(1, 2), latency(2.5, 3.5), False),
-        (latency(10, 20), latency(10, 25), True),
-        (latency(10, 20), latency(10, 20, errors=1), True),
-        (latency(10, 20), latency(5, 10), False),
+        ("C1", "cache", "null"),
+        ("C7", "cache", "redis"),
+        ("C5", "memcached", {"memory-limit": "2"}),
+        ("C6", "memcached", {"conn-limit": "7"}),
+        ("W1", "processes", 7),
+        ("W3", "threads", 7),
+        ("D6", "environment", {"OS_DATABASE__CONNECTION_RECYCLE_TIME": "7"}),
+        ("M1", "service", {"OS_KEYSTONE_AUTHTOKEN__TOKEN_CACHE_TIME": "7"}),
     ],
 )
-def test_impact_is_a_fifth_and_two_milliseconds(
-    before: Latency, after: Latency, *, slower: bool
+def test_strengths_become_options(
+    tmp_path: Path, key: str, name: str, value: object
 ) -> None:
-    assert Impact({"GET": before}, {"GET": after}).slower == ["GET"] * slower
+    (options,) = (one for one in changes(key, tmp_path, 7) if isinstance(one, Options))
+
+    assert getattr(options.on_top_of(StackOptions()), name) == value
 
 
-def test_percentiles_are_those_of_the_calls() -> None:
-    found = Latency.of([number / 1000 for number in range(100, 0, -1)], errors=2)
+def test_a_replaced_table_returns_with_new_rows(tmp_path: Path) -> None:
+    (change,) = changes("D3", tmp_path, 10)
+    assert isinstance(change, ReplacedTable)
+    site = RecordingSite(tmp_path, {"keylag_saved_password": [("one",)]})
 
-    assert found == Latency(100, 2, 0.051, 0.096)
+    change.apply(as_site(site))
+    applied, site.statements = site.statements, []
+    change.undo(as_site(site))
+
+    assert "ALTER TABLE keylag_altered_password DROP INDEX local_user_id" in applied
+    assert applied[-1] == (
+        "RENAME TABLE password TO keylag_saved_password, "
+        "keylag_altered_password TO password"
+    )
+    dropped, moved, renamed, dropped_again = site.statements
+    assert dropped == dropped_again == "DROP TABLE IF EXISTS keylag_altered_password"
+    assert moved == (
+        "INSERT IGNORE INTO keylag_saved_password SELECT * FROM password "
+        "WHERE NOT (local_user_id >= 1000000000)"
+    )
+    assert renamed == (
+        "RENAME TABLE password TO keylag_altered_password, "
+        "keylag_saved_password TO password"
+    )
+
+
+def test_a_table_that_was_not_replaced_stays(tmp_path: Path) -> None:
+    (change,) = changes("R2", tmp_path)
+    site = RecordingSite(tmp_path, {})
+
+    change.undo(as_site(site))
+
+    assert site.statements == ["DROP TABLE IF EXISTS keylag_altered_revocation_event"]
+
+
+def test_old_keys_are_between_the_staged_and_the_primary_key(tmp_path: Path) -> None:
+    site = RecordingSite(tmp_path)
+    own = tmp_path / "data" / "keystone" / "fernet-keys"
+    own.mkdir(parents=True)
+    for name, text in (("0", "staged"), ("9", "secondary"), ("10", "primary")):
+        (own / name).write_text(text)
+
+    KeyFolder(3).apply(as_site(site))
+
+    made = {file.name: file.read_text() for file in (tmp_path / FOLDER).iterdir()}
+    assert [made[str(number)] for number in (0, 4, 5)] == [
+        *("staged", "secondary", "primary")
+    ]
+    assert {len(made[str(number)]) for number in (1, 2, 3)} == {44}
+    KeyFolder(3).undo(as_site(site))
+    KeyFolder(3).undo(as_site(site))
+    assert not (tmp_path / FOLDER).exists()
+
+
+def test_passwords_of_known_users_are_hashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").mkdir()
+    write_private(tmp_path / "data" / "secrets.json", '{"admin": "secret"}')
+    accounts = [("admin", "Default", 1, "old"), ("stranger", "Default", 2, "other")]
+    site = RecordingSite(tmp_path, {"FROM password": accounts, SAVED: [("one",)]})
+    monkeypatch.setattr(
+        RehashedPasswords, "_hash", lambda _, __, passwords: [f"new {passwords[0]}"]
+    )
+
+    change = RehashedPasswords(13)
+    change.apply(as_site(site))
+    change.undo(as_site(site))
+
+    assert site.rows == [(1, "old", "new secret")]
+    assert site.statements[-2].endswith("password.password_hash = saved.new_hash")
+    assert site.statements[-1] == f"DROP TABLE {SAVED}"
+
+
+def test_proxysql_has_its_limit_again(tmp_path: Path) -> None:
+    (change,) = changes("D7", tmp_path)
+    assert isinstance(change, ProxySql)
+    site = RecordingSite(tmp_path)
+    steps: list[Callable[[Site], None]] = [change.apply, change.undo]
+    for step in steps:
+        step(as_site(site))
+
+    assert [one for one in site.statements if one.startswith("UPDATE")] == [
+        "UPDATE mysql_servers SET max_connections = 1",
+        "UPDATE mysql_servers SET max_connections = 200",
+    ]

@@ -154,7 +154,8 @@ def test_each_call_of_the_driver_has_a_duration(breakdowns) -> None:
     assert met.calls[("sql", "write")] == 4
     assert met.calls[("sql", "commit")] == 1
     assert met.calls[("sql", "rollback")] >= 1
-    assert waited.calls[("sql", "read")] == waited.counts["sql_statements"] == 1
+    # Old releases of oslo.db test a connection with a statement.
+    assert waited.calls[("sql", "read")] == waited.counts["sql_statements"] >= 1
     assert ("sql", "write") not in waited.calls
     assert met.calls.get(("sql", "connect"), 0) == met.counter_sum("sql_connects")
 

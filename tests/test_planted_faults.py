@@ -13,7 +13,7 @@ from keylag.faults.drill import measure
 from keylag.faults.impact import Impact
 from keylag.faults.journal import FILE
 from keylag.faults.model import SERVICE
-from keylag.faults.planting import planted
+from keylag.faults.planting import LOCK, planted
 from keylag.faults.probe import Measurement, Probe
 from keylag.faults.registry import FAULTS
 from keylag.faults.site import Site
@@ -67,7 +67,7 @@ def trace(stack: Stack) -> Trace:
         rows={name: _count(site, name) for name in COUNTED},
         options=stack.options,
         pids={name: pids[name] for name in KEPT},
-        files=frozenset(file.name for file in stack.folder.iterdir()),
+        files=frozenset(file.name for file in stack.folder.iterdir()) - {LOCK},
     )
 
 

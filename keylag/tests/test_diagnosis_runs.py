@@ -90,7 +90,15 @@ def test_unknown_cause_suggests_a_known_one() -> None:
     assert "Did you mean `cache-far`?" in str(result.exception)
 
 
-@pytest.mark.parametrize("words", [["--from=1h", "--to=2h"], ["--listen=9730"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--from=1h", "--to=2h"],
+        ["--listen=9730"],
+        ["--match=cluster"],
+        ["--match=a b=c"],
+    ],
+)
 def test_wrong_options_are_refused(words: list[str]) -> None:
     words = ["--prometheus=http://127.0.0.1:9", *words]
 

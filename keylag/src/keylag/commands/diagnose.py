@@ -19,7 +19,7 @@ from keylag.diagnosis.facts import Facts, Window
 from keylag.diagnosis.from_run import read_runs
 from keylag.diagnosis.prometheus import Prometheus
 from keylag.diagnosis.ranking import Diagnosis, diagnose
-from keylag.diagnosis.reading import read_facts
+from keylag.diagnosis.reading import read_calls, read_facts
 from keylag.diagnosis.registry import find_rule
 from keylag.diagnosis.serving import serve
 from keylag.diagnosis.terminal import render
@@ -120,9 +120,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         return
     server = Prometheus(url or _stack_url(folder))
     window = _window(start, end or time.time())
-    selected = ", ".join(
-        f'{label}="{value}"' for label, _, value in (x.partition("=") for x in matchers)
-    )
+    selected = ", ".join(map(_matcher, matchers))
     if listen is not None:
         _serve(listen, lambda: _latest(server, window.seconds, selected))
         return
@@ -171,6 +169,15 @@ def _stack_url(folder: Path) -> str:
     return stack.url("prometheus")
 
 
+def _matcher(text: str) -> str:
+    """Return PromQL for LABEL=VALUE."""
+    label, separator, value = text.partition("=")
+    if not (separator and label.isidentifier()):
+        message = f"--match {text} is not LABEL=VALUE, such as cluster=one."
+        raise click.UsageError(message)
+    return f"{label}={json.dumps(value, ensure_ascii=False)}"
+
+
 def _serve(listen: str, latest: Callable[[], Diagnosis]) -> None:
     host, _, port = listen.rpartition(":")
     if not (host and port.isdigit()):
@@ -207,7 +214,7 @@ def _expected(
     ends = (baseline,) if baseline else [window.end - offset for offset in EARLIER]
     for end in ends:
         before = Window(end - window.seconds, end)
-        found = read_facts(server, before, selected)
+        found = read_calls(server, before, selected)
         if found.calls:
             return Expected.of(found)
     return Expected.shipped(facts)

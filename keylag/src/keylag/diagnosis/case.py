@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from keylag.diagnosis.expected import Expected
-from keylag.diagnosis.facts import Calls, Facts, MissingSourceError, bucket_quantile
+from keylag.diagnosis.facts import Calls, Facts, bucket_quantile, ratio
 
 DATABASE_PHASES = ("sql", "sql_pool", "orm")
 NO_CACHE = ("", "dogpile.cache.null", "null")
@@ -45,34 +45,31 @@ class Case:
     def missed(self) -> float:
         """Return the share of memoized look-ups that missed."""
         results = self.facts.by("memoized", "keystone_cache_result")
-        found = math.fsum(results.values())
-        return results.get("miss", 0.0) / found if found else 0.0
+        return ratio(results.get("miss", 0.0), math.fsum(results.values()))
 
     @cached_property
     def queue_seconds(self) -> float:
         """Return the mean wait for a worker, by Little's law."""
-        requests = self.facts.number("requests")
-        return self.facts.number("queue") / requests if requests else 0.0
+        return ratio(self.facts.number("queue"), self.facts.number("requests"))
 
     @cached_property
     def cpu_wait_share(self) -> float:
         """Return the share of busy workers' time that waits for a CPU; 0 if unknown."""
-        if not self.facts.has("cpu_wait_seconds") or not self.facts.busy_seconds:
+        if not self.facts.has("cpu_wait_seconds"):
             return 0.0
-        return min(self.facts.number("cpu_wait_seconds") / self.facts.busy_seconds, 1.0)
+        waited = self.facts.number("cpu_wait_seconds")
+        return min(ratio(waited, self.facts.busy_seconds), 1.0)
 
     @cached_property
     def busy_share(self) -> float:
         """Return the share of workers that are busy."""
-        workers = self.facts.number("workers")
-        return self.facts.busy_seconds / workers if workers else 0.0
+        return ratio(self.facts.busy_seconds, self.facts.number("workers"))
 
     @cached_property
     def idle_cpu_share(self) -> float:
         """Return the share of the hosts' CPU time that is idle."""
         modes = self.facts.by("host_cpu_seconds", "mode")
-        whole = math.fsum(modes.values())
-        return modes.get("idle", 0.0) / whole if whole else 0.0
+        return ratio(modes.get("idle", 0.0), math.fsum(modes.values()))
 
     @cached_property
     def driver_seconds(self) -> float:
@@ -86,14 +83,18 @@ class Case:
         """Return a quantile of single calls to the cache server."""
         return bucket_quantile(self.facts.buckets("cache_call_buckets"), share)
 
-    def sql_quantile(self, share: float, *calls: str) -> float | None:
-        """Return a quantile of single calls of the database driver."""
-        found: dict[float, float] = {}
-        for call in calls:
-            buckets = self.facts.buckets("sql_call_buckets", keystone_sql_call=call)
-            for bound, count in buckets.items():
-                found[bound] = found.get(bound, 0.0) + count
-        return bucket_quantile(found, share)
+    def sql_quantile(self, share: float, call: str) -> float | None:
+        """Return a quantile of one kind of calls of the database driver."""
+        buckets = self.facts.buckets("sql_call_buckets", keystone_sql_call=call)
+        return bucket_quantile(buckets, share)
+
+    def scaled(self, seconds: float) -> float:
+        """Return a time of a healthy server, on a machine of this speed."""
+        return seconds * max(self.expected.slowness, 1.0)
+
+    def cache_loss_seconds(self, calls: Calls) -> float:
+        """Return what each call loses to a cache server that fails."""
+        return self.rebuild_seconds(calls) + self.excess(calls, ["cache"])
 
     def excess(
         self,
@@ -122,6 +123,3 @@ def slow_part(buckets: dict[float, float], above: float) -> tuple[float, float]:
             seconds += count * previous
         previous = bound
     return slow, seconds
-
-
-__all__ = ["Case", "MissingSourceError", "slow_part"]

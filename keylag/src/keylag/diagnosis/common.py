@@ -1,6 +1,6 @@
 """What several rules compute."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from keylag.diagnosis.case import Case
@@ -20,11 +20,6 @@ def savings(
         for kind, value in found.items()
         if value > 0
     }
-
-
-def rebuilding(case: Case) -> dict[Kind, Saving]:
-    """Return what calls would save with a warm cache."""
-    return savings(case, case.rebuild_seconds)
 
 
 def statements(case: Case) -> Iterable[Evidence]:
@@ -53,7 +48,36 @@ def option(group: str, line: str, risk: str) -> Fix:
 
 def rebuild_suspicion(case: Case, evidence: Sequence[Evidence]) -> Suspicion:
     """Return the suspicion of a cause that empties the cache."""
-    return Suspicion(rebuilding(case), [*evidence, *statements(case)])
+    return Suspicion(
+        savings(case, case.rebuild_seconds), [*evidence, *statements(case)]
+    )
+
+
+def step_suspicion(case: Case, steps: Sequence[str], of_what: str) -> Suspicion | str:
+    """Return the suspicion of steps that take longer than they should.
+
+    What they spend on data that a warm cache would have is left out.
+    """
+
+    def beyond(calls: Calls) -> float:
+        rebuilt = case.rebuild_seconds(calls)
+        return max(case.excess(calls, operations=steps) - rebuilt, 0.0)
+
+    found = savings(case, beyond)
+    if not found:
+        return f"Time for {of_what} is what it should be."
+    evidence = [
+        Evidence(
+            f"time for {of_what} of {name_kind(calls.kind)}",
+            calls.spent(operations=steps),
+            "s",
+            "cells",
+            case.expected.seconds(calls, (), steps),
+        )
+        for calls in case.facts.served
+        if calls.kind in found
+    ]
+    return Suspicion(found, evidence)
 
 
 def memcached_is_full(case: Case) -> bool:
@@ -85,14 +109,3 @@ def server_fails(case: Case) -> bool:
 
 UP: Final = 0.9
 """Smallest share of a window in which a healthy server answers."""
-
-
-def share_of(part: Mapping[str, float], name: str) -> float:
-    """Return the share of one of several values."""
-    whole = sum(part.values())
-    return part.get(name, 0.0) / whole if whole else 0.0
-
-
-def ratio(part: float, whole: float) -> float:
-    """Return a share or a mean; 0 of nothing."""
-    return part / whole if whole else 0.0

@@ -49,12 +49,6 @@ def _finding(
     diagnosis: Diagnosis, finding: Finding, rank: int, grafana: str
 ) -> dict[str, Any]:
     rule, suspicion = finding.rule, finding.suspicion
-    savings = suspicion.savings.values()
-    whole = sum(
-        calls.per_second
-        for kind in suspicion.savings
-        if (calls := diagnosis.facts.find(kind))
-    )
     return {
         "id": rule.id,
         "name": rule.name,
@@ -77,26 +71,26 @@ def _finding(
         "fix": [
             {"file": one.file, "line": one.line, "risk": one.risk} for one in rule.fixes
         ],
-        "predicted_gain_seconds_per_call": [
-            _mean(diagnosis, finding, bound, whole) for bound in ("low", "mid", "high")
-        ]
-        if savings and whole
-        else None,
+        "predicted_gain_seconds_per_call": _mean_saving(diagnosis, finding),
         "experiment": None,
         "dashboard": dashboard_url(rule, diagnosis, grafana),
     }
 
 
-def _mean(
-    diagnosis: Diagnosis, finding: Finding, bound: str, calls_per_second: float
-) -> float:
-    """Return a bound of the saving of a mean call."""
-    saved = sum(
-        calls.per_second * getattr(saving, bound)
+def _mean_saving(diagnosis: Diagnosis, finding: Finding) -> list[float] | None:
+    """Return the bounds and the middle of what a mean token call saves."""
+    saved = [
+        (calls.per_second, saving)
         for kind, saving in finding.suspicion.savings.items()
         if (calls := diagnosis.facts.find(kind))
-    )
-    return float(saved / calls_per_second)
+    ]
+    calls_per_second = sum(rate for rate, _ in saved)
+    if not calls_per_second:
+        return None
+    return [
+        sum(rate * getattr(saving, bound) for rate, saving in saved) / calls_per_second
+        for bound in ("low", "mid", "high")
+    ]
 
 
 def _evidence(diagnosis: Diagnosis, one: Evidence) -> dict[str, Any]:

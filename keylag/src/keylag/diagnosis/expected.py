@@ -8,11 +8,10 @@ import json
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from keylag.diagnosis.facts import Calls, Facts, Kind
+from keylag.diagnosis.facts import Calls, Facts, Kind, time_in
 from keylag.phases import Cell
 
 SHIPPED: Final = Path(__file__).with_name("healthy.json")
@@ -29,15 +28,6 @@ class Healthy:
     cells: Mapping[Cell, float]
     """Seconds by phase and operation."""
 
-    def spent(self, phases: Sequence[str], operations: Sequence[str]) -> float:
-        """Return the time in phases, in operations; nothing named means all."""
-        return sum(
-            seconds
-            for (phase, operation), seconds in self.cells.items()
-            if (not phases or phase in phases)
-            and (not operations or operation in operations)
-        )
-
 
 @dataclass(frozen=True)
 class Expected:
@@ -47,7 +37,6 @@ class Expected:
     slowness: float
     login_rate: float | None = None
     """Log-ins per second of the baseline; None without one."""
-    is_baseline: bool = False
 
     @classmethod
     def shipped(cls, facts: Facts) -> "Expected":
@@ -64,32 +53,26 @@ class Expected:
         }
         logins = (one for one in baseline.served if one.kind[0] == "POST")
         rate = sum(one.per_second for one in logins)
-        return cls(figures, 1.0, login_rate=rate, is_baseline=True)
+        return cls(figures, 1.0, login_rate=rate)
 
     def statements(self, calls: Calls) -> float | None:
         """Return the statements of a call with a warm cache; None if unknown."""
-        found = self._find(calls)
+        found = self.by_kind.get(calls.kind)
         return found.statements if found else None
 
     def round_trips(self, calls: Calls) -> float | None:
         """Return the cache calls of a call; None if unknown."""
-        found = self._find(calls)
+        found = self.by_kind.get(calls.kind)
         return found.round_trips if found else None
 
     def seconds(
         self, calls: Calls, phases: Sequence[str], operations: Sequence[str]
     ) -> float | None:
         """Return the expected time in phases and operations; None if unknown."""
-        found = self._find(calls)
-        return found.spent(phases, operations) * self.slowness if found else None
-
-    def _find(self, calls: Calls) -> Healthy | None:
-        return self.by_kind.get(calls.kind)
-
-    @cached_property
-    def origin(self) -> str:
-        """Return where the figures come from, for the reader."""
-        return "the baseline" if self.is_baseline else "the shipped healthy figures"
+        found = self.by_kind.get(calls.kind)
+        if found is None:
+            return None
+        return time_in(found.cells, phases, operations) * self.slowness
 
 
 def machine_slowness(facts: Facts, figures: Mapping[Kind, Healthy]) -> float:
@@ -99,7 +82,7 @@ def machine_slowness(facts: Facts, figures: Mapping[Kind, Healthy]) -> float:
         for calls in facts.served
         for phase in COMPUTING
         if (healthy := figures.get(calls.kind))
-        and (expected := healthy.spent([phase], ()))
+        and (expected := time_in(healthy.cells, [phase], ()))
         and calls.spent([phase])
     ]
     return statistics.median(ratios) if ratios else 1.0

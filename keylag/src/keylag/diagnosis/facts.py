@@ -11,6 +11,8 @@ from keylag.diagnosis.measurements import MEASUREMENTS
 from keylag.diagnosis.prometheus import Sample
 from keylag.phases import Cell
 
+OF_CALLS: Final = ("calls", "call_buckets", "cells", "statements", "round_trips")
+"""Names of the measurements that `make_calls` reads."""
 FEW_CALLS: Final = 5
 """A kind of call with fewer calls in the window says nothing."""
 OK_STATUSES: Final = ("200", "201", "204")
@@ -37,6 +39,23 @@ Kind = tuple[str, str]
 """Method and authentication method of token calls: ("POST", "password")."""
 
 
+def ratio(part: float, whole: float) -> float:
+    """Return a share or a mean; 0 of nothing."""
+    return part / whole if whole else 0.0
+
+
+def time_in(
+    cells: Mapping[Cell, float], phases: Iterable[str], operations: Iterable[str]
+) -> float:
+    """Return the time in phases, in operations; nothing named means all."""
+    wanted, steps = set(phases), set(operations)
+    return math.fsum(
+        seconds
+        for (phase, operation), seconds in cells.items()
+        if (not wanted or phase in wanted) and (not steps or operation in steps)
+    )
+
+
 @dataclass(frozen=True)
 class Calls:
     """Token calls of one kind that ended alike; times in seconds per call."""
@@ -61,12 +80,7 @@ class Calls:
         self, phases: Iterable[str] = (), operations: Iterable[str] = ()
     ) -> float:
         """Return the time in phases, in operations; nothing named means all."""
-        wanted, steps = set(phases), set(operations)
-        return math.fsum(
-            seconds
-            for (phase, operation), seconds in self.cells.items()
-            if (not wanted or phase in wanted) and (not steps or operation in steps)
-        )
+        return time_in(self.cells, phases, operations)
 
     def quantile(self, share: float) -> float | None:
         """Return a quantile of the wall time; None without buckets."""
@@ -164,7 +178,7 @@ def make_calls(answers: Mapping[str, Sequence[Sample]], window: Window) -> list[
     groups: dict[tuple[Kind, bool], dict[str, list[Sample]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for name in ("calls", "call_buckets", "cells", "statements", "round_trips"):
+    for name in OF_CALLS:
         for one in answers.get(name, ()):
             groups[_group(one)][name].append(one)
     made = [

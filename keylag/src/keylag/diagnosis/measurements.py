@@ -255,12 +255,6 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "connects/s",
         "new connections to the database",
     ),
-    "sql_errors": Measurement(
-        KEYSTONE,
-        _rate("keystone_sql_errors_total", "error_type"),
-        "errors/s",
-        "failed SQL statements",
-    ),
     "log_seconds": Measurement(
         SLOW_LOG,
         _rate("keylag_slow_log_query_time_seconds_total", "id"),
@@ -378,19 +372,7 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "failures/s",
         "refused authentications",
     ),
-    "callers": Measurement(
-        KEYSTONE,
-        _rate("keystone_token_validations_total", "keystone_caller"),
-        "validations/s",
-        "validations by service",
-    ),
     # Hashes and keys
-    "hash_cost": Measurement(
-        KEYSTONE,
-        "max by (keystone_password_hash_algorithm) (keystone_password_hash_cost{ALL})",
-        "",
-        "configured cost of a password hash",
-    ),
     "hashes": Measurement(
         KEYSTONE,
         _rate(
@@ -413,12 +395,6 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "connections",
         "connections that wait for a worker",
     ),
-    "server_busy_seconds": Measurement(
-        UWSGI,
-        _rate("keylag_uwsgi_worker_busy_seconds_total"),
-        "s/s",
-        "time in which uWSGI's workers were busy",
-    ),
     "server_workers": Measurement(
         UWSGI,
         "sum(avg_over_time(keylag_uwsgi_workers{ALL}[WINDOW]))",
@@ -438,12 +414,6 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "s/s",
         "CPU time of the hosts by mode",
     ),
-    "host_cpu_pressure": Measurement(
-        HOST,
-        "max(rate(node_pressure_cpu_waiting_seconds_total{ALL}[WINDOW]))",
-        "of the time",
-        "time in which a task waited for a CPU",
-    ),
     "host_io_pressure": Measurement(
         HOST,
         "max(rate(node_pressure_io_waiting_seconds_total{ALL}[WINDOW]))",
@@ -455,12 +425,6 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         _rate("container_cpu_cfs_throttled_seconds_total"),
         "s/s",
         "time in which a CPU limit stopped Keystone",
-    ),
-    "listen_overflows": Measurement(
-        HOST,
-        _rate("node_netstat_TcpExt_ListenOverflows"),
-        "connections/s",
-        "connections refused by a full accept queue",
     ),
     # Probe
     "probe_seconds": Measurement(
@@ -525,13 +489,6 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         ),
         "misses/s",
         "misses if token_cache_time were longer",
-    ),
-    "service_caches": Measurement(
-        SERVICES,
-        "count by (keystone_auth_token_cache)"
-        " (keystone_auth_token_configuration_info{ALL})",
-        "workers",
-        "services by token cache",
     ),
 }
 """All measurements by name."""

@@ -1,10 +1,10 @@
 """Judges a case by all rules, explains away symptoms, and ranks what remains."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.facts import Facts, Kind, MissingSourceError
+from keylag.diagnosis.facts import Facts, Kind, MissingSourceError, ratio
 from keylag.diagnosis.registry import RULES
 from keylag.diagnosis.rule import MATTERS, Rule, Suspicion
 
@@ -56,13 +56,12 @@ class Diagnosis:
         return not self.findings
 
 
-def diagnose(case: Case, rules: Iterable[Rule] = RULES.values()) -> Diagnosis:
+def diagnose(case: Case, rules: Sequence[Rule] = tuple(RULES.values())) -> Diagnosis:
     """Return what slows the token calls of a case."""
-    judged_rules = tuple(rules)
     suspects: list[Finding] = []
     unknown: list[Reason] = []
     unlikely: list[Reason] = []
-    for rule in judged_rules:
+    for rule in rules:
         try:
             judged = rule.judge(case)
         except MissingSourceError as missing:
@@ -77,7 +76,7 @@ def diagnose(case: Case, rules: Iterable[Rule] = RULES.values()) -> Diagnosis:
         else:
             unlikely.append(Reason(rule, f"It costs {found.share:.0%} of a call."))
     findings = _without_symptoms(suspects)
-    return Diagnosis(case.facts, judged_rules, findings, unknown, unlikely)
+    return Diagnosis(case.facts, rules, findings, unknown, unlikely)
 
 
 def weigh(facts: Facts, rule: Rule, suspicion: Suspicion) -> Finding:
@@ -90,12 +89,12 @@ def weigh(facts: Facts, rule: Rule, suspicion: Suspicion) -> Finding:
         whole = calls.seconds if calls else _service_seconds(facts)
         cost += rate * saving.mid
         least += rate * saving.low
-        shares[kind] = saving.low / max(whole, saving.low) if whole else 0.0
+        shares[kind] = min(ratio(saving.low, whole), 1.0)
     worker_seconds = suspicion.worker_seconds
     if worker_seconds is not None:
         cost, least = cost + worker_seconds, least + worker_seconds
         busy = max(facts.busy_seconds, worker_seconds)
-        shares["workers", ""] = worker_seconds / busy if busy else 0.0
+        shares["workers", ""] = ratio(worker_seconds, busy)
     return Finding(rule, suspicion, cost, least, shares)
 
 
@@ -105,7 +104,7 @@ def _service_rate(facts: Facts) -> float:
 
 def _service_seconds(facts: Facts) -> float:
     rate = _service_rate(facts)
-    return facts.number("service_seconds") / rate if rate else 0.0
+    return ratio(facts.number("service_seconds"), rate) if rate else 0.0
 
 
 def _without_symptoms(suspects: Sequence[Finding]) -> list[Finding]:
@@ -119,13 +118,9 @@ def _without_symptoms(suspects: Sequence[Finding]) -> list[Finding]:
         if symptom in causes and cause.rule.id not in RULES[symptom].explains
     }
     return [
-        Finding(
-            one.rule,
-            one.suspicion,
-            one.cost,
-            one.least_cost,
-            one.shares,
-            tuple(
+        replace(
+            one,
+            explained=tuple(
                 Reason(RULES[symptom], f"{one.rule.name} explains it.")
                 for symptom, cause in explained_by.items()
                 if cause == one.rule.id

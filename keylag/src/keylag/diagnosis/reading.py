@@ -1,10 +1,10 @@
 """Reads the facts of a window from Prometheus."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from keylag.diagnosis.facts import Facts, Window, make_calls
+from keylag.diagnosis.facts import OF_CALLS, Facts, Window, make_calls
 from keylag.diagnosis.measurements import MEASUREMENTS, SOURCES
 from keylag.diagnosis.prometheus import Prometheus
 
@@ -30,10 +30,21 @@ def read_facts(prometheus: Prometheus, window: Window, matchers: str = "") -> Fa
     `matchers` are added to every selector: `cluster="one"`.
     """
     sends = _senders(prometheus, window, matchers)
+    names = [name for name, one in MEASUREMENTS.items() if one.source in sends]
+    return _read(prometheus, window, matchers, names)
+
+
+def read_calls(prometheus: Prometheus, window: Window, matchers: str = "") -> Facts:
+    """Return the token calls of a window, and no other facts."""
+    return _read(prometheus, window, matchers, OF_CALLS)
+
+
+def _read(
+    prometheus: Prometheus, window: Window, matchers: str, names: Iterable[str]
+) -> Facts:
     queries = {
-        name: fill(one.promql, window.seconds, matchers)
-        for name, one in MEASUREMENTS.items()
-        if one.source in sends
+        name: fill(MEASUREMENTS[name].promql, window.seconds, matchers)
+        for name in names
     }
     answers = prometheus.query_all(queries, window.end)
     return Facts(window, make_calls(answers, window), answers, queries)

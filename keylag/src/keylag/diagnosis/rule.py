@@ -6,7 +6,7 @@ cannot know.  The ranking decides which suspicions are findings.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from keylag.diagnosis.case import Case
@@ -52,8 +52,6 @@ class Suspicion:
 
     savings: Mapping[Kind, Saving]
     evidence: Sequence[Evidence]
-    callers: str = ""
-    """Who makes the calls, if that is known."""
     worker_seconds: float | None = None
     """Workers that the cause keeps busy, if that is more than the calls' savings."""
 
@@ -90,5 +88,3 @@ class Rule:
     """The panel that shows it, as `dashboard: title`."""
     explains: Sequence[str] = ()
     """Ids of rules that are only symptoms if this one is found."""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings of an experiment's arm without the cause; empty if none can be made."""

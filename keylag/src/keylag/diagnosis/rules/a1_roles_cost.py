@@ -3,31 +3,14 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import name_kind, savings
-from keylag.diagnosis.facts import Calls
-from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+from keylag.diagnosis.common import step_suspicion
+from keylag.diagnosis.rule import Fix, Rule, Suspicion
 
-STEP: Final = ("roles",)
+STEPS: Final = ("roles",)
 
 
 def _judge(case: Case) -> Suspicion | str:
-    def beyond(calls: Calls) -> float:
-        rebuilt = case.rebuild_seconds(calls)
-        return max(case.excess(calls, operations=STEP) - rebuilt, 0.0)
-
-    found = savings(case, beyond)
-    evidence = [
-        Evidence(
-            f"time for the roles of {name_kind(calls.kind)}",
-            calls.spent(operations=STEP),
-            "s",
-            "cells",
-            case.expected.seconds(calls, (), STEP),
-        )
-        for calls in case.facts.served
-        if calls.kind in found
-    ]
-    return Suspicion(found, evidence) if found else "Roles cost what they should."
+    return step_suspicion(case, STEPS, "the roles")
 
 
 RULE: Final = Rule(

@@ -3,9 +3,8 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import memcached_is_full, name_kind, savings
-from keylag.diagnosis.facts import Calls
-from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+from keylag.diagnosis.common import memcached_is_full, step_suspicion
+from keylag.diagnosis.rule import Fix, Rule, Suspicion
 
 STEPS: Final = ("catalog", "render")
 
@@ -13,24 +12,7 @@ STEPS: Final = ("catalog", "render")
 def _judge(case: Case) -> Suspicion | str:
     if case.caches and memcached_is_full(case):
         return "memcached evicts: see C5."
-
-    def beyond(calls: Calls) -> float:
-        rebuilt = case.rebuild_seconds(calls)
-        return max(case.excess(calls, operations=STEPS) - rebuilt, 0.0)
-
-    found = savings(case, beyond)
-    evidence = [
-        Evidence(
-            f"time for the catalog of {name_kind(calls.kind)}",
-            calls.spent(operations=STEPS),
-            "s",
-            "cells",
-            case.expected.seconds(calls, (), STEPS),
-        )
-        for calls in case.facts.served
-        if calls.kind in found
-    ]
-    return Suspicion(found, evidence) if found else "The catalog costs what it should."
+    return step_suspicion(case, STEPS, "the catalog")
 
 
 RULE: Final = Rule(

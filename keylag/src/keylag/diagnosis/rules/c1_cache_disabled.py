@@ -48,5 +48,4 @@ RULE: Final = Rule(
     threshold="The backend is read from Keystone's configuration; no limit is needed.",
     panel="cache: Hits by layer",
     explains=("C9", "D1", "D6"),
-    settings={"cache": "memcache_pool"},
 )

@@ -10,7 +10,6 @@ from keylag.diagnosis.common import (
     server_fails,
     statements,
 )
-from keylag.diagnosis.facts import Calls
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 STALL_SECONDS: Final = 0.1
@@ -57,11 +56,7 @@ def _judge(case: Case) -> Suspicion | str:
         evidence.insert(
             0, Evidence("memcached answers", answers, "of the time", "memcached_up", 1)
         )
-
-    def lost(calls: Calls) -> float:
-        return case.rebuild_seconds(calls) + case.excess(calls, ["cache"])
-
-    return Suspicion(savings(case, lost), evidence)
+    return Suspicion(savings(case, case.cache_loss_seconds), evidence)
 
 
 RULE: Final = Rule(

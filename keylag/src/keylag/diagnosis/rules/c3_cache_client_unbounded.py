@@ -64,5 +64,4 @@ RULE: Final = Rule(
     " slowest healthy call takes about a second.",
     panel="workers: Workers by state",
     explains=("C2", "W1"),
-    settings={"cache": "memcache_pool"},
 )

@@ -9,7 +9,6 @@ from keylag.diagnosis.common import (
     savings,
     statements,
 )
-from keylag.diagnosis.facts import Calls
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 
@@ -31,11 +30,7 @@ def _judge(case: Case) -> Suspicion | str:
         ),
         *statements(case),
     ]
-
-    def lost(calls: Calls) -> float:
-        return case.rebuild_seconds(calls) + case.excess(calls, ["cache"])
-
-    return Suspicion(savings(case, lost), evidence)
+    return Suspicion(savings(case, case.cache_loss_seconds), evidence)
 
 
 RULE: Final = Rule(

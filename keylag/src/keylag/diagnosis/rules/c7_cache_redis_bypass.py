@@ -52,5 +52,4 @@ RULE: Final = Rule(
     gain="The time in the cache, for the round trips that memcached would not need.",
     threshold="Twice the round trips of memcached; measured are three to six times.",
     panel="cache: Look-ups by layer",
-    settings={"cache": "memcache_pool"},
 )

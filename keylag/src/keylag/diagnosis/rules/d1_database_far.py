@@ -20,7 +20,7 @@ def _judge(case: Case) -> Suspicion | str:
     calls = max(buckets.values(), default=0.0)
     if not calls:
         return "No message went to the database."
-    near = NEAR_SECONDS * max(case.expected.slowness, 1.0)
+    near = case.scaled(NEAR_SECONDS)
     quickest = min(
         (
             found

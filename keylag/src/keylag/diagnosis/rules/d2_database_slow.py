@@ -3,8 +3,8 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import ratio, savings
-from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.common import savings
+from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 USUAL_SECONDS: Final = 0.0004
@@ -24,7 +24,7 @@ def _judge(case: Case) -> Suspicion | str:
     if case.facts.number("log_lock_seconds") > LOCKED * whole:
         return "Statements wait for locks: see D4."
     mean = whole / calls
-    usual = USUAL_SECONDS * max(case.expected.slowness, 1.0)
+    usual = case.scaled(USUAL_SECONDS)
     share = max(1 - ratio(usual, mean), 0.0) if mean else 0.0
     sql = case.driver_seconds
     inside = min(ratio(whole, sql), 1.0)

@@ -3,8 +3,8 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import ratio, savings
-from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.common import savings
+from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 MOST: Final = 0.5

@@ -3,8 +3,8 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import option, ratio, savings
-from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.common import option, savings
+from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 FEW: Final = 0.02

@@ -3,8 +3,8 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import ratio, savings
-from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.common import savings
+from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 NEAR_SECONDS: Final = 0.0008
@@ -25,7 +25,7 @@ def _judge(case: Case) -> Suspicion | str:
         return "Nothing was read."
     reading = by_call.get("read", 0.0)
     mean = reading / reads
-    usual = NEAR_SECONDS * max(case.expected.slowness, 1.0)
+    usual = case.scaled(NEAR_SECONDS)
     if mean <= usual:
         return "Reads take no longer than they should."
     share = (1 - usual / mean) * ratio(reading, sum(by_call.values()))

@@ -3,7 +3,7 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import ratio
+from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 
 

@@ -1,6 +1,7 @@
 """The relay that faults put before a server."""
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -19,11 +20,22 @@ SLOWEST_SECONDS = 5
 Work = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(1 << 16):
-        writer.write(data)
-        await writer.drain()
-    writer.close()
+class _Echo(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._transport.write(data)
+
+    def eof_received(self) -> None:
+        # A connection whose client has ended its side must survive this.
+        gc.collect()
+
+
+async def _start_echo(port: int = 0) -> asyncio.Server:
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(_Echo, "127.0.0.1", port)
 
 
 def _port(server: asyncio.Server) -> int:
@@ -34,7 +46,7 @@ def _port(server: asyncio.Server) -> int:
 @asynccontextmanager
 async def _relay(manner: Manner) -> AsyncIterator[int]:
     """An echo server behind a relay; yields the port of the relay."""
-    async with await asyncio.start_server(_echo, "127.0.0.1", 0) as echo:
+    async with await _start_echo() as echo:
         relay = Relay(f"127.0.0.1:{_port(echo)}", manner)
         async with await relay.serve("127.0.0.1:0") as server:
             yield _port(server)
@@ -144,8 +156,8 @@ def test_the_end_of_a_stream_passes() -> None:
 def test_a_patient_relay_takes_a_port_that_another_process_leaves() -> None:
     async def run() -> None:
         port = free_port(())
-        before = await asyncio.start_server(_echo, "127.0.0.1", port)
-        async with await asyncio.start_server(_echo, "127.0.0.1", 0) as moved:
+        before = await _start_echo(port)
+        async with await _start_echo() as moved:
             relay = Relay(f"127.0.0.1:{_port(moved)}", Manner())
             waiting = asyncio.create_task(
                 relay.serve(f"127.0.0.1:{port}", patient=True)

@@ -34,6 +34,7 @@ class Relay:
         self._host, _, port = upstream.partition(":")
         self._port = int(port)
         self._manner = manner
+        self._connections: set[asyncio.Task[None] | None] = set()
 
     async def serve(self, listen: str, *, patient: bool = False) -> asyncio.Server:
         """Listen; `patient` waits until another process has left the port."""
@@ -49,6 +50,17 @@ class Relay:
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _accept(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        # The loop holds tasks weakly: a garbage collection would end the connection.
+        task = asyncio.current_task()
+        self._connections.add(task)
+        try:
+            await self._relay(reader, writer)
+        finally:
+            self._connections.discard(task)
+
+    async def _relay(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         if self._manner.refuse:

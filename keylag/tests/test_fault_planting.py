@@ -313,6 +313,6 @@ def test_impact_is_a_fifth_and_two_milliseconds(
 
 
 def test_percentiles_are_those_of_the_calls() -> None:
-    found = Latency.of([number / 1000 for number in range(100, 0, -1)], errors=2)
+    found = Latency.of([number / 1000 for number in range(101, 0, -1)], errors=2)
 
-    assert found == Latency(100, 2, 0.051, 0.096)
+    assert found == Latency(101, 2, 0.051, 0.096)

@@ -88,14 +88,18 @@ def run_and_wait(
 
 
 def find_processes(
-    *, stack: Path | None = None, below: Path | None = None
+    *, stack: Path | None = None, below: Path | None = None, service: str = ""
 ) -> list[StackProcess]:
-    """Return the live processes of one stack, or of all stacks below a folder."""
+    """Return the live processes of one stack, or of all stacks below a folder.
+
+    With `service`, only those of one service.
+    """
     found = [one for one in map(_stack_process, psutil.process_iter()) if one]
     return [
         one
         for one in found
-        if one.stack == stack or (below and one.stack.is_relative_to(below))
+        if (one.stack == stack or (below and one.stack.is_relative_to(below)))
+        and service in {"", one.service}
     ]
 
 

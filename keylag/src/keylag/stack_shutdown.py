@@ -29,8 +29,8 @@ def stop_stack(folder: Path, services: Sequence[Service] = SERVICES) -> list[str
 def stop_services(folder: Path, services: Sequence[Service]) -> None:
     """Stop the given services in reverse order."""
     for service in reversed(services):
-        found = processes.find_processes(stack=folder)
-        processes.stop_processes([one for one in found if one.service == service.name])
+        found = processes.find_processes(stack=folder, service=service.name)
+        processes.stop_processes(found)
 
 
 def stop_stacks_in(folder: Path, *, recursive: bool) -> dict[Path, list[str]]:

@@ -12,16 +12,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-import pymysql
-
 from keylag import sample_cloud
 from keylag.experiment.schedule import Round
 from keylag.experiment.settings import Arm, Scalar
 from keylag.paths import DATA
 from keylag.services import SERVICES, keystone, mariadb, memcached, require_programs
-from keylag.services.base import HOST, Service, StackOptions
+from keylag.services.base import Service, StackOptions
 from keylag.stack import InitialData, Stack
-from keylag.stack_record import load_secrets
+from keylag.stack_database import connect
 from keylag.state import state_folder
 from keylag.tools import Tools
 from keylag.tools.install import require_tool
@@ -142,14 +140,7 @@ def initial_data_for(arm: Arm) -> InitialData:
 def replace_revocation_events(stack: Stack, arm: Arm) -> None:
     """Replace the content of the revocation table by the events of the arm."""
     with (
-        pymysql.connect(
-            host=HOST,
-            port=stack.port("mariadb"),
-            user="keystone",
-            password=load_secrets(stack.data).database,
-            database="keystone",
-            autocommit=True,
-        ) as connection,
+        connect(stack.folder) as connection,
         connection.cursor() as cursor,
     ):
         cursor.execute("DELETE FROM revocation_event")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import requests
 
+from keylag.breakdown import quantile
 from keylag.faults.model import GET, POST, SERVICE
 from keylag.sample_cloud import users_file
 from keylag.stack_info import StackInfo
@@ -42,19 +43,14 @@ class Latency:
     def of(cls, seconds: Sequence[float], errors: int) -> "Latency":
         """Return the latency of calls; that of none is not a number."""
         ordered = sorted(seconds)
-        return cls(
-            len(ordered), errors, _quantile(ordered, 0.5), _quantile(ordered, 0.95)
+        quantiles = (
+            quantile(ordered, share) if ordered else math.nan for share in (0.5, 0.95)
         )
+        return cls(len(ordered), errors, *quantiles)
 
 
 Measurement = Mapping[str, Latency]
 """Latency by kind of call: POST, GET, SERVICE."""
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    if not ordered:
-        return math.nan
-    return ordered[min(len(ordered) - 1, math.floor(share * len(ordered)))]
 
 
 def password_request(row: Mapping[str, str], password: str = "") -> dict[str, Any]:
@@ -76,6 +72,18 @@ def read_users(stack: StackInfo) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
+def admin_row(stack: StackInfo) -> dict[str, str]:
+    """Return the administrator, as a row of the users' file."""
+    admin = stack.admin()
+    return {
+        "username": admin.username,
+        "password": admin.password,
+        "user_domain": "Default",
+        "project": admin.project_name,
+        "project_domain": "Default",
+    }
+
+
 class Probe:
     """Sends token calls to a stack; threads may share it."""
 
@@ -83,7 +91,7 @@ class Probe:
         self._url = f"{stack.url('keystone')}/v3/auth/tokens"
         self._service = stack.url("service") if "service" in stack.ports else ""
         self._users = itertools.cycle(read_users(stack))
-        self._admin = stack.admin()
+        self._admin = admin_row(stack)
         self._lock = Lock()
         self._seconds: dict[str, list[float]] = {}
         self._errors: dict[str, int] = {}
@@ -143,16 +151,8 @@ class Probe:
         return _post(self._url, password_request(row))
 
     def _admin_token(self) -> str:
-        admin = self._admin
-        row = {
-            "username": admin.username,
-            "password": admin.password,
-            "user_domain": "Default",
-            "project": admin.project_name,
-            "project_domain": "Default",
-        }
         try:
-            return _post(self._url, password_request(row))[0]
+            return _post(self._url, password_request(self._admin))[0]
         except requests.RequestException:
             return ""
 

@@ -21,6 +21,7 @@ from keylag.processes import StackProcess, stack_variables
 from keylag.services.base import HOST, Ports, Secrets, StackOptions
 from keylag.services.mariadb import database_url_at, server_version
 from keylag.stack import Stack
+from keylag.stack_database import connect
 from keylag.stack_record import StackRecord, load_secrets
 from keylag.tools import Tools
 
@@ -93,8 +94,7 @@ class Site:
 
     def processes(self, name: str) -> list[StackProcess]:
         """Return the processes of a service or helper of this stack."""
-        found = processes.find_processes(stack=self.folder)
-        return [one for one in found if one.service == name]
+        return processes.find_processes(stack=self.folder, service=name)
 
     def resume(self, service: str) -> None:
         """Let a suspended service continue."""
@@ -161,14 +161,7 @@ class Site:
         if not server_version(self.ports["mariadb"]):
             # After a crash, what is in the database is taken back in the database.
             self.stack.restart("mariadb")
-        connection = pymysql.connect(
-            host=HOST,
-            port=self.ports["mariadb"],
-            user="keystone",
-            password=self.secrets.database,
-            database="keystone",
-            autocommit=True,
-        )
+        connection = connect(self.folder)
         with closing(connection), connection.cursor() as cursor:
             yield cursor
 

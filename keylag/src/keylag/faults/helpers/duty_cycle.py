@@ -33,8 +33,8 @@ def run(host: Host, service: str, period_ms: float, stopped_share: float) -> Non
 
 
 def _processes(host: Host, service: str) -> list[psutil.Process]:
-    found = find_processes(stack=host.folder)
-    return [one.process for one in found if one.service == service]
+    found = find_processes(stack=host.folder, service=service)
+    return [one.process for one in found]
 
 
 def _signal(found: list[psutil.Process], method: str) -> None:

@@ -12,12 +12,12 @@ from threading import Thread
 from typing import Final
 
 from keylag.faults.helpers import READY
+from keylag.faults.journal import FILE
 from keylag.processes import SERVICE_VARIABLE, STACK_VARIABLE
 
 POLL_SECONDS: Final = 1.0
 GRACE_SECONDS: Final = 3.0
 """How long a helper may take to end."""
-JOURNAL: Final = "faults.json"
 
 
 class Host:
@@ -30,7 +30,7 @@ class Host:
     def is_wanted(self) -> bool:
         """Return whether the stack's journal has this helper."""
         try:
-            return self.name in (self.folder / JOURNAL).read_text()
+            return self.name in (self.folder / FILE).read_text()
         except OSError:
             return False
 

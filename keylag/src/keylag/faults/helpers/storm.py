@@ -10,7 +10,7 @@ from typing import Any, Final
 import requests
 
 from keylag.faults.helpers.host import Host, ready
-from keylag.faults.probe import password_request, read_users
+from keylag.faults.probe import admin_row, password_request, read_users
 from keylag.stack_info import StackInfo
 
 AT_A_TIME: Final = 32
@@ -26,7 +26,7 @@ class _Client:
         stack = StackInfo(host.folder)
         self.api = f"{stack.url('keystone')}/v3"
         self._users = read_users(stack)
-        self._admin = stack.admin()
+        self._admin = admin_row(stack)
         self._token = ""
 
     def row(self, number: int) -> Mapping[str, str]:
@@ -52,14 +52,7 @@ class _Client:
     def admin_token(self, *, fresh: bool = False) -> str:
         """Return the administrator's token."""
         if fresh or not self._token:
-            row = {
-                "username": self._admin.username,
-                "password": self._admin.password,
-                "user_domain": "Default",
-                "project": self._admin.project_name,
-                "project_domain": "Default",
-            }
-            self._token = self.issue(password_request(row))
+            self._token = self.issue(password_request(self._admin))
         return self._token
 
 

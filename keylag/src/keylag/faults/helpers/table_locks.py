@@ -5,8 +5,7 @@ import time
 import pymysql
 
 from keylag.faults.helpers.host import Host, ready
-from keylag.services.base import HOST
-from keylag.stack_record import StackRecord, load_secrets
+from keylag.stack_database import connect
 
 RETRY_SECONDS = 0.5
 
@@ -23,13 +22,7 @@ def run(host: Host, tables: list[str], held_ms: float, free_ms: float) -> None:
 
 
 def _lock(host: Host, tables: list[str], held: float, free: float) -> None:
-    connection = pymysql.connect(
-        host=HOST,
-        port=StackRecord.load(host.folder).ports["mariadb"],
-        user="keystone",
-        password=load_secrets(host.folder / "data").database,
-        database="keystone",
-    )
+    connection = connect(host.folder)
     names = ", ".join(f"`{table}` WRITE" for table in tables)
     with connection.cursor() as cursor:
         for _ in host.turns():

@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from keylag_cloud import prometheus
-from keylag_cloud.grafana import Opening, boards
+from keylag_cloud.grafana import RANGES, Opening, boards
 from keylag_cloud.model import Cloud, Load, Numbers, Series
 from keylag_cloud.prometheus import BLOCK_SECONDS, Prometheus
 from keylag_cloud.rules import (
@@ -19,7 +20,12 @@ from keylag_cloud.rules import (
     at_each_worker,
     recording_rules,
 )
-from keylag_dashboards.config import RECORDING_SECONDS
+from keylag_dashboards.config import (
+    COARSE,
+    COARSE_SECONDS,
+    FINE,
+    RECORDING_SECONDS,
+)
 from keylag_dashboards.promql import metric_names
 
 SELDOM_SECONDS: Final = 7200
@@ -111,8 +117,8 @@ def _read_series(server: Prometheus, end: int) -> Iterator[Identity]:
 
 def _selectors(server: Prometheus, end: int) -> set[str]:
     found = set()
-    for path in boards():
-        for panel in Opening.of(path, server, 86400, end).panels():
+    for path, seconds in product(boards(), RANGES.values()):
+        for panel in Opening.of(path, server, seconds, end).panels():
             for query in panel.queries:
                 if query.path.startswith("query") and AT_END not in query.text:
                     found.update(_SELECTOR.findall(query.text))
@@ -165,12 +171,15 @@ class Counter:
 def block_lines(plan: Plan, window: range) -> Iterator[str]:
     """Yield the text of all samples of a block, one series after the other."""
     load, filling = plan.filling.load, plan.filling
-    often = _times(window, RECORDING_SECONDS)
+    intervals = {FINE: RECORDING_SECONDS, COARSE: COARSE_SECONDS}
+    often = {end: _times(window, seconds) for end, seconds in intervals.items()}
     scraped = _times(window, filling.scrape_seconds)
     # The last scrape of the window, so that the series are there at the end.
     seldom = scraped[-1 :: -(SELDOM_SECONDS // filling.scrape_seconds)][::-1]
     for one in plan.recorded:
-        times = often if identity(one.name, one.labels) in plan.read else seldom
+        is_read = identity(one.name, one.labels) in plan.read
+        end = one.name.rpartition(":")[2]
+        times = often.get(end, often[FINE]) if is_read else seldom
         yield _lines(one.text, one.values(load, times).tolist(), _endings(times))
     if not filling.has_raw(window):
         return

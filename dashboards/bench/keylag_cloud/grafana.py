@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from keylag_cloud.exposition import series_text
 from keylag_cloud.prometheus import Prometheus
 from keylag_dashboards.check import GENERATED
 
@@ -21,8 +22,7 @@ STEPS: Final = (
 """Intervals in seconds that Grafana rounds to."""
 RANGES: Final[Mapping[str, int]] = {"24h": 86400, "7d": 7 * 86400}
 
-_VARIABLE: Final = re.compile(r"\$(?:\{(\w+)(?::\w+)?\}|(\w+))")
-_LABEL_VALUES: Final = re.compile(r"label_values\((?:(.+), *)?(\w+)\)")
+_VARIABLE: Final = re.compile(r"\$(?:\{(\w+(?::text)?)(?::\w+)?\}|(\w+))")
 _QUERY_RESULT: Final = re.compile(r"query_result\((.+)\)")
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _DURATION: Final = re.compile(r"(\d+)(ms|[smhdw])")
@@ -38,7 +38,7 @@ class Query:
     @property
     def text(self) -> str:
         """The query, without its times."""
-        return str(self.parameters.get("query") or self.parameters.get("match[]"))
+        return str(self.parameters["query"])
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,12 @@ class Opening:
             if one["type"] == "query":
                 query = self._values_query(one["query"], values)
                 yield OpenedPanel(title, f"variable {one['name']}", (query,))
-            values[one["name"]] = self._chosen(one, values)
+            if one["type"] == "query" and "current" not in one:
+                (found,) = self._options(one, values)
+                values[f"{one['name']}:text"] = found.get("text", found["value"])
+                values[one["name"]] = found["value"]
+            else:
+                values[one["name"]] = self._chosen(one, values)
         for one in self.board["annotations"]["list"]:
             if "expr" in one:
                 query = self._range(one["expr"], values, step_seconds(self.seconds))
@@ -137,10 +142,19 @@ class Opening:
         current = variable.get("current", {}).get("value", [])
         chosen = current if isinstance(current, list) else [current]
         if chosen in (["$__all"], []):
-            query = self._values_query(variable["query"], values)
-            found: list[str] = self.server.get(query.path, query.parameters)
-            return found
+            return [one["value"] for one in self._options(variable, values)]
         return chosen
+
+    def _options(
+        self, variable: Mapping[str, Any], values: Mapping[str, str]
+    ) -> list[Mapping[str, str]]:
+        """Return the value of each option of a variable, and its text if it has one."""
+        query = self._values_query(variable["query"], values)
+        pattern = re.compile(variable["regex"].strip("/").replace("(?<", "(?P<"))
+        results = self.server.get(query.path, query.parameters)["result"]
+        texts = (series_text("", tuple(one["metric"].items())) for one in results)
+        found = filter(None, map(pattern.search, texts))
+        return [one.groupdict() or {"value": one[1]} for one in found]
 
     def _chosen(self, variable: Mapping[str, Any], values: Mapping[str, str]) -> str:
         """Return what replaces a variable in a query."""
@@ -186,15 +200,11 @@ class Opening:
 
     def _values_query(self, text: str, values: Mapping[str, str]) -> Query:
         filled = self._fill(text, values, SCRAPE_SECONDS)
-        if result := _QUERY_RESULT.fullmatch(filled):
-            return Query("query", {"query": result[1], "time": self.end})
-        match = _LABEL_VALUES.fullmatch(filled)
-        if match is None:
+        result = _QUERY_RESULT.fullmatch(filled)
+        if result is None:
             message = f"unknown query of a variable: {text}"
             raise ValueError(message)
-        times = {"start": self.end - self.seconds, "end": self.end}
-        chosen = {"match[]": match[1]} if match[1] else {}
-        return Query(f"label/{match[2]}/values", {**chosen, **times})
+        return Query("query", {"query": result[1], "time": self.end})
 
     def _fill(self, text: str, values: Mapping[str, str], step: int) -> str:
         """Replace Grafana's variables."""

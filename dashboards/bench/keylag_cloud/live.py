@@ -1,6 +1,7 @@
 """Serves the series of a cloud as its Collectors do, to a Prometheus with the rules."""
 
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -62,7 +63,10 @@ def collectors(cloud: Cloud) -> Iterator[list[int]]:
 
 
 def _serve(cloud: Cloud, host: str, ports: "Queue[int]") -> None:
-    series = [one for one in cloud.series() if ("host_name", host) in one.labels]
+    own = re.compile(rf"{host}([:/]\d+)?")
+    series = [
+        one for one in cloud.series() if own.fullmatch(dict(one.labels)["instance"])
+    ]
     page = _Page(series)
 
     class Metrics(BaseHTTPRequestHandler):

@@ -110,9 +110,11 @@ class Cloud:
                 *CLUSTER,
             )
             for one in rates:
-                for labels in self._uwsgi_labels(one.labels):
+                named = list(self._uwsgi_labels(one.labels))
+                workers = max(len(named), 1)
+                share = 1 / self.controllers / workers if one.counts else 1
+                for labels in named:
                     grown = replace(one, labels=(*labels, *target))
-                    share = 1 / self.controllers if one.counts else 1
                     yield replace(
                         grown, normal=one.normal * share, incident=one.incident * share
                     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from keylag_cloud import prometheus
 from keylag_cloud.exposition import Labels, series_text
-from keylag_cloud.model import EXPORTER, Cloud, Load, Numbers, Series
+from keylag_cloud.model import Cloud, Load, Numbers, Series
 from keylag_cloud.prometheus import Prometheus
 
 ROUNDS: Final = 3
@@ -107,10 +107,7 @@ class SmallCloud:
 
     def _raw_lines(self) -> Iterator[str]:
         for one in self._series:
-            # No rule reads a counter of an exporter.
-            idle = one.counts and EXPORTER in one.labels
-            conditions = list(zip(CONDITIONS, self._ends, strict=True))
-            for (load, incident), end in conditions[-1:] if idle else conditions:
+            for (load, incident), end in zip(CONDITIONS, self._ends, strict=True):
                 rate = (one.incident if incident else one.normal) * load
                 start = end - HISTORY_SECONDS
                 for time in self._times(end):

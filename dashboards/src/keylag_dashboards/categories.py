@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from keylag_dashboards.config import RECORDING_SECONDS
 from keylag_dashboards.model import Column
 from keylag_otel.model import CATEGORIES, CATEGORY_OF_CELL, CELLS, OPERATIONS
 
@@ -45,7 +44,7 @@ def breakdown_queries(name: str, placeholder: str, by: str) -> dict[str, str]:
 
     def total(series: str, more: str = "") -> str:
         shown = f"sum_over_time({series}{{{placeholder}{more}}}[SHOWN])"
-        return f"sum by ({by}) ({shown} * {RECORDING_SECONDS})"
+        return f"sum by ({by}) ({shown} * EVERY)"
 
     calls = f"({total(_CALLS)} > 0)"
     categories = {

@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from keylag_dashboards.arguments import absolute_url, make_parser
-from keylag_dashboards.config import MIN_STEP
+from keylag_dashboards.config import FINE, RECORDING_SECONDS
 from keylag_otel.command_errors import run_command
 
 GENERATED: Final = Path(__file__).parents[2] / "generated" / "provisioned"
@@ -27,9 +27,7 @@ WINDOW: Final = "1h"
 """Replaces Grafana's interval variables."""
 TIMEOUT_SECONDS: Final = 30
 
-_VARIABLE: Final = re.compile(r"\$(\w+)")
-_LABEL_VALUES: Final = re.compile(r"label_values\((.+), (\w+)\)")
-_QUERY_RESULT: Final = re.compile(r"query_result\((.+)\)")
+_VARIABLE: Final = re.compile(r"\$(?:\{(\w+(?::\w+)?)\}|(\w+))")
 _HIDES_SERIES: Final = re.compile(r" offset \w+| > 0$| @ end\(\) < 0$")
 """Parts of a query that hide existing series: an offset, and a final comparison."""
 
@@ -54,11 +52,14 @@ def dashboard_queries(board: Mapping[str, Any]) -> Iterator[DashboardQuery]:
     title = board["title"]
     variables = [v for v in board["templating"]["list"] if v["type"] == "query"]
     values = dict.fromkeys(("__rate_interval", "__interval", "__range"), WINDOW)
+    values |= {"recorded": FINE, "recorded:text": str(RECORDING_SECONDS)}
+    values |= {"__range_s": "3600"}
     values |= {v["name"]: v["allValue"] for v in variables if "allValue" in v}
     for one in variables:
-        label, query = _variable_query(one["query"], values)
+        query = _fill_variables(one["query"], values)
+        asked = query.removeprefix("query_result(").removesuffix(")")
         yield DashboardQuery(
-            title, f"variable {one['name']}", label, one["query"], query
+            title, f"variable {one['name']}", _label(one), one["query"], asked
         )
     annotations = [one for one in board["annotations"]["list"] if "expr" in one]
     for one in annotations:
@@ -79,14 +80,9 @@ def dashboard_queries(board: Mapping[str, Any]) -> Iterator[DashboardQuery]:
                 )
 
 
-def _variable_query(text: str, values: Mapping[str, str]) -> tuple[str, str]:
-    """Return the label and the query of a variable's values."""
-    if match := _QUERY_RESULT.fullmatch(text):
-        return "", match[1]
-    match = _LABEL_VALUES.fullmatch(text)
-    metric, label = match.groups() if match else ("", "")
-    named = f"group by ({label}) ({_fill_variables(metric, values)})"
-    return label, f"{named} unless on ({label}) vector(0)"
+def _label(variable: Mapping[str, Any]) -> str:
+    """Return the label whose values a variable has."""
+    return str(variable["regex"]).strip("/").partition("=")[0]
 
 
 def count_series(prometheus: str, query: str) -> int:
@@ -113,8 +109,9 @@ def _panels(panels: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]
 
 
 def _fill_variables(query: str, values: Mapping[str, str]) -> str:
-    fine = query.replace(":$__interval]", f":{MIN_STEP}]")
-    return _VARIABLE.sub(lambda match: values.get(match[1], match[0]), fine)
+    return _VARIABLE.sub(
+        lambda match: values.get(match[1] or match[2], match[0]), query
+    )
 
 
 def _query(prometheus: str, query: str) -> list[dict[str, Any]]:

@@ -34,6 +34,12 @@ RECORDING_WINDOW: Final = "1m"
 """Range of the rates that are recorded: at least two scrapes."""
 RECORDING_SECONDS: Final = 30
 """Interval of the recording rules."""
+COARSE_SECONDS: Final = 300
+"""Interval of the means of recorded series, for panels over many days."""
+COARSE_RANGE_SECONDS: Final = 2 * 86400
+"""Panels over a longer range read the means."""
+FINE, COARSE = "rate", f"rate_avg{COARSE_SECONDS // 60}m"
+"""Ends of the names of recorded series."""
 MIN_STEP: Final = f"{RECORDING_SECONDS}s"
 """Shortest step of panels on recorded series: one evaluation."""
 
@@ -60,14 +66,18 @@ PLACEHOLDERS: Final[Mapping[str, str]] = {
     "RATE": "$__rate_interval",
     "STEP": "$__interval",
     "SHOWN": "$__range",
+    "RECORDED": "${recorded}",
+    "EVERY": "${recorded:text}",
     "LEVEL": ", ".join(LEVEL),
     "JOB": "cluster, region, job",
+    "TARGET": "cluster, region, job, instance",
     "ALL_TOKENS": f'http_route="{ROUTE}"',
+    "TOKENS_LOGGED": f'route=~".+ {ROUTE}"',
     "IN_TIME": f'http_route="{ROUTE}", le=~"{OBJECTIVE_SECONDS}(\\\\.0)?"',
 }
 """Placeholders in queries, and the matchers, labels or ranges that replace them.
 
-The last four are for rules, which have no variables.
+The last six are for rules, which have no variables.
 """
 
 COLORS: Final[Mapping[str, str]] = {
@@ -117,6 +127,10 @@ METRIC_SENDERS: Final[Mapping[str, str]] = {
     "keylag_uwsgi_": "keylag-exporter uwsgi, beside Keystone",
     "keylag_exporter_": "keylag-exporter",
     "memcached_": "keylag-exporter memcached or the official memcached_exporter",
+    "keylag:logged_": (
+        "keylag-exporter slow-log, beside the database, by the recording rules"
+    ),
+    "keylag:uwsgi_": "keylag-exporter uwsgi, beside Keystone, by the recording rules",
     "keylag:keystone_auth_token_": (
         "keylag-otel, inside the service, by the recording rules"
     ),

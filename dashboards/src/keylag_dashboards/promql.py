@@ -7,7 +7,7 @@ are for results that would else be missing or have no name.
 import re
 from typing import Final
 
-from keylag_dashboards.config import PLACEHOLDERS
+from keylag_dashboards.config import FINE, PLACEHOLDERS
 
 _IN_CAPITALS: Final = re.compile(rf"\b({'|'.join(PLACEHOLDERS)})\b")
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -30,7 +30,8 @@ def expand(query: str) -> str:
 def metric_names(query: str) -> frozenset[str]:
     """Return the names of the metrics in an expanded query."""
     # Strings go first: a matcher's value may hold a brace.
-    bare = _NO_METRICS.sub(" ", _STRING.sub("", query))
+    fine = query.replace(PLACEHOLDERS["RECORDED"], FINE)
+    bare = _NO_METRICS.sub(" ", _STRING.sub("", fine))
     return frozenset(_WORD.findall(bare)) - _OPERATORS
 
 

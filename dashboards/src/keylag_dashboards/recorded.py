@@ -3,6 +3,9 @@
 A panel on raw series reads each worker's; a panel on recorded ones reads as many as
 there are controllers.  Tables of queries are written on raw metrics: `use_recorded`
 replaces `rate(metric{...}[RATE])` and `increase(metric{...}[SHOWN])`.
+
+A second series has the mean of each recorded one over five minutes.  Panels over many
+days read a tenth of the samples in it: the variable `recorded` has the end of the name.
 """
 
 import re
@@ -11,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from keylag_dashboards.categories import MATCHERS, TITLES
-from keylag_dashboards.config import RECORDING_SECONDS, RECORDING_WINDOW
+from keylag_dashboards.config import COARSE, COARSE_SECONDS, FINE, RECORDING_WINDOW
 from keylag_dashboards.metrics import (
     HISTOGRAM_SERIES,
     instruments_by_kind,
@@ -23,6 +26,9 @@ from keylag_otel.instruments import PROCESS, ROUTE
 _RAW_RATE: Final = re.compile(
     r"\b(?P<function>rate|increase)\(\s*(?P<metric>\w+)\{(?P<matchers>[^{}]*)\}"
     r"\s*\[(?P<range>RATE|SHOWN)\]\s*\)"
+)
+_FINE: Final = re.compile(
+    rf"(?P<name>\bkeylag:\w+):{FINE}(?P<rest>\{{[^{{}}]*\}}\[(?:STEP|SHOWN|SHOWN:STEP)\])"
 )
 _SELECTS_TOKENS: Final = re.compile(r"\b(?:TOKENS|ARMS|http_route=)")
 
@@ -82,11 +88,21 @@ _RATES: Final[Mapping[str, tuple[str, str]]] = {
     "keylag:worker_gc_seconds:rate": ("keystone_gc_time_seconds_total", "instance"),
 }
 """Rates over all routes: name to metric and labels besides LEVEL."""
+_TABLE_CLASSES: Final = (
+    *(f"statement_duration_seconds_{part}" for part in ("bucket", "sum", "count")),
+    *("rows_examined_total", "rows_sent_total", "lock_time_seconds_total"),
+    *("full_scans_total", "temporary_tables_total"),
+)
+_STATEMENTS: Final = (
+    *("query_time_seconds_total", "calls_total"),
+    *("rows_examined_total", "rows_sent_total"),
+)
+"""Counters of the slow log that are recorded by table class, and by statement."""
 
 
 def recorded_name(metric: str) -> str:
     """Return the name of a counter's recorded rate."""
-    return f"keylag:{metric}:rate"
+    return f"keylag:{metric}:{FINE}"
 
 
 def recorded_rates(window: str = RECORDING_WINDOW) -> Iterator[RecordingRule]:
@@ -100,6 +116,14 @@ def recorded_rates(window: str = RECORDING_WINDOW) -> Iterator[RecordingRule]:
         query = f"sum by (LEVEL, {labels}) (rate({metric}[{window}]))"
         yield RecordingRule(name, query)
     yield from _token_calls()
+    yield from _exporters(window)
+
+
+def coarse_means() -> Iterator[RecordingRule]:
+    """Yield the rules that record means of recorded rates."""
+    for name in dict.fromkeys(rule.name for rule in recorded_rates()):
+        coarse = name.removesuffix(FINE) + COARSE
+        yield RecordingRule(coarse, f"avg_over_time({name}[{COARSE_SECONDS}s])")
 
 
 def _token_calls() -> Iterator[RecordingRule]:
@@ -127,9 +151,33 @@ def _token_calls() -> Iterator[RecordingRule]:
     yield RecordingRule("keylag:token_seconds:rate", whole)
 
 
+def _exporters(window: str) -> Iterator[RecordingRule]:
+    """Yield rates of counters of the slow log, and of uWSGI's workers."""
+
+    def rate(name: str, labels: str, metric: str, matchers: str = "") -> RecordingRule:
+        query = f"sum by (TARGET{labels}) (rate({metric}{matchers}[{window}]))"
+        return RecordingRule(f"keylag:{name}:{FINE}", query)
+
+    for counter in _TABLE_CLASSES:
+        labels = ", table_class, le" if "bucket" in counter else ", table_class"
+        yield rate(f"logged_class_{counter}", labels, f"keylag_slow_log_{counter}")
+    for counter in _STATEMENTS:
+        yield rate(f"logged_statement_{counter}", ", id", f"keylag_slow_log_{counter}")
+    for part in ("sum", "count"):
+        name = f"statement_duration_seconds_{part}"
+        yield rate(
+            f"logged_token_{name}",
+            ", route, operation",
+            f"keylag_slow_log_{name}",
+            "{TOKENS_LOGGED}",
+        )
+    yield rate("uwsgi_busy_seconds", "", "keylag_uwsgi_worker_busy_seconds_total")
+
+
 def panel_query(query: str) -> str:
     """Return a query as a panel sends it: on recorded series, without placeholders."""
-    return expand(use_recorded(query))
+    recorded = use_recorded(query)
+    return expand(_FINE.sub(r"\g<name>:RECORDED\g<rest>", recorded))
 
 
 def use_recorded(query: str) -> str:
@@ -150,5 +198,5 @@ def _recorded(raw: re.Match[str]) -> str:
         raise ValueError(message)
     series = f"{recorded_name(raw['metric'])}{{{raw['matchers']}}}"
     if raw["function"] == "increase":
-        return f"(sum_over_time({series}[{raw['range']}]) * {RECORDING_SECONDS})"
+        return f"(sum_over_time({series}[{raw['range']}]) * EVERY)"
     return f"avg_over_time({series}[STEP])"

@@ -15,13 +15,19 @@ from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.model import Annotation, Board, Panel, Row
 from keylag_dashboards.promql import expand, metric_names
 from keylag_dashboards.recorded import panel_query
-from keylag_dashboards.variables import VARIABLES, Variable, state_variable
+from keylag_dashboards.variables import (
+    RECORDED_SERIES,
+    VARIABLES,
+    Variable,
+    state_variable,
+)
 
 SOURCE: Final = models.DataSourceRef("prometheus", config.DATASOURCE)
 GRAFANA: Final = models.DataSourceRef("grafana", "-- Grafana --")
 """Grafana's own data source."""
 ALL_VALUES: Final = models.VariableOption(text="All", value="$__all")
 _BOARDS: Final = {board.name: board for board in BOARDS}
+RECORDED: Final = config.PLACEHOLDERS["RECORDED"]
 MAX_ANNOTATIONS: Final = 1000
 """Maximum of annotations from Grafana's own data source."""
 
@@ -69,7 +75,7 @@ def _rendered(board: Board, collapsed: Callable[[Row], bool]) -> dict[str, Any]:
     builder = builder.time(*config.TIME_RANGE).refresh(config.REFRESH)
     builder = builder.tooltip(models.DashboardCursorSync.CROSSHAIR).link(_link_to_all())
     builder = builder.with_variable(_data_source())
-    for name in (*board.variables, *_state_variables(board)):
+    for name in (*board.variables, RECORDED_SERIES, *_state_variables(board)):
         builder = builder.with_variable(_variable(name, VARIABLES[name]))
     annotations = [
         _annotation(annotation, board.queries) for annotation in board.annotations
@@ -142,9 +148,9 @@ def _variable(name: str, one: Variable) -> Builder[models.VariableModel]:
     builder = builder.description(one.description).datasource(SOURCE).query(one.query)
     builder = builder.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
     builder = builder.sort(models.VariableSort.ALPHABETICAL_ASC)
+    builder = builder.regex(one.regex)
     if one.hidden:
-        hidden = models.VariableHide.HIDE_VARIABLE
-        return builder.hide(hidden).regex(one.regex)
+        return builder.hide(models.VariableHide.HIDE_VARIABLE)
     builder = builder.multi(multi=True).include_all(include_all=True)
     builder = builder.all_value(one.all_value)
     first = models.VariableOption(text=list(one.selected), value=list(one.selected))
@@ -197,7 +203,10 @@ def _panel(panel: Panel, board: Board, number: int) -> Any:
         chosen[first] = _with_empty_row(panel, chosen[first], no_value)
     target = panels.QUERY_BUILDERS.get(panel.kind, panels.range_query)
     for letter, (legend, query) in zip(panels.REF_IDS, chosen.items(), strict=False):
-        builder = builder.with_target(target(query, legend).ref_id(letter))
+        asked = target(query, legend).ref_id(letter)
+        if RECORDED in query:
+            asked = asked.interval(f"{config.PLACEHOLDERS['EVERY']}s")
+        builder = builder.with_target(asked)
     if panel.exemplars:
         builder = builder.with_target(_exemplars(panel))
     return builder

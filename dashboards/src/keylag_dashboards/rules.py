@@ -4,10 +4,15 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from keylag_dashboards.alerts import ALERTS
-from keylag_dashboards.config import RECORDING_SECONDS, RECORDING_WINDOW, RUNBOOK_URL
+from keylag_dashboards.config import (
+    COARSE_SECONDS,
+    RECORDING_SECONDS,
+    RECORDING_WINDOW,
+    RUNBOOK_URL,
+)
 from keylag_dashboards.model import Alert
 from keylag_dashboards.promql import expand
-from keylag_dashboards.recorded import RecordingRule, recorded_rates
+from keylag_dashboards.recorded import RecordingRule, coarse_means, recorded_rates
 from keylag_dashboards.telemetry_alerts import KEYSTONE_METRICS, LOOKBACK
 
 WINDOWS: Final = ("5m", "30m", "1h", "6h")
@@ -77,9 +82,11 @@ def document(
     """
     alerts = [_alert(one, runbook_url) for one in ALERTS]
     rates = {"name": "keylag-rates", "interval": f"{RECORDING_SECONDS}s"}
+    means = {"name": "keylag-means", "interval": f"{COARSE_SECONDS}s"}
     return {
         "groups": [
             {**rates, "rules": [*map(_record, recorded_rates(window))]},
+            {**means, "rules": [*map(_record, coarse_means())]},
             {"name": "keylag-recorded", "rules": [*map(_record, recording_rules())]},
             {"name": "keylag-alerts", "rules": alerts},
         ]

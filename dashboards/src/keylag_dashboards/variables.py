@@ -4,8 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from keylag_dashboards.config import PLACEHOLDERS, ROUTE
-from keylag_dashboards.recorded import recorded_name
+from keylag_dashboards.config import (
+    COARSE,
+    COARSE_RANGE_SECONDS,
+    COARSE_SECONDS,
+    FINE,
+    PLACEHOLDERS,
+    RECORDING_SECONDS,
+)
 
 
 @dataclass(frozen=True)
@@ -15,19 +21,20 @@ class Variable:
     label: str
     description: str
     query: str
+    regex: str
+    """What of the query's result is the value."""
     selected: tuple[str, ...] = ()
     all_value: str = ".+"
     """Regular expression of the choice `All`."""
     hidden: bool = False
-    regex: str = ""
-    """What of the query's result is the value."""
 
 
-_WORKERS: Final = "keystone_configuration_info"
-"""One series for each worker of Keystone."""
+RECORDED_SERIES: Final = "recorded"
+"""Name of the variable that every dashboard has."""
 _CLOUD: Final = PLACEHOLDERS["CLOUD"]
 _OF_JOB: Final = PLACEHOLDERS["JOBS"]
-_CALLS: Final = recorded_name("http_server_request_duration_seconds_count")
+_CALLS: Final = "keylag:token_calls:rate"
+"""Few series, which have all labels of Keystone but the worker."""
 _SOURCES: Final = {
     "proxysql": "ProxySQL's exporter",
     "slow-log": "the slow log's exporter",
@@ -36,6 +43,15 @@ _SOURCES: Final = {
     "uwsgi": "uWSGI's exporter",
 }
 """Sources of keylag-exporter that rows of panels need."""
+
+
+def _values(label: str, series: str) -> tuple[str, str]:
+    """Return the query and the expression of the values that a label of series had.
+
+    Grafana's own `label_values` looks each value up in the index of all series.
+    """
+    query = f"count by ({label}) (last_over_time({series}[$__range]))"
+    return f"query_result({query})", f'/{label}="([^"]+)"/'
 
 
 def state_variable(source: str) -> str:
@@ -61,8 +77,29 @@ def _state(source: str, title: str) -> Variable:
         title,
         f"Whether {title} reports; part of a row's title",
         f"query_result({' or on () '.join(states)})",
+        '/state="([^"]+)"/',
         hidden=True,
-        regex='/state="([^"]+)"/',
+    )
+
+
+def _recorded() -> Variable:
+    """Return the hidden variable with the recorded series of the time shown.
+
+    Its value is the end of their names, its text their interval in seconds.
+    """
+
+    def chosen(series: str, seconds: int, comparison: str) -> str:
+        shown = f"vector($__range_s) {comparison} {COARSE_RANGE_SECONDS}"
+        return f'label_replace({shown}, "series", "{series} {seconds}", "", "")'
+
+    fine = chosen(FINE, RECORDING_SECONDS, "<=")
+    coarse = chosen(COARSE, COARSE_SECONDS, ">")
+    return Variable(
+        "Recorded series",
+        "Which recorded series panels read: rates, or means of them over many days",
+        f"query_result({fine} or {coarse})",
+        '/series="(?<value>[^ ]+) (?<text>[0-9]+)"/',
+        hidden=True,
     )
 
 
@@ -70,58 +107,59 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "cluster": Variable(
         "Cluster",
         "Label `cluster`: resource attribute, or label of Prometheus' targets",
-        f"label_values({_WORKERS}, cluster)",
+        *_values("cluster", _CALLS),
         all_value=".*",
     ),
     "region": Variable(
         "Region",
         "Label `region`: resource attribute, or label of Prometheus' targets",
-        f'label_values({_WORKERS}{{cluster=~"$cluster"}}, region)',
+        *_values("region", f'{_CALLS}{{cluster=~"$cluster"}}'),
         all_value=".*",
     ),
     "job": Variable(
         "Job",
         "Keystone's service name (OTEL_SERVICE_NAME)",
-        f"label_values({_WORKERS}{{{_CLOUD}}}, job)",
+        *_values("job", f"{_CALLS}{{{_CLOUD}}}"),
     ),
     "host": Variable(
         "Controller",
         "Host of Keystone's workers (host.name)",
-        f"label_values({_WORKERS}{{{_OF_JOB}}}, host_name)",
+        *_values("host_name", f"{_CALLS}{{{_OF_JOB}}}"),
         all_value=".*",
     ),
     "instance": Variable(
         "Worker",
         "Keystone's workers, as host/number",
-        f'label_values({_WORKERS}{{{_OF_JOB}, host_name=~"$host"}}, instance)',
+        *_values(
+            "instance", f'keystone_configuration_info{{{_OF_JOB}, host_name=~"$host"}}'
+        ),
     ),
     "method": Variable(
         "Method",
         "POST issues a token, GET validates one, DELETE revokes one",
-        f'label_values({_CALLS}{{{_OF_JOB}, http_route="{ROUTE}"}},'
-        " http_request_method)",
+        *_values("http_request_method", f"{_CALLS}{{{_OF_JOB}}}"),
         selected=("POST", "GET"),
     ),
     "service": Variable(
         "Service",
         "Name of a service with auth_token (OTEL_SERVICE_NAME)",
-        f"label_values(keystone_auth_token_configuration_info{{{_CLOUD}}}, job)",
+        *_values("job", f"keystone_auth_token_configuration_info{{{_CLOUD}}}"),
     ),
     "exporter": Variable(
         "Exporter",
         "Address of a keylag-exporter",
-        f"label_values(keylag_exporter_source_up{{{_CLOUD}}}, instance)",
+        *_values("instance", f"keylag_exporter_source_up{{{_CLOUD}}}"),
     ),
     "memcached": Variable(
         "memcached",
         "Address of a memcached exporter",
-        f"label_values(memcached_up{{{_CLOUD}}}, instance)",
+        *_values("instance", f"memcached_up{{{_CLOUD}}}"),
     ),
     "run": Variable(
         "Run",
         "The arms of an experiment: the resource attribute keylag.run",
-        f'label_values({_CALLS}{{{_OF_JOB}, http_route="{ROUTE}", keylag_run!=""}},'
-        " keylag_run)",
+        *_values("keylag_run", f'{_CALLS}{{{_OF_JOB}, keylag_run!=""}}'),
     ),
+    RECORDED_SERIES: _recorded(),
     **{state_variable(name): _state(name, title) for name, title in _SOURCES.items()},
 }

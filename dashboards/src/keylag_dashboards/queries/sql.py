@@ -10,8 +10,8 @@ _CALLS: Final = """sum(
     rate(http_server_request_duration_seconds_count{TOKENS}[RATE]))"""
 _CLIENT: Final = """sum(rate(keystone_request_phase_time_seconds_total{
     TOKENS, keystone_phase="sql"}[RATE]))"""
-_SERVER: Final = """sum(rate(
-    keylag_slow_log_statement_duration_seconds_sum{TOKENS_LOG}[RATE]))"""
+_SERVER: Final = """sum(avg_over_time(
+    keylag:logged_token_statement_duration_seconds_sum:rate{TOKENS_LOG}[STEP]))"""
 _STATEMENTS: Final = """sum(
     rate(keystone_request_sql_statements_total{TOKENS}[RATE]))"""
 
@@ -26,7 +26,7 @@ RARE: Final[Mapping[str, str]] = {
 
 def _log_rate(counter: str) -> str:
     return f"""sum by (table_class) (
-        rate(keylag_slow_log_{counter}{{EXPORTER}}[RATE]))"""
+        avg_over_time(keylag:logged_class_{counter}:rate{{EXPORTER}}[STEP]))"""
 
 
 def _active(counter: str) -> str:
@@ -36,10 +36,20 @@ def _active(counter: str) -> str:
     return or_zero(rate, "table_class", "none", "keylag_slow_log_classes{EXPORTER}")
 
 
-def _log_increase(counter: str, by: str = "table_class") -> str:
+def _log_increase(counter: str, by: str = "table_class", of: str = "class") -> str:
     """Return the increase of a slow-log counter over the time shown."""
-    return f"""sum by ({by}) (
-        increase(keylag_slow_log_{counter}{{EXPORTER}}[SHOWN]))"""
+    return f"""sum by ({by}) (sum_over_time(
+        keylag:logged_{of}_{counter}:rate{{EXPORTER}}[SHOWN]) * EVERY)"""
+
+
+def _token_log_increase(part: str) -> str:
+    return f"""sum_over_time(
+        keylag:logged_token_statement_duration_seconds_{part}:rate{{TOKENS_LOG}}[SHOWN]
+        ) * EVERY"""
+
+
+def _statement_increase(counter: str) -> str:
+    return _log_increase(counter, "id", "statement")
 
 
 def _keystone_increase(counter: str) -> str:
@@ -49,10 +59,9 @@ def _keystone_increase(counter: str) -> str:
         "table_class", "$1", "keystone_sql_table_class", "(.*)"))"""
 
 
-def _per_call(metric: str, matchers: str) -> str:
-    """Return a metric's increase by operation, per token call."""
-    spent = f"""sum by (operation) (label_replace(
-        increase({metric}{{{matchers}}}[SHOWN]),
+def _per_call(increase: str) -> str:
+    """Return an increase by operation, per token call."""
+    spent = f"""sum by (operation) (label_replace({increase},
         "operation", "$1", "keystone_operation", "(.+)"))"""
     return f"""{named(spent, "operation", "all, without comments")}
         / on () group_left () (sum(increase(
@@ -62,8 +71,8 @@ def _per_call(metric: str, matchers: str) -> str:
 def _top(counter: str) -> str:
     """Return a counter of the fifteen classes with the most time."""
     text = "max by (id, statement) (keylag_slow_log_class_info{EXPORTER})"
-    return f"""{_log_increase(counter, "id")} * on (id) group_right () {text}
-        and on (id) topk(15, {_log_increase("query_time_seconds_total", "id")})"""
+    return f"""{_statement_increase(counter)} * on (id) group_right () {text}
+        and on (id) topk(15, {_statement_increase("query_time_seconds_total")})"""
 
 
 def _digest(counter: str) -> str:
@@ -85,15 +94,11 @@ QUERIES: Final[Mapping[str, str]] = {
         rate(keystone_request_sql_statements_total{TOKENS}[RATE]))
         / (sum by (http_request_method) (
         rate(http_server_request_duration_seconds_count{TOKENS}[RATE])) > 0)""",
-    "operation_client": _per_call(
-        "keystone_request_phase_time_seconds_total", 'TOKENS, keystone_phase="sql"'
-    ),
-    "operation_server": _per_call(
-        "keylag_slow_log_statement_duration_seconds_sum", "TOKENS_LOG"
-    ),
-    "operation_logged": _per_call(
-        "keylag_slow_log_statement_duration_seconds_count", "TOKENS_LOG"
-    ),
+    "operation_client": _per_call("""increase(
+        keystone_request_phase_time_seconds_total{TOKENS, keystone_phase="sql"}[SHOWN])
+    """),
+    "operation_server": _per_call(_token_log_increase("sum")),
+    "operation_logged": _per_call(_token_log_increase("count")),
     "class_sent": f"round({_keystone_increase('statements')})",
     "class_rows": f"round({_keystone_increase('rows')})",
     "class_logged": f"round({_log_increase('statement_duration_seconds_count')})",

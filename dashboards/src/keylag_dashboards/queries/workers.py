@@ -20,7 +20,7 @@ def _worker(series: str) -> str:
 
 def _spread(name: str, series: str) -> dict[str, str]:
     """Return the largest, the median and the smallest value of all workers."""
-    each = f"keylag:worker_{series}:rate{{WORKERS}}"
+    each = f"keylag:worker_{series}:RECORDED{{WORKERS}}"
     return {
         f"{name}_max": f"clamp_max(max({each}), 1)",
         f"{name}_median": f"clamp_max(quantile(0.5, {each}), 1)",
@@ -34,9 +34,9 @@ def _busiest(query: str) -> str:
 
 
 def _route(series: str) -> str:
-    """Return the mean rate of a series of each route, of as many samples as pixels."""
+    """Return the mean rate of a series of each route over the time shown."""
     return f"""sum by (http_request_method, http_route) (
-        avg_over_time(keylag:route_{series}:rate{{KEYSTONE}}[SHOWN:STEP]))"""
+        avg_over_time(keylag:route_{series}:rate{{KEYSTONE}}[SHOWN]))"""
 
 
 _ROUTES: Final = f"topk(10, {_route('seconds')})"
@@ -75,7 +75,7 @@ QUERIES: Final[Mapping[str, str]] = {
     "killed": "sum(rate(keylag_uwsgi_worker_harakiri_total{EXPORTER}[RATE]))",
     "exceptions": "sum(rate(keylag_uwsgi_worker_exceptions_total{EXPORTER}[RATE]))",
     "outside_app": """clamp_min(
-        sum(rate(keylag_uwsgi_worker_busy_seconds_total{EXPORTER}[RATE]))
+        sum(avg_over_time(keylag:uwsgi_busy_seconds:rate{EXPORTER}[STEP]))
         - sum(avg_over_time(keylag:worker_busy_seconds:rate{KEYSTONE}[STEP])), 0)""",
     "hash_rate": or_zero(
         f"""sum by (keystone_password_hash_algorithm,

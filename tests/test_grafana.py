@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 import pytest
 import requests
 from panel_checks import empty_titles, find_faults, is_empty
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Request
 from prometheus_copy import prometheus_without
 from traced_calls import send_until_exemplar
 
@@ -26,7 +26,7 @@ from keylag.services import is_installed
 from keylag.stack import Stack
 from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.check import GENERATED
-from keylag_dashboards.config import RECORDING_SECONDS, UID_PREFIX
+from keylag_dashboards.config import COARSE, FINE, RECORDING_SECONDS, UID_PREFIX
 from keylag_dashboards.model import Board
 from keylag_dev.grafana_page import (
     CHROMIUM,
@@ -58,11 +58,11 @@ OTHER_SOURCE: Final = "mine"
 NOT_INSTALLED: Final = "not installed"
 """What the title of a row says if its exporter does not run."""
 METRICS: Final = {
-    "keylag-otel": "(keylag:|http_server_|keystone_|process_cpu_|cpython_gc_).+",
-    "slow-log": "keylag_slow_log_.+",
+    "keylag-otel": "(keylag:[^lu]|http_server_|keystone_|process_cpu_|cpython_gc_).+",
+    "slow-log": "(keylag_slow_log_|keylag:logged_).+",
     "revocations": "keylag_revocations_.+",
     "memcached": "memcached_.+",
-    "uwsgi": "keylag_uwsgi_.+",
+    "uwsgi": "(keylag_uwsgi_|keylag:uwsgi_).+",
 }
 """Names of metrics by sender; the stack of this test has no ProxySQL."""
 MISSING: Final = ("proxysql",)
@@ -216,6 +216,35 @@ def test_link_opens_the_panel_that_explains(
     shown = read_panels(page)
     assert len({panel.title for panel in shown}) == 1
     assert not any(map(is_empty, shown))
+
+
+@pytest.mark.parametrize(
+    ("shown", "series", "step"),
+    [("now-1h", FINE, "30s"), ("now-7d", COARSE, "300s")],
+)
+def test_panels_over_many_days_ask_for_means(
+    page: Page, stack: Stack, shown: str, series: str, step: str
+) -> None:
+    tokens = next(board for board in BOARDS if board.name == "tokens")
+    queries = queries_of(page, address(stack, tokens, **{"from": shown, "to": "now"}))
+    chosen = [one for one in queries if "[$__interval]" in one.get("expr", "")]
+    assert chosen
+    assert all(f":{series}{{" in one["expr"] for one in chosen)
+    assert {one["interval"] for one in chosen} == {step}
+
+
+def queries_of(page: Page, url: str) -> list[dict[str, str]]:
+    """Open a dashboard; return what it asks of data sources."""
+    found: list[dict[str, str]] = []
+
+    def keep(request: Request) -> None:
+        if "/api/ds/query" in request.url:
+            found.extend(request.post_data_json["queries"])
+
+    page.on("request", keep)
+    open_dashboard(page, url)
+    page.remove_listener("request", keep)
+    return found
 
 
 def test_grafana_opens_with_home(page: Page, stack: Stack) -> None:

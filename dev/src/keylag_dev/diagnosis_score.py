@@ -1,10 +1,10 @@
-"""Plants each fault in a stack under load and scores what `keylag diagnose` says.
+"""Plants faults in a stack under load and scores what `keylag diagnose` says.
 
-    python -m keylag_dev.diagnosis_score [FAULT ...]
+    python -m keylag_dev.diagnosis_score [CASE ...]
 
-`make test-diagnosis` runs it.  For each case a load runs, the fault is planted, and
-the diagnosis of a minute is compared with the fault.  Beside its score are those of
-two baselines: the largest category of time, and chance.
+`make test-diagnosis` runs it.  For each case the faults are planted, a load runs, and
+the diagnosis of a minute is compared with the faults.  Beside its score are those of
+three baselines: the largest category of time, `keystone-manage doctor`, and chance.
 """
 
 import json
@@ -12,8 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -31,20 +31,20 @@ from keylag.diagnosis.prometheus import Prometheus
 from keylag.diagnosis.ranking import Diagnosis, diagnose
 from keylag.diagnosis.reading import read_facts
 from keylag.diagnosis.registry import RULES
-from keylag.faults.model import SERVICE, Fault, FaultUsageError
+from keylag.faults.model import SERVICE, FaultError, FaultUsageError
 from keylag.faults.planting import planted
 from keylag.faults.registry import FAULTS
 from keylag.phases import CATEGORY_NAMES, category_of
+from keylag.processes import find_processes
 from keylag.stack import Stack, StackOptions
 from keylag.tools import Tools
 
 WARM_SECONDS: Final = 30
-"""Load before the window, with the fault in place."""
-WINDOW_SECONDS: Final = 60
+"""Load before the window, with the faults in place."""
 LEADING: Final = 3
 """A cause among so many is found, if not first."""
-HEALTHY: Final = "healthy"
-HEALTHY_THREADS: Final = (1, 2, 4)
+DOCTOR_SECONDS: Final = 60
+HEALTHY_CLIENTS: Final = (1, 2, 4)
 """Clients of a healthy stack."""
 OPTIONS: Final = StackOptions(cache="memcache_pool", extras=("service",))
 SUSPECT: Final = {
@@ -59,6 +59,48 @@ SUSPECT: Final = {
 """What an operator suspects who sees only the widest category."""
 
 
+PAIRS: Final = (
+    ("C4", "H3"),
+    ("C2", "H1"),
+    ("C8", "D1"),
+    ("D3", "W2"),
+    ("R1", "D1"),
+    ("D2", "H3"),
+    ("C4", "D4"),
+    ("A2", "H1"),
+)
+"""Faults that are planted together."""
+DECOYS: Final[Mapping[str, float]] = {
+    "C4": 0.1,
+    "D1": 0.1,
+    "C8": 0.02,
+    "H2": 0.05,
+    "H3": 0.02,
+    "R1": 3,
+    "R3": 0.02,
+    "A2": 30,
+    "T1": 5,
+}
+"""Faults whose strength costs a call next to nothing: they look like a cause."""
+DOCTOR: Final[Mapping[str, str]] = {
+    "[cache] enabled` is not enabled": "C1",
+    "not completely configured": "C1",
+    "Memcached isn't set up properly": "C2",
+    "key repository": "T1",
+}
+"""What `keystone-manage doctor` says, and the cause that it means."""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """One case: a name, the faults in it with their strengths, and the right answer."""
+
+    name: str
+    faults: Mapping[str, float | None]
+    expected: tuple[str, ...]
+    clients: int = 2
+
+
 @dataclass(frozen=True)
 class Score:
     """What was said of one case."""
@@ -69,6 +111,8 @@ class Score:
     """Ids of findings, the first one first."""
     category: str
     """The widest category."""
+    doctor: tuple[str, ...]
+    """Ids of causes that `keystone-manage doctor` names."""
     seconds: float
     """Time to answer."""
     document: dict[str, Any]
@@ -117,22 +161,39 @@ def load(stack: Stack, threads: int, *, service: bool, folder: Path) -> Iterator
             sender.wait()
 
 
-def observe(stack: Stack, name: str, expected: Sequence[str]) -> Score:
+def observe(stack: Stack, case: Planted, window: float) -> Score:
     """Wait for a window, and return what the diagnosis of it says."""
     time.sleep(WARM_SECONDS)
     start = time.time()
-    time.sleep(WINDOW_SECONDS)
+    time.sleep(window)
     begun = time.monotonic()
     facts = read_facts(Prometheus(stack.url("prometheus")), Window(start, time.time()))
     diagnosis = diagnose(Case(facts, Expected.shipped(facts)))
+    seconds = time.monotonic() - begun
     return Score(
-        case=name,
-        expected=tuple(expected),
+        case=case.name,
+        expected=case.expected,
         named=tuple(one.rule.id for one in diagnosis.findings),
         category=widest_category(facts.served),
-        seconds=time.monotonic() - begun,
+        doctor=doctor_says(stack),
+        seconds=seconds,
         document=_document(diagnosis, facts),
     )
+
+
+def doctor_says(stack: Stack) -> tuple[str, ...]:
+    """Return the causes that `keystone-manage doctor` names, as Keystone runs now."""
+    (server, *_) = find_processes(stack=stack.folder, service="keystone")
+    told = subprocess.run(
+        [stack.tools.keystone / "bin" / "keystone-manage", "doctor"],
+        env=server.process.environ(),
+        capture_output=True,
+        text=True,
+        timeout=DOCTOR_SECONDS,
+        check=False,
+    )
+    text = told.stdout + told.stderr
+    return tuple(dict.fromkeys(id_ for words, id_ in DOCTOR.items() if words in text))
 
 
 def _document(diagnosis: Diagnosis, facts: Facts) -> dict[str, Any]:
@@ -159,19 +220,48 @@ def widest_category(calls: Sequence[Calls]) -> str:
     return max(spent, key=lambda name: spent[name])
 
 
-def score_fault(stack: Stack, fault: Fault, folder: Path) -> Score:
-    """Plant a fault, and score the diagnosis."""
-    service = SERVICE in fault.slows
-    with (
-        planted(stack, fault),
-        load(stack, max(fault.clients, 2), service=service, folder=folder),
-    ):
-        return observe(stack, fault.key, [fault.id])
+def single_faults() -> Iterator[Planted]:
+    """Yield a case for each fault, as strong as it is by default."""
+    for fault in FAULTS.values():
+        yield Planted(fault.key, {fault.key: None}, (fault.id,), max(fault.clients, 2))
+
+
+def pairs() -> Iterator[Planted]:
+    """Yield the cases of two faults at the same time."""
+    for keys in PAIRS:
+        yield Planted("+".join(keys), dict.fromkeys(keys), keys)
+
+
+def decoys() -> Iterator[Planted]:
+    """Yield the cases of faults that are too weak to matter."""
+    for key, strength in DECOYS.items():
+        yield Planted(f"decoy {key}", {key: strength}, ())
+
+
+def healthy(rounds: int) -> Iterator[Planted]:
+    """Yield the cases without a fault."""
+    for round_ in range(1, rounds + 1):
+        for clients in HEALTHY_CLIENTS:
+            yield Planted(f"healthy {round_}, {clients} clients", {}, (), clients)
+
+
+@contextmanager
+def under_faults(stack: Stack, case: Planted, folder: Path) -> Iterator[None]:
+    """Plant the faults of a case, and send a load, while the body runs."""
+    faults = [FAULTS[key] for key in case.faults]
+    service = any(SERVICE in fault.slows for fault in faults)
+    with ExitStack() as planted_faults:
+        for fault, strength in zip(faults, case.faults.values(), strict=True):
+            planted_faults.enter_context(planted(stack, fault, strength))
+        with load(stack, case.clients, service=service, folder=folder):
+            yield
 
 
 def table(scores: Sequence[Score]) -> Table:
     """Return the scores of all cases."""
-    made = Table("case", "named", "first", "leading", "widest category", "seconds")
+    made = Table(
+        "case", "named", "first", "leading", "widest category", "doctor", "seconds"
+    )
     for one in scores:
         made.add_row(
             one.case,
@@ -179,6 +269,7 @@ def table(scores: Sequence[Score]) -> Table:
             "yes" if one.is_first else "NO",
             "yes" if one.is_leading else "NO",
             one.category,
+            " ".join(one.doctor) or "-",
             f"{one.seconds:.1f}",
         )
     return made
@@ -186,34 +277,65 @@ def table(scores: Sequence[Score]) -> Table:
 
 def summary(scores: Sequence[Score]) -> list[str]:
     """Return the shares of right answers, beside those of the baselines."""
-    faults = [one for one in scores if one.expected]
-    healthy = [one for one in scores if not one.expected]
+    single = [one for one in scores if len(one.expected) == 1]
+    both = [one for one in scores if len(one.expected) > 1]
+    calm = [one for one in scores if not one.expected]
     lines = []
-    if faults:
-        first = sum(one.is_first for one in faults)
-        leading = sum(one.is_leading for one in faults)
-        category = sum(one.category_is_right for one in faults)
-        n = len(faults)
+    if single:
+        n = len(single)
+        first = sum(one.is_first for one in single)
+        leading = sum(one.is_leading for one in single)
+        category = sum(one.category_is_right for one in single)
+        doctor = sum(one.expected[0] in one.doctor for one in single)
         lines += [
             f"right cause first: {first} of {n}",
             f"among the first {LEADING}: {leading} of {n}",
-            f"widest category leads to it: {category} of {n}",
+            f"the widest category leads to it: {category} of {n}",
+            f"keystone-manage doctor names it: {doctor} of {n}",
             f"chance: {n / len(RULES):.1f} of {n}",
         ]
-    if healthy:
-        alarms = sum(not one.is_first for one in healthy)
-        lines.append(f"false alarms on healthy stacks: {alarms} of {len(healthy)}")
+    if both:
+        leading = sum(one.is_leading for one in both)
+        lines.append(
+            f"both of a pair among the first {LEADING}: {leading} of {len(both)}"
+        )
+    for title, found in (
+        ("healthy stacks", [one for one in calm if one.case.startswith("healthy")]),
+        ("decoys", [one for one in calm if one.case.startswith("decoy")]),
+    ):
+        if found:
+            alarms = sum(not one.is_first for one in found)
+            lines.append(f"false alarms on {title}: {alarms} of {len(found)}")
+    if scores:
+        slowest = max(one.seconds for one in scores)
+        lines.append(f"time to answer: at most {slowest:.1f} s")
     return lines
 
 
 @click.command()
-@click.argument("faults", nargs=-1)
-@click.option("--healthy", default=1, help="Rounds of healthy stacks.")
+@click.argument("cases", nargs=-1)
+@click.option("--healthy", "rounds", default=1, help="Rounds of healthy stacks.")
+@click.option("--window", default=60.0, help="Seconds that are diagnosed.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/diagnosis"))
-def main(faults: tuple[str, ...], healthy: int, out: Path) -> None:
-    """Score the diagnosis of planted faults."""
+def main(cases: tuple[str, ...], rounds: int, window: float, out: Path) -> None:
+    """Score the diagnosis of planted faults.
+
+    CASES are kinds (healthy, faults, pairs, decoys), or single ones such as C4, C4+H3
+    and "decoy C4"; all by default.
+    """
     console = Console()
-    chosen = [FAULTS[key] for key in faults] or list(FAULTS.values())
+    kinds = {
+        "healthy": healthy(rounds),
+        "faults": single_faults(),
+        "pairs": pairs(),
+        "decoys": decoys(),
+    }
+    chosen = [
+        case
+        for kind, found in kinds.items()
+        for case in found
+        if not cases or kind in cases or case.name in cases
+    ]
     folder = out / time.strftime("%Y-%m-%dT%H-%M-%S")
     folder.mkdir(parents=True)
     scores: list[Score] = []
@@ -223,18 +345,12 @@ def main(faults: tuple[str, ...], healthy: int, out: Path) -> None:
             Path(state) / "stack", Tools.load(), OPTIONS, initial_data=SAMPLE_CLOUD
         ) as stack,
     ):
-        for round_ in range(healthy):
-            for threads in HEALTHY_THREADS:
-                name = f"{HEALTHY}, {threads} clients"
-                loads = folder / f"healthy-{round_}-{threads}"
-                with load(stack, threads, service=False, folder=loads):
-                    scores.append(_keep(observe(stack, name, []), folder, console))
-        for fault in chosen:
-            loads = folder / fault.key.replace(":", "-")
+        for number, case in enumerate(chosen):
             try:
-                found = score_fault(stack, fault, loads)
-            except FaultUsageError as error:
-                console.print(f"{fault.key} was left out: {error}")
+                with under_faults(stack, case, folder / f"load-{number}"):
+                    found = observe(stack, case, window)
+            except (FaultError, FaultUsageError) as error:
+                console.print(f"{case.name} was left out: {error}")
                 continue
             scores.append(_keep(found, folder, console))
     console.print(table(scores))

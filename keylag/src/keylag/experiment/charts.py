@@ -1,7 +1,7 @@
 """Compute the coordinates of charts, which the HTML report draws as SVG."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,32 +9,11 @@ from keylag.experiment.analysis import Comparison, Difference, figures_by_arm
 from keylag.experiment.measures import PARTS
 from keylag.experiment.messages import MEASURE_NAMES, PART_NAMES, format_percent
 from keylag.experiment.samples import Row
+from keylag.report.line_chart import LineChart, line_chart
 
-WIDTH: Final = 640.0
-HEIGHT: Final = 180.0
-"""Size of a line chart, in units of its viewBox."""
 BINS: Final = 60
 SHOWN_SHARE: Final = 0.99
 """The slowest 1 % of the requests are cut off, so that the rest fills the chart."""
-
-Points = Sequence[tuple[float, float]]
-
-
-@dataclass(frozen=True)
-class Line:
-    """The line of an arm; `points` in the format of an SVG polyline."""
-
-    name: str
-    points: str
-
-
-@dataclass(frozen=True)
-class LineChart:
-    """Lines of arms on common axes, with the range of each axis."""
-
-    lines: Sequence[Line]
-    x_range: tuple[float, float]
-    y_range: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -53,14 +32,15 @@ class Bar:
 def median_by_round(rows: Sequence[Row], method: str, arms: Sequence[str]) -> LineChart:
     """Chart the median of every arm in milliseconds over the rounds."""
     figures = figures_by_arm(rows, method)
-    return _line_chart(
-        {
-            arm: [
+    return line_chart(
+        (
+            arm,
+            [
                 (round_number, 1000 * f["p50"])
                 for round_number, f in figures.get(arm, {}).items()
-            ]
-            for arm in arms
-        }
+            ],
+        )
+        for arm in arms
     )
 
 
@@ -71,20 +51,21 @@ def latency_distribution(
     latencies = {arm: _latencies(rows, method, arm) for arm in arms}
     ordered = sorted(value for values in latencies.values() for value in values)
     if not ordered:
-        return _line_chart({})
+        return line_chart(())
     low, high = ordered[0], ordered[int(SHOWN_SHARE * (len(ordered) - 1))]
     # Latencies are whole milliseconds; narrower bins would alternate with empty ones.
     width = max(1.0, math.ceil((high - low + 1) / BINS))
     number = int((high - low) / width) + 1
-    return _line_chart(
-        {
-            arm: [
+    return line_chart(
+        (
+            arm,
+            [
                 (low + (n + 0.5) * width, 100 * count / len(values))
                 for n, count in enumerate(_histogram(values, low, width, number))
-            ]
-            for arm, values in latencies.items()
-            if values
-        }
+            ],
+        )
+        for arm, values in latencies.items()
+        if values
     )
 
 
@@ -105,36 +86,6 @@ def _histogram(
         if index < number:
             bins[index] += 1
     return bins
-
-
-def _line_chart(series: Mapping[str, Points]) -> LineChart:
-    points = [point for one in series.values() for point in one]
-    x_range = _range([x for x, _ in points])
-    y_range = (0.0, _range([y for _, y in points])[1])
-    return LineChart(
-        [Line(n, _polyline(one, x_range, y_range)) for n, one in series.items() if one],
-        x_range,
-        y_range,
-    )
-
-
-def _range(values: Sequence[float]) -> tuple[float, float]:
-    return (min(values), max(values)) if values else (0.0, 1.0)
-
-
-def _polyline(
-    points: Points, x_range: tuple[float, float], y_range: tuple[float, float]
-) -> str:
-    return " ".join(
-        f"{WIDTH * _fraction(x, x_range):.1f},"
-        f"{HEIGHT * (1 - _fraction(y, y_range)):.1f}"
-        for x, y in points
-    )
-
-
-def _fraction(value: float, ends: tuple[float, float]) -> float:
-    low, high = ends
-    return (value - low) / (high - low) if high > low else 0.5
 
 
 def waterfall(one: Comparison) -> list[Bar]:

@@ -9,7 +9,7 @@ from keylag.diagnosis.expected import Expected
 from keylag.diagnosis.facts import Calls, Facts, bucket_quantile, ratio
 
 DATABASE_PHASES = ("sql", "sql_pool", "orm")
-NO_CACHE = ("", "dogpile.cache.null", "null")
+NO_CACHE = ("", "disabled", "dogpile.cache.null", "null")
 REDIS = "redis"
 
 
@@ -28,7 +28,9 @@ class Case:
 
     @property
     def caches(self) -> bool:
-        """Return whether some worker has a cache backend."""
+        """Return whether some worker has a cache backend, or calls one."""
+        if not self.facts.has("cache_backends") and self.facts.calls:
+            return any(one.round_trips for one in self.facts.calls)
         return any(one not in NO_CACHE for one in self.backends)
 
     def rebuild_seconds(self, calls: Calls) -> float:

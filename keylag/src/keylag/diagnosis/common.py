@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from keylag.diagnosis.case import Case
+from keylag.diagnosis.configuration import Option
 from keylag.diagnosis.facts import Calls, Kind
 from keylag.diagnosis.rule import Evidence, Fix, Saving, Suspicion
 
@@ -42,8 +43,9 @@ def name_kind(kind: Kind) -> str:
 
 
 def option(group: str, line: str, risk: str) -> Fix:
-    """Return a change of one option in keystone.conf."""
-    return Fix(CONFIGURATION, f"[{group}] {line}", risk)
+    """Return a change of one option in keystone.conf: `NAME = VALUE`."""
+    name = line.partition("=")[0].strip()
+    return Fix(CONFIGURATION, f"[{group}] {line}", risk, Option(group, name))
 
 
 def rebuild_suspicion(case: Case, evidence: Sequence[Evidence]) -> Suspicion:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
+from keylag.diagnosis.configuration import NO_CONFIGURATION, Configuration
 from keylag.diagnosis.measurements import MEASUREMENTS
 from keylag.diagnosis.prometheus import Sample
 from keylag.phases import Cell
@@ -15,6 +16,8 @@ OF_CALLS: Final = ("calls", "call_buckets", "cells", "statements", "round_trips"
 """Names of the measurements that `make_calls` reads."""
 FEW_CALLS: Final = 5
 """A kind of call with fewer calls in the window says nothing."""
+QUANTILES: Final = (0.5, 0.95)
+"""Shares of the calls up to the quantiles that are shown: p50 and p95."""
 OK_STATUSES: Final = ("200", "201", "204")
 
 
@@ -86,6 +89,12 @@ class Calls:
         """Return a quantile of the wall time; None without buckets."""
         return bucket_quantile(self.buckets, share)
 
+    @cached_property
+    def quantiles(self) -> dict[float, float]:
+        """The p50 and the p95 by their share of the calls; empty without buckets."""
+        found = {share: self.quantile(share) for share in QUANTILES}
+        return {share: value for share, value in found.items() if value is not None}
+
 
 def bucket_quantile(buckets: Mapping[float, float], share: float) -> float | None:
     """Return a quantile of cumulative buckets, as Prometheus interpolates it."""
@@ -116,6 +125,10 @@ class Facts:
     """Results by name of the measurement; only of sources that send."""
     queries: Mapping[str, str] = field(default_factory=dict)
     """PromQL by name of the measurement, for the reader."""
+    configuration: Configuration = NO_CONFIGURATION
+    """Keystone's, as far as it was given."""
+    limitations: Sequence[str] = ()
+    """Sentences on what these facts do not hold."""
 
     def samples(self, name: str) -> Sequence[Sample]:
         """Return the values of a measurement; raises MissingSourceError."""

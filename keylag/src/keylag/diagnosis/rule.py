@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from keylag.diagnosis.case import Case
+from keylag.diagnosis.configuration import Option
 from keylag.diagnosis.facts import Kind
 
 MATTERS: Final = 1 / 6
@@ -63,6 +64,8 @@ class Fix:
     file: str
     line: str
     risk: str
+    option: Option | None = None
+    """The option that the line sets, so that its present value can be shown."""
 
 
 Judge = Callable[[Case], Suspicion | str]

@@ -10,7 +10,7 @@ STEPS: Final = ("catalog", "render")
 
 
 def _judge(case: Case) -> Suspicion | str:
-    if case.caches and memcached_is_full(case):
+    if memcached_is_full(case) and case.caches:
         return "memcached evicts: see C5."
     return step_suspicion(case, STEPS, "the catalog")
 

@@ -1,21 +1,37 @@
-"""C1: Keystone has no cache, so each call reads everything from the database."""
+"""C1: Keystone does not cache, so each call reads everything from the database."""
 
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import option, savings, statements
+from keylag.diagnosis.common import (
+    option,
+    rebuild_suspicion,
+    savings,
+    server_fails,
+    statements,
+)
 from keylag.diagnosis.facts import Calls
 from keylag.diagnosis.rule import Evidence, Rule, Suspicion
+
+CACHED: Final = (
+    *("token", "revoke", "identity", "resource", "role", "catalog"),
+    "application_credential",
+)
+"""Sections whose option `caching` token calls depend on."""
 
 
 def _judge(case: Case) -> Suspicion | str:
     if case.caches:
-        return f"Keystone caches with {', '.join(sorted(case.backends))}."
-    workers = case.facts.number("cache_backends")
-    evidence = [
-        Evidence("workers without a cache", workers, "workers", "cache_backends", 0),
-        *statements(case),
-    ]
+        return _judge_sections(case)
+    evidence = [*statements(case)]
+    if case.facts.has("cache_backends"):
+        workers = case.facts.number("cache_backends")
+        evidence.insert(
+            0,
+            Evidence(
+                "workers without a cache", workers, "workers", "cache_backends", 0
+            ),
+        )
 
     def spared(calls: Calls) -> float:
         lookups = case.expected.seconds(calls, ["cache"], ()) or 0.0
@@ -24,12 +40,25 @@ def _judge(case: Case) -> Suspicion | str:
     return Suspicion(savings(case, spared), evidence)
 
 
+def _judge_sections(case: Case) -> Suspicion | str:
+    """Judge a Keystone that has a cache, by what its configuration leaves out."""
+    caching = {name: case.facts.configuration.find(name, "caching") for name in CACHED}
+    off = [name for name, found in caching.items() if found and found.is_false]
+    if not off:
+        return "Keystone has a cache."
+    if case.facts.has("cache_errors") and server_fails(case):
+        return "The cache server fails: see C2."
+    evidence = [Evidence(f"[{name}] caching", 0, "", "", 1) for name in off]
+    return rebuild_suspicion(case, evidence)
+
+
 RULE: Final = Rule(
     id="C1",
     name="cache-disabled",
-    cause="Keystone has no cache: its backend is dogpile.cache.null.",
+    cause="Keystone has no cache: it is disabled, or its backend is"
+    " dogpile.cache.null.",
     judge=_judge,
-    asks=("cache_backends",),
+    asks=("cache_backends", "cache_errors", "memcached_up"),
     fixes=(
         option(
             "cache",
@@ -41,6 +70,11 @@ RULE: Final = Rule(
             "cache",
             "memcache_servers = HOST:11211",
             "All nodes need the same list: see C9.",
+        ),
+        option(
+            "cache",
+            "enabled = true",
+            "None with a backend that caches; it is Keystone's default.",
         ),
     ),
     gain="The time in SQL, its pool and the ORM, for the statements that a warm cache"

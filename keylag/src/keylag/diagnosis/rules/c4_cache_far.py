@@ -3,9 +3,14 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import memcached_refuses, savings, server_fails
+from keylag.diagnosis.common import (
+    memcached_refuses,
+    option,
+    savings,
+    server_fails,
+)
 from keylag.diagnosis.facts import Calls
-from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+from keylag.diagnosis.rule import Evidence, Rule, Suspicion
 
 ONE_MODE: Final = 0.5
 """The median is at least this part of the mean if all calls are slow alike."""
@@ -57,9 +62,9 @@ RULE: Final = Rule(
         "other_seconds",
     ),
     fixes=(
-        Fix(
-            "keystone.conf",
-            "[cache] memcache_servers = a server in the same rack or host",
+        option(
+            "cache",
+            "memcache_servers = a server in the same rack or host",
             "All nodes need the same list; the cache is empty at first.",
         ),
     ),

@@ -3,9 +3,9 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import savings
+from keylag.diagnosis.common import option, savings
 from keylag.diagnosis.facts import Calls
-from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+from keylag.diagnosis.rule import Evidence, Rule, Suspicion
 
 QUICKEST: Final = 0.1
 """A distance is in every message, so even the quickest tenth takes it."""
@@ -64,14 +64,14 @@ RULE: Final = Rule(
         "sql_call_buckets",
     ),
     fixes=(
-        Fix(
-            "keystone.conf",
-            "[database] connection = a server or replica near Keystone",
+        option(
+            "database",
+            "connection = a server or replica near Keystone",
             "A replica may lag behind; Galera's nodes do not with wsrep_sync_wait.",
         ),
-        Fix(
-            "keystone.conf",
-            "[cache] backend = oslo_cache.memcache_pool",
+        option(
+            "cache",
+            "backend = oslo_cache.memcache_pool",
             "It saves most messages: see C1.",
         ),
     ),

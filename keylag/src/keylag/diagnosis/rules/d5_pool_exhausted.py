@@ -32,10 +32,11 @@ RULE: Final = Rule(
     fixes=(
         option(
             "database",
-            "max_pool_size = as many as threads, max_overflow = as many",
-            "Their sum, times all workers, must stay within the database's"
-            " max_connections.",
+            "max_pool_size = as many as threads",
+            "With max_overflow, and times all workers, it must stay within the"
+            " database's max_connections.",
         ),
+        option("database", "max_overflow = as many", "As for max_pool_size."),
     ),
     gain="The time in the pool beyond that of a healthy Keystone.",
     threshold="The pool was found empty; its time says what that costs.",

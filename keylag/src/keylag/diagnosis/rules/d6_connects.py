@@ -52,8 +52,13 @@ RULE: Final = Rule(
     fixes=(
         option(
             "database",
-            "connection_recycle_time = 3600, max_pool_size = 5",
+            "connection_recycle_time = 3600",
             "It must be shorter than the database's wait_timeout.",
+        ),
+        option(
+            "database",
+            "max_pool_size = 5",
+            "Each worker keeps so many connections to the database.",
         ),
         Fix(
             "my.cnf",

@@ -3,9 +3,9 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import savings
+from keylag.diagnosis.common import option, savings
 from keylag.diagnosis.facts import Calls, ratio
-from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+from keylag.diagnosis.rule import Evidence, Rule, Suspicion
 
 NEAR_SECONDS: Final = 0.0008
 """A read from a near node that waits for nothing, with the driver's time."""
@@ -14,7 +14,12 @@ NEAR_SECONDS: Final = 0.0008
 def _judge(case: Case) -> Suspicion | str:
     if not case.facts.number("wsrep_cluster_size"):
         return "The database is no Galera cluster."
-    if not case.facts.number("wsrep_sync_wait"):
+    waits = case.facts.number("wsrep_sync_wait")
+    own = case.facts.configuration.value("database", "mysql_wsrep_sync_wait")
+    if own.isdigit():
+        # Keystone sets it for its own connections; the server's is another one.
+        waits = float(own)
+    if not waits:
         return "wsrep_sync_wait is off."
     by_call = case.facts.by("sql_call_seconds", "keystone_sql_call")
     reads = max(
@@ -36,7 +41,7 @@ def _judge(case: Case) -> Suspicion | str:
     evidence = [
         Evidence(
             "wsrep_sync_wait",
-            case.facts.number("wsrep_sync_wait"),
+            waits,
             "",
             "wsrep_sync_wait",
             0,
@@ -58,9 +63,9 @@ RULE: Final = Rule(
         "sql_call_buckets",
     ),
     fixes=(
-        Fix(
-            "keystone.conf",
-            "[database] mysql_wsrep_sync_wait = 0",
+        option(
+            "database",
+            "mysql_wsrep_sync_wait = 0",
             "A node may answer with old data: send writes and reads to one node.",
         ),
     ),

@@ -3,17 +3,18 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import option
 from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 
 
 def _judge(case: Case) -> Suspicion | str:
+    reasons = case.facts.by("failures", "error_type")
     refused = [one for one in case.facts.refused if one.kind[0] == "POST"]
     seconds = sum(one.per_second * one.seconds for one in refused)
     if not seconds:
         return "No log-in was refused."
     share = ratio(seconds, case.facts.busy_seconds)
-    reasons = case.facts.by("failures", "error_type")
     evidence = [
         Evidence(f"refused log-ins: {reason}", value, "failures/s", "failures", 0)
         for reason, value in sorted(reasons.items(), key=lambda one: -one[1])
@@ -49,9 +50,9 @@ RULE: Final = Rule(
             "its new password; Keystone's log has its address and user",
             "None.",
         ),
-        Fix(
-            "keystone.conf",
-            "[security_compliance] lockout_failure_attempts = 6",
+        option(
+            "security_compliance",
+            "lockout_failure_attempts = 6",
             "Anybody can lock an account by wrong passwords.",
         ),
     ),

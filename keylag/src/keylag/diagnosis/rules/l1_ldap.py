@@ -36,7 +36,12 @@ RULE: Final = Rule(
         ),
         option(
             "ldap",
-            "page_size = 0, and a narrower user_filter",
+            "page_size = 0",
+            "The directory may refuse to return so many entries at once.",
+        ),
+        option(
+            "ldap",
+            "user_filter = a narrower one",
             "Users outside of the filter cannot log in.",
         ),
     ),

@@ -14,6 +14,7 @@ share a Keystone with services, whose tokens expire.
 
 
 def _judge(case: Case) -> Suspicion | str:
+    written = case.facts.number("events_written")
     logouts = [one for one in case.facts.served if one.kind[0] == "DELETE"]
     logins = [one for one in case.facts.served if one.kind[0] == "POST"]
     revoked = sum(one.per_second for one in logouts)
@@ -29,7 +30,7 @@ def _judge(case: Case) -> Suspicion | str:
     evidence = [
         Evidence("revoked tokens", revoked, "calls/s", "calls"),
         Evidence("issued tokens", issued, "calls/s", "calls"),
-        Evidence("events written", case.facts.number("events_written"), "events/s"),
+        Evidence("events written", written, "events/s", "events_written"),
     ]
     return Suspicion(rebuilt, evidence, worker_seconds=seconds)
 

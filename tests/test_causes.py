@@ -1,5 +1,7 @@
 """Causes, dashboards, faults and pages name the same things."""
 
+from graphlib import TopologicalSorter
+
 from keylag.diagnosis.measurements import MEASUREMENTS
 from keylag.diagnosis.registry import RULES
 from keylag.faults.registry import FAULTS
@@ -45,3 +47,13 @@ def test_page_of_causes_is_up_to_date() -> None:
     page = CHECKOUT / "docs" / "reference" / "causes.md"
 
     assert page.read_text(encoding="utf-8") == causes_page.render()
+
+
+def test_no_cause_explains_itself_by_others() -> None:
+    """Of two that explain each other the more expensive one stays."""
+    symptoms = {
+        one.id: [name for name in one.explains if one.id not in RULES[name].explains]
+        for one in RULES.values()
+    }
+
+    TopologicalSorter(symptoms).prepare()

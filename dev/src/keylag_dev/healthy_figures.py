@@ -66,6 +66,9 @@ def _figures(calls: Calls) -> dict[str, Any]:
         "auth_method": auth_method,
         "statements": round(calls.statements, 1),
         "round_trips": round(calls.round_trips, 1),
+        "quantiles": {
+            share: round(seconds, DIGITS) for share, seconds in calls.quantiles.items()
+        },
         "cells": cells,
     }
 

@@ -1,14 +1,22 @@
 """A diagnosis as JSON."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
+from keylag.diagnosis import wording
+from keylag.diagnosis.facts import Kind
+from keylag.diagnosis.impact import (
+    UNKNOWN_CALLERS,
+    callers,
+    has_unknown_callers,
+    quantile_shares,
+)
 from keylag.diagnosis.measurements import SOURCES
 from keylag.diagnosis.ranking import Diagnosis, Finding
-from keylag.diagnosis.rule import Evidence, Rule
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving
 
-DASHBOARD_PREFIX = "keylag-"
+DASHBOARD_PREFIX: Final = "keylag-"
 
 
 def as_json(diagnosis: Diagnosis, grafana: str = "") -> dict[str, Any]:
@@ -34,6 +42,7 @@ def as_json(diagnosis: Diagnosis, grafana: str = "") -> dict[str, Any]:
                 for one in diagnosis.facts.calls
             ],
         },
+        "limitations": list(diagnosis.facts.limitations),
         "findings": [
             _finding(diagnosis, finding, rank, grafana)
             for rank, finding in enumerate(diagnosis.findings, start=1)
@@ -57,24 +66,63 @@ def _finding(
         "cost_seconds_per_second": finding.cost,
         "share_of_wall": finding.share,
         "calls": {
-            " ".join(filter(None, kind)): {
-                "saving_seconds": [saving.low, saving.mid, saving.high],
-                "share": finding.shares.get(kind),
-            }
+            _key(kind): _call(diagnosis, finding, kind, saving)
             for kind, saving in suspicion.savings.items()
         },
+        "callers": [
+            {
+                "call": _key(one.kind),
+                "caller": one.name,
+                "calls_per_second": one.per_second,
+                "cost_seconds_per_second": one.cost,
+            }
+            for one in callers(diagnosis.case, finding)
+        ],
+        "unknown_callers": UNKNOWN_CALLERS if has_unknown_callers(finding) else None,
         "evidence": [_evidence(diagnosis, one) for one in suspicion.evidence],
         "explained_away": [
             {"id": one.rule.id, "why": one.why} for one in finding.explained
         ],
-        "runner_up": _runner_up(diagnosis, rank),
+        "runner_up": _runner_up(diagnosis, finding),
         "fix": [
-            {"file": one.file, "line": one.line, "risk": one.risk} for one in rule.fixes
+            {
+                "file": one.file,
+                "line": one.line,
+                "risk": one.risk,
+                "present": _present(diagnosis, one),
+            }
+            for one in rule.fixes
         ],
         "predicted_gain_seconds_per_call": _mean_saving(diagnosis, finding),
         "experiment": None,
-        "dashboard": dashboard_url(rule, diagnosis, grafana),
+        "dashboard": dashboard_url(rule, diagnosis, grafana)
+        if wording.has_time(diagnosis.facts)
+        else None,
     }
+
+
+def _key(kind: Kind) -> str:
+    return " ".join(filter(None, kind))
+
+
+def _call(
+    diagnosis: Diagnosis, finding: Finding, kind: Kind, saving: Saving
+) -> dict[str, Any]:
+    shares = quantile_shares(diagnosis.case, finding, kind)
+    return {
+        "saving_seconds": [saving.low, saving.mid, saving.high],
+        "share": finding.shares.get(kind),
+        "share_of_p50": shares.get(0.5),
+        "share_of_p95": shares.get(0.95),
+    }
+
+
+def _present(diagnosis: Diagnosis, fix: Fix) -> dict[str, Any] | None:
+    """Return the setting of a fix's option; None if no file has it."""
+    found = fix.option and diagnosis.facts.configuration.settings.get(fix.option)
+    if not found:
+        return None
+    return {"value": found.shown, "file": str(found.file), "line": found.line}
 
 
 def _mean_saving(diagnosis: Diagnosis, finding: Finding) -> list[float] | None:
@@ -103,16 +151,9 @@ def _evidence(diagnosis: Diagnosis, one: Evidence) -> dict[str, Any]:
     }
 
 
-def _runner_up(diagnosis: Diagnosis, rank: int) -> dict[str, str] | None:
-    """Return the next cause, and why it is behind."""
-    if rank >= len(diagnosis.findings):
-        return None
-    first, second = diagnosis.findings[rank - 1 : rank + 1]
-    why = (
-        f"It costs {second.least_cost:.3f} s/s at least, and {first.rule.name}"
-        f" {first.least_cost:.3f} s/s."
-    )
-    return {"id": second.rule.id, "why": why}
+def _runner_up(diagnosis: Diagnosis, finding: Finding) -> dict[str, str] | None:
+    second = diagnosis.runner_up(finding)
+    return {"id": second.rule.id, "why": second.why} if second else None
 
 
 def dashboard_url(rule: Rule, diagnosis: Diagnosis, grafana: str) -> str:

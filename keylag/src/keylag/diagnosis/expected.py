@@ -7,7 +7,7 @@ speed of phases that only compute, in the same window.
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +27,8 @@ class Healthy:
     round_trips: float
     cells: Mapping[Cell, float]
     """Seconds by phase and operation."""
+    quantiles: Mapping[float, float] = field(default_factory=dict)
+    """Seconds by share of the calls: 0.5 and 0.95, if they are known."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,9 @@ class Expected:
     def of(cls, baseline: Facts) -> "Expected":
         """Return the figures of a baseline; kinds that it lacks are unknown."""
         figures = {
-            calls.kind: Healthy(calls.statements, calls.round_trips, calls.cells)
+            calls.kind: Healthy(
+                calls.statements, calls.round_trips, calls.cells, calls.quantiles
+            )
             for calls in baseline.served
         }
         logins = (one for one in baseline.served if one.kind[0] == "POST")
@@ -73,6 +77,13 @@ class Expected:
         if found is None:
             return None
         return time_in(found.cells, phases, operations) * self.slowness
+
+    def quantile(self, calls: Calls, share: float) -> float | None:
+        """Return an expected quantile of the wall time; None if unknown."""
+        found = self.by_kind.get(calls.kind)
+        if found is None or share not in found.quantiles:
+            return None
+        return found.quantiles[share] * self.slowness
 
 
 def machine_slowness(facts: Facts, figures: Mapping[Kind, Healthy]) -> float:
@@ -100,6 +111,7 @@ def load_shipped() -> dict[Kind, Healthy]:
                 for phase, operations in one["cells"].items()
                 for operation, seconds in operations.items()
             },
+            {float(share): value for share, value in one["quantiles"].items()},
         )
         for one in content["calls"]
     }

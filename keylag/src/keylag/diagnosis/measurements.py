@@ -128,6 +128,12 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
     "requests": Measurement(
         KEYSTONE, _rate(f"{_HTTP}_count"), "requests/s", "requests of all routes"
     ),
+    "validations": Measurement(
+        KEYSTONE,
+        _rate("keystone_token_validations_total", "keystone_caller"),
+        "validations/s",
+        "validations by caller",
+    ),
     # Workers
     "workers": Measurement(
         KEYSTONE,

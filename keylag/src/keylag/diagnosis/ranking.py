@@ -15,6 +15,8 @@ class Reason:
 
     rule: Rule
     why: str
+    cost: float = 0.0
+    """Seconds per second that it seems to cost, at least."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Finding:
 class Diagnosis:
     """The findings, the most expensive first, and all other causes."""
 
-    facts: Facts
+    case: Case
     rules: Sequence[Rule]
     """All causes that were judged."""
     findings: Sequence[Finding]
@@ -51,9 +53,27 @@ class Diagnosis:
     unlikely: Sequence[Reason]
 
     @property
+    def facts(self) -> Facts:
+        """What was measured."""
+        return self.case.facts
+
+    @property
     def is_healthy(self) -> bool:
         """Return whether no cause was found."""
         return not self.findings
+
+    def runner_up(self, finding: Finding) -> Reason | None:
+        """Return the next cause and why it is behind; None if no other costs time."""
+        rank = self.findings.index(finding) + 1
+        if rank < len(self.findings):
+            second = self.findings[rank]
+            why = (
+                f"It costs {second.least_cost:.3f} s/s at least, and"
+                f" {finding.rule.name} {finding.least_cost:.3f} s/s."
+            )
+            return Reason(second.rule, why, second.least_cost)
+        others = [one for one in (*finding.explained, *self.unlikely) if one.cost]
+        return max(others, key=lambda one: one.cost, default=None)
 
 
 def diagnose(case: Case, rules: Sequence[Rule] = tuple(RULES.values())) -> Diagnosis:
@@ -74,9 +94,12 @@ def diagnose(case: Case, rules: Sequence[Rule] = tuple(RULES.values())) -> Diagn
         if found.share >= MATTERS:
             suspects.append(found)
         else:
-            unlikely.append(Reason(rule, f"It costs {found.share:.0%} of a call."))
+            why = (
+                f"It costs {found.share:.0%} of a call; a finding costs {MATTERS:.0%}."
+            )
+            unlikely.append(Reason(rule, why, found.least_cost))
     findings = _without_symptoms(suspects)
-    return Diagnosis(case.facts, rules, findings, unknown, unlikely)
+    return Diagnosis(case, rules, findings, unknown, unlikely)
 
 
 def weigh(facts: Facts, rule: Rule, suspicion: Suspicion) -> Finding:
@@ -117,15 +140,26 @@ def _without_symptoms(suspects: Sequence[Finding]) -> list[Finding]:
         for symptom in cause.rule.explains
         if symptom in causes and cause.rule.id not in RULES[symptom].explains
     }
+    costs = {one.rule.id: one.least_cost for one in ranked}
+
+    def root(symptom: str) -> str:
+        cause = explained_by[symptom]
+        return root(cause) if cause in explained_by else cause
+
     return [
         replace(
             one,
             explained=tuple(
-                Reason(RULES[symptom], f"{one.rule.name} explains it.")
-                for symptom, cause in explained_by.items()
-                if cause == one.rule.id
+                _explained(RULES[symptom], one.rule, costs[symptom])
+                for symptom in explained_by
+                if root(symptom) == one.rule.id
             ),
         )
         for one in ranked
         if one.rule.id not in explained_by
     ]
+
+
+def _explained(symptom: Rule, cause: Rule, cost: float) -> Reason:
+    why = f"It costs {cost:.3f} s/s at least, and {cause.name} explains it."
+    return Reason(symptom, why, cost)

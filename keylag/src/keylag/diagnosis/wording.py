@@ -1,0 +1,128 @@
+"""Sentences and numbers of a diagnosis, for the terminal and the page."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from keylag.diagnosis.common import name_kind
+from keylag.diagnosis.facts import Calls, Facts, Window
+from keylag.diagnosis.impact import (
+    UNKNOWN_CALLERS,
+    callers,
+    has_unknown_callers,
+    quantile_shares,
+)
+from keylag.diagnosis.ranking import Diagnosis, Finding, Reason
+from keylag.diagnosis.rule import Evidence, Fix, Saving
+
+SHARES: Final = ("of all", "of the time", "of the limit")
+"""Units of what is shown as per cent."""
+LITTLE: Final = 0.01
+"""A smaller share is not worth a word."""
+HEALTHY: Final = "No cause found: nothing costs a sixth of a call."
+UNSET: Final = "Keystone's default, as no file of --config sets it"
+NO_RUNNER_UP: Final = "No other cause that could be judged costs time."
+
+
+def clock(at: float) -> str:
+    """Return a time of day in UTC: "09:15:00"."""
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}"
+
+
+def name_calls(calls: Calls) -> str:
+    """Return the name of a row of calls."""
+    return name_kind(calls.kind) + (" (refused)" if calls.refused else "")
+
+
+def when(window: Window) -> str:
+    """Return a window in UTC: "2026-11-23 09:00:00 to 09:15:00 UTC"."""
+    start, end = (datetime.fromtimestamp(at, UTC) for at in (window.start, window.end))
+    until = f"{end:%H:%M:%S}" if start.date() == end.date() else f"{end:%F %T}"
+    return f"{start:%F %T} to {until} UTC"
+
+
+def calls_title(facts: Facts) -> str:
+    """Return the title of the token calls."""
+    if not has_time(facts):
+        return "Token calls"
+    return f"Token calls of {facts.window.seconds / 60:.3g} minutes"
+
+
+def has_time(facts: Facts) -> bool:
+    """Return whether the facts are of a time that a dashboard can show."""
+    return facts.window.start > 0
+
+
+def cost_texts(diagnosis: Diagnosis, finding: Finding) -> Iterator[str]:
+    """Yield what a finding costs each kind of calls: "at least 8% of GET (p50 9%)"."""
+    for kind, share in finding.shares.items():
+        quantiles = quantile_shares(diagnosis.case, finding, kind)
+        if max([share, *quantiles.values()]) < LITTLE:
+            continue
+        more = ", ".join(
+            f"p{100 * at:.0f} {value:.0%}" for at, value in quantiles.items()
+        )
+        text = f"at least {share:.0%} of {name_kind(kind)}"
+        yield f"{text} ({more})" if more else text
+
+
+def caller_texts(diagnosis: Diagnosis, finding: Finding) -> Iterator[str]:
+    """Yield sentences on who sends the calls that a finding hits."""
+    known = [
+        f"{one.name} {format_number(one.cost, 's/s')}"
+        for one in callers(diagnosis.case, finding)
+        if one.cost
+    ]
+    if known:
+        yield f"Validations by caller: {', '.join(known)}."
+    if has_unknown_callers(finding):
+        yield UNKNOWN_CALLERS
+
+
+def gain(saving: Saving) -> str:
+    """Return a saving with its interval."""
+    low, mid, high = (
+        format_number(one, "s") for one in (saving.low, saving.mid, saving.high)
+    )
+    return f"{mid} ({low} to {high})"
+
+
+def present(diagnosis: Diagnosis, fix: Fix) -> str:
+    """Return the present value of a fix's option; empty if nothing tells it."""
+    configuration = diagnosis.facts.configuration
+    if fix.option is None or not configuration.files:
+        return ""
+    found = configuration.settings.get(fix.option)
+    return f"Now: {found or UNSET}."
+
+
+def runner_up(diagnosis: Diagnosis, finding: Finding) -> str:
+    """Return the next cause, and why it is behind."""
+    second = diagnosis.runner_up(finding)
+    return name_reason(second) if second else NO_RUNNER_UP
+
+
+def name_reason(reason: Reason) -> str:
+    """Return a cause that is no finding, and why."""
+    return f"{reason.rule.id} {reason.rule.name}. {reason.why}"
+
+
+def evidence_value(one: Evidence) -> str:
+    """Return the value of evidence."""
+    return format_number(one.value, one.unit)
+
+
+def evidence_expected(one: Evidence) -> str:
+    """Return what a healthy Keystone would have; empty if that is unknown."""
+    if one.baseline is None:
+        return ""
+    return f"expected {format_number(one.baseline, one.unit)}"
+
+
+def format_number(value: float, unit: str) -> str:
+    """Format a number with its unit, with three significant digits."""
+    if unit == "s":
+        return f"{value * 1000:.3g} ms" if value < 1 else f"{value:.3g} s"
+    if unit in SHARES:
+        return f"{value:.0%} {unit}"
+    return f"{value:.3g} {unit}".rstrip()

@@ -1,6 +1,7 @@
-"""Instant queries to a Prometheus, several at a time."""
+"""Instant and range queries to a Prometheus, several at a time."""
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -45,6 +46,35 @@ class Prometheus:
         with ThreadPoolExecutor(PARALLEL) as pool:
             found: Iterable[tuple[Sample, ...]] = pool.map(
                 lambda promql: self.query(promql, at), queries.values()
+            )
+            return dict(zip(queries, found, strict=True))
+
+    def query_range(
+        self, promql: str, times: Sequence[float]
+    ) -> dict[float, tuple[Sample, ...]]:
+        """Return the values of a query at each of several times at equal distances."""
+        start, step = times[0], times[1] - times[0]
+        parameters = {
+            "query": promql,
+            "start": f"{start:.3f}",
+            # Half a step more, so that rounding loses no point.
+            "end": f"{times[-1] + step / 2:.3f}",
+            "step": f"{step:.3f}",
+        }
+        found: dict[int, list[Sample]] = defaultdict(list)
+        for one in self._ask("query_range", parameters)["result"]:
+            for at, value in one["values"]:
+                number = round((float(at) - start) / step)
+                found[number].append(Sample(one["metric"], float(value)))
+        return {at: tuple(found[number]) for number, at in enumerate(times)}
+
+    def query_range_all(
+        self, queries: Mapping[str, str], times: Sequence[float]
+    ) -> dict[str, dict[float, tuple[Sample, ...]]]:
+        """Return the values of all queries by name and time."""
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            found = pool.map(
+                lambda promql: self.query_range(promql, times), queries.values()
             )
             return dict(zip(queries, found, strict=True))
 

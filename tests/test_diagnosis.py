@@ -1,6 +1,8 @@
 """`keylag diagnose` on a real stack, with a real Prometheus."""
 
 import json
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +11,15 @@ from click.testing import CliRunner
 from traffic import SentCalls
 
 from keylag.commands import diagnose
+from keylag.diagnosis.facts import Window
+from keylag.diagnosis.from_prometheus import read_case
 from keylag.diagnosis.measurements import MEASUREMENTS, SOURCES
+from keylag.diagnosis.prometheus import Prometheus
+from keylag.diagnosis.ranking import Diagnosis, Finding
 from keylag.diagnosis.reading import fill
 from keylag.diagnosis.registry import RULES
+from keylag.diagnosis.rule import Suspicion
+from keylag.diagnosis.trends import read_trends
 from keylag.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -82,6 +90,31 @@ def test_stack_has_the_sources(stack: Stack, sent: SentCalls, name: str) -> None
     )
 
     assert answer.json()["data"]["result"]
+
+
+def test_page_charts_what_the_rules_ask(stack: Stack, sent: SentCalls) -> None:
+    prometheus = Prometheus(stack.url("prometheus"))
+    end = time.time()
+    case = read_case(prometheus, Window(end - 1800, end))
+    every = [Finding(one, Suspicion({}, []), 0.0, 0.0, {}) for one in RULES.values()]
+
+    trends = read_trends(prometheus, Diagnosis(case, [], every, [], []))
+
+    latest = trends.slices[max(trends.slices)].facts
+    assert {one.kind[0] for one in latest.calls} >= {"GET", "POST"}
+    assert latest.number("workers") == case.facts.number("workers")
+    assert {"validations"} <= case.facts.answers.keys()
+
+
+def test_html_is_one_page(stack: Stack, sent: SentCalls, tmp_path: Path) -> None:
+    words = [f"--state={stack.folder}", "--since=30m", "--output=html"]
+
+    result = CliRunner().invoke(diagnose.command, [*words, f"--out={tmp_path}"])
+
+    assert result.exit_code in {0, 1}, result.output
+    page = (tmp_path / "diagnosis.html").read_text(encoding="utf-8")
+    assert "Token calls of 30 minutes" in page
+    assert "There are no charts" not in page
 
 
 def test_window_without_calls_cannot_be_judged(stack: Stack) -> None:

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -62,13 +62,13 @@ def state_option(function: Function) -> Function:
 
 
 def output_option(
-    description: str = "Output format.",
+    description: str = "Output format.", forms: Sequence[str] = ("table", "json")
 ) -> Callable[[Function], Function]:
-    """Add the option `--output`, passed as `form`: "table" or "json"."""
+    """Add the option `--output`, passed as `form`."""
     return click.option(
         "--output",
         "form",
-        type=click.Choice(["table", "json"]),
+        type=click.Choice(forms),
         default="table",
         show_default=True,
         help=description,

@@ -1,6 +1,5 @@
 """`keylag diagnose`: why token calls are slow, and what to change."""
 
-import json
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -8,28 +7,27 @@ from pathlib import Path
 from typing import Final
 
 import click
-from rich.console import Console
 
-from keylag.commands.common import TimeParam, output_option, state_option
-from keylag.diagnosis.case import Case
-from keylag.diagnosis.document import as_json
-from keylag.diagnosis.expected import Expected
+from keylag.commands.common import (
+    TimeParam,
+    out_folder_option,
+    output_option,
+    state_option,
+)
+from keylag.commands.diagnose_metrics import Metrics, parse_matcher, parse_window
+from keylag.commands.diagnose_output import FORMS, Output
+from keylag.commands.diagnose_records import Records, record_options
+from keylag.diagnosis.configuration import read_configuration
 from keylag.diagnosis.explanation import explain
-from keylag.diagnosis.facts import Facts, Window
-from keylag.diagnosis.from_run import read_runs
+from keylag.diagnosis.html import Report
 from keylag.diagnosis.prometheus import Prometheus
-from keylag.diagnosis.ranking import Diagnosis, diagnose
-from keylag.diagnosis.reading import read_calls, read_facts
+from keylag.diagnosis.ranking import Diagnosis
 from keylag.diagnosis.registry import find_rule
 from keylag.diagnosis.serving import serve
-from keylag.diagnosis.terminal import render
 from keylag.stack_info import StackInfo
 
 FINDINGS: Final = 1
 CANNOT_SAY: Final = 2
-DAY_SECONDS: Final = 86400.0
-EARLIER: Final = (DAY_SECONDS, 7 * DAY_SECONDS)
-"""How long before the window its baseline is; the first with calls is used."""
 
 
 @click.command("diagnose")
@@ -61,11 +59,21 @@ EARLIER: Final = (DAY_SECONDS, 7 * DAY_SECONDS)
     metavar="LABEL=VALUE",
     help="Only series with this label, such as cluster=one; repeatable.",
 )
+@record_options
 @click.option(
-    "--run",
-    "run_folder",
-    type=click.Path(exists=True, path_type=Path),
-    help="Folder that `keylag load` or `keylag demo` left, instead of a Prometheus.",
+    "--config",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Keystone's configuration, such as keystone.conf: its values are shown beside "
+    "the lines to change, and judged; repeatable.",
+)
+@click.option(
+    "--config-dir",
+    "folders",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with more of it: its files *.conf, in the order of their names.",
 )
 @click.option(
     "--explain",
@@ -78,8 +86,11 @@ EARLIER: Final = (DAY_SECONDS, 7 * DAY_SECONDS)
     metavar="ADDRESS:PORT",
     help="Serve what each cause costs as metrics, until Ctrl-C.",
 )
-@click.option("--grafana", default="", help="URL of Grafana, for the links.")
-@output_option()
+@click.option(
+    "--grafana", help="URL of Grafana, for the links.  [default: that of the stack]"
+)
+@output_option(forms=tuple(FORMS))
+@out_folder_option("diagnose", "the page of `--output html`")
 @state_option
 def command(  # noqa: PLR0913, PLR0917 - one for each option
     url: str | None,
@@ -87,11 +98,18 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     end: float | None,
     baseline: float | None,
     matchers: tuple[str, ...],
-    run_folder: Path | None,
+    run: Path | None,
+    header: str | None,
+    trace: str | None,
+    store: str | None,
+    call: str | None,
+    files: tuple[Path, ...],
+    folders: tuple[Path, ...],
     rule_id: str | None,
     listen: str | None,
-    grafana: str,
+    grafana: str | None,
     form: str,
+    out: Path | None,
     folder: Path,
 ) -> None:
     """Name the causes of slow token calls, the most expensive first.
@@ -108,23 +126,32 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       keylag diagnose --since 5m
       keylag diagnose --prometheus http://prometheus:9090 --match cluster=one
       keylag diagnose --output json
+      keylag diagnose --output html
+      keylag diagnose --config /etc/keystone/keystone.conf
       keylag diagnose --run out/demo/latest
+      keylag diagnose --trace trace.json
+      curl -si ... | keylag diagnose --server-timing -
       keylag diagnose --explain C2
       keylag diagnose --since 5m --listen 127.0.0.1:9730
     """  # noqa: D301 - click reads a backspace
     if rule_id is not None:
         click.echo(explain(find_rule(rule_id)))
         return
-    if run_folder is not None:
-        _end(_diagnose_runs(run_folder, form))
+    if out is not None and form != "html":
+        message = "--out is the folder of a page: it needs --output html."
+        raise click.UsageError(message)
+    configuration = read_configuration(files, folders)
+    records = Records(run, header, trace, store, call)
+    if reports := records.reports(folder, configuration):
+        _show(Output(form, grafana or "", out), reports)
         return
     server = Prometheus(url or _stack_url(folder))
-    window = _window(start, end or time.time())
-    selected = ", ".join(map(_matcher, matchers))
+    metrics = Metrics(server, ", ".join(map(parse_matcher, matchers)), configuration)
+    window = parse_window(start, end or time.time())
     if listen is not None:
-        _serve(listen, lambda: _latest(server, window.seconds, selected))
+        _serve(listen, lambda: metrics.judge_latest(window.seconds))
         return
-    diagnosis = _diagnose(server, window, selected, baseline)
+    diagnosis = metrics.judge(window, baseline)
     if not diagnosis.facts.calls and diagnosis.is_healthy:
         message = (
             f"No token call ended in this window, so {server.url} does not tell. "
@@ -132,35 +159,15 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         )
         click.echo(message, err=True)
         raise click.exceptions.Exit(CANNOT_SAY)
-    if form == "json":
-        click.echo(json.dumps(as_json(diagnosis, grafana), indent=2))
-    else:
-        render(diagnosis, Console(), grafana)
-    _end([diagnosis])
+    report = metrics.report(diagnosis, charts=form == "html")
+    _show(Output(form, _grafana(grafana, url, folder), out), [report])
 
 
-def _end(diagnoses: Sequence[Diagnosis]) -> None:
-    """End with the exit code of the diagnoses."""
-    if any(one.findings for one in diagnoses):
+def _show(output: Output, reports: Sequence[Report]) -> None:
+    """Show the diagnoses, and end with their exit code."""
+    output.show(reports)
+    if any(one.diagnosis.findings for one in reports):
         raise click.exceptions.Exit(FINDINGS)
-
-
-def _diagnose_runs(folder: Path, form: str) -> list[Diagnosis]:
-    """Print the diagnosis of each run of a folder."""
-    runs = read_runs(folder)
-    found = {
-        name: diagnose(Case(facts, Expected.shipped(facts)))
-        for name, facts in runs.items()
-    }
-    if form == "json":
-        documents = {name: as_json(one) for name, one in found.items()}
-        click.echo(json.dumps({"runs": documents}, indent=2))
-    else:
-        console = Console()
-        for name, one in found.items():
-            console.rule(name)
-            render(one, console)
-    return list(found.values())
 
 
 def _stack_url(folder: Path) -> str:
@@ -169,13 +176,12 @@ def _stack_url(folder: Path) -> str:
     return stack.url("prometheus")
 
 
-def _matcher(text: str) -> str:
-    """Return PromQL for LABEL=VALUE."""
-    label, separator, value = text.partition("=")
-    if not (separator and label.isidentifier()):
-        message = f"--match {text} is not LABEL=VALUE, such as cluster=one."
-        raise click.UsageError(message)
-    return f"{label}={json.dumps(value, ensure_ascii=False)}"
+def _grafana(given: str | None, prometheus: str | None, folder: Path) -> str:
+    """Return the URL of Grafana; empty if there is none."""
+    if given is not None or prometheus is not None:
+        return given or ""
+    stack = StackInfo(folder)
+    return stack.url("grafana") if "grafana" in stack.ports else ""
 
 
 def _serve(listen: str, latest: Callable[[], Diagnosis]) -> None:
@@ -185,36 +191,3 @@ def _serve(listen: str, latest: Callable[[], Diagnosis]) -> None:
         raise click.UsageError(message)
     click.echo(f"Serving http://{host}:{serve(latest, host, int(port))}/metrics.")
     threading.Event().wait()
-
-
-def _latest(server: Prometheus, seconds: float, selected: str) -> Diagnosis:
-    """Return the diagnosis of a window that ends now."""
-    end = time.time()
-    return _diagnose(server, Window(end - seconds, end), selected, None)
-
-
-def _diagnose(
-    server: Prometheus, window: Window, selected: str, baseline: float | None
-) -> Diagnosis:
-    facts = read_facts(server, window, selected)
-    return diagnose(Case(facts, _expected(server, facts, baseline, selected)))
-
-
-def _window(start: float, end: float) -> Window:
-    if start >= end:
-        message = "The window ends before it starts: check --from and --to."
-        raise click.UsageError(message)
-    return Window(start, end)
-
-
-def _expected(
-    server: Prometheus, facts: Facts, baseline: float | None, selected: str
-) -> Expected:
-    window = facts.window
-    ends = (baseline,) if baseline else [window.end - offset for offset in EARLIER]
-    for end in ends:
-        before = Window(end - window.seconds, end)
-        found = read_calls(server, before, selected)
-        if found.calls:
-            return Expected.of(found)
-    return Expected.shipped(facts)

@@ -21,7 +21,7 @@ def render(diagnosis: Diagnosis, console: Console, grafana: str = "") -> None:
         console.print(Text(f"\n{wording.HEALTHY}", "bold"))
     for rank, finding in enumerate(diagnosis.findings, start=1):
         console.print()
-        _finding(diagnosis, finding, rank, console, grafana)
+        render_finding(diagnosis, finding, rank, console, grafana)
     if diagnosis.unknown:
         console.print("\nNot judged:")
     for name, install, ids in missing_sources(diagnosis):
@@ -45,9 +45,10 @@ def _calls(diagnosis: Diagnosis) -> Table:
     return table
 
 
-def _finding(
+def render_finding(
     diagnosis: Diagnosis, finding: Finding, rank: int, console: Console, grafana: str
 ) -> None:
+    """Print a finding, with its number."""
     rule = finding.rule
     console.print(Text(f"{rank}. {rule.cause} ({rule.id} {rule.name})", "bold red"))
     costs = ", ".join(wording.cost_texts(diagnosis, finding))

@@ -15,10 +15,11 @@ from keylag.diagnosis.facts import Window
 from keylag.diagnosis.from_prometheus import read_case
 from keylag.diagnosis.measurements import MEASUREMENTS, SOURCES
 from keylag.diagnosis.prometheus import Prometheus
+from keylag.diagnosis.promql import evidence_query
 from keylag.diagnosis.ranking import Diagnosis, Finding
 from keylag.diagnosis.reading import fill
 from keylag.diagnosis.registry import RULES
-from keylag.diagnosis.rule import Suspicion
+from keylag.diagnosis.rule import Evidence, PerCall, Suspicion
 from keylag.diagnosis.trends import read_trends
 from keylag.stack import Stack
 
@@ -104,6 +105,29 @@ def test_page_charts_what_the_rules_ask(stack: Stack, sent: SentCalls) -> None:
     assert {one.kind[0] for one in latest.calls} >= {"GET", "POST"}
     assert latest.number("workers") == case.facts.number("workers")
     assert {"validations"} <= case.facts.answers.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute"),
+    [
+        ("statements", "statements"),
+        ("round_trips", "round_trips"),
+        ("cells", "seconds"),
+    ],
+)
+def test_query_of_evidence_returns_its_number(
+    stack: Stack, sent: SentCalls, name: str, attribute: str
+) -> None:
+    prometheus = Prometheus(stack.url("prometheus"))
+    end = time.time()
+    facts = read_case(prometheus, Window(end - 1800, end)).facts
+    for calls in facts.served:
+        value = getattr(calls, attribute)
+        one = Evidence("", value, "", name, per_call=PerCall(calls.kind))
+
+        (found,) = prometheus.query(evidence_query(one, facts), end)
+
+        assert found.value == pytest.approx(value)
 
 
 def test_html_is_one_page(stack: Stack, sent: SentCalls, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.configuration import Option
 from keylag.diagnosis.facts import Calls, Kind
-from keylag.diagnosis.rule import Evidence, Fix, Saving, Suspicion
+from keylag.diagnosis.rule import Evidence, Fix, PerCall, Saving, Suspicion
 
 CONFIGURATION: Final = "keystone.conf"
 
@@ -34,6 +34,7 @@ def statements(case: Case) -> Iterable[Evidence]:
                 "statements",
                 "statements",
                 warm,
+                PerCall(calls.kind),
             )
 
 
@@ -75,6 +76,7 @@ def step_suspicion(case: Case, steps: Sequence[str], of_what: str) -> Suspicion 
             "s",
             "cells",
             case.expected.seconds(calls, (), steps),
+            PerCall(calls.kind, operations=steps),
         )
         for calls in case.facts.served
         if calls.kind in found

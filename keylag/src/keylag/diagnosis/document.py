@@ -13,6 +13,7 @@ from keylag.diagnosis.impact import (
     quantile_shares,
 )
 from keylag.diagnosis.measurements import SOURCES
+from keylag.diagnosis.promql import evidence_query
 from keylag.diagnosis.ranking import Diagnosis, Finding
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving
 
@@ -144,7 +145,7 @@ def _mean_saving(diagnosis: Diagnosis, finding: Finding) -> list[float] | None:
 def _evidence(diagnosis: Diagnosis, one: Evidence) -> dict[str, Any]:
     return {
         "text": one.text,
-        "promql": diagnosis.facts.queries.get(one.measurement, ""),
+        "promql": evidence_query(one, diagnosis.facts),
         "value": one.value,
         "baseline": one.baseline,
         "unit": one.unit,

@@ -8,6 +8,7 @@ from typing import Final
 from keylag.diagnosis import wording
 from keylag.diagnosis.common import name_kind
 from keylag.diagnosis.document import dashboard_url, missing_sources
+from keylag.diagnosis.promql import evidence_query
 from keylag.diagnosis.ranking import Diagnosis, Finding
 from keylag.diagnosis.rule import Evidence
 from keylag.diagnosis.trends import Trends
@@ -33,7 +34,7 @@ class Report:
     def charts(self, finding: Finding) -> Iterator["EvidenceChart"]:
         """Yield the evidence of a finding, each with its chart."""
         for one in finding.suspicion.evidence:
-            query = self.diagnosis.facts.queries.get(one.measurement, "")
+            query = evidence_query(one, self.diagnosis.facts)
             yield EvidenceChart(one, query, self._chart(finding, one))
 
     def _chart(self, finding: Finding, one: Evidence) -> LineChart | None:

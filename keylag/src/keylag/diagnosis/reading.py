@@ -9,14 +9,14 @@ from keylag.diagnosis.measurements import MEASUREMENTS, SOURCES
 from keylag.diagnosis.prometheus import Prometheus
 
 _PLACEHOLDER: Final = re.compile(r"\b(TOKENS|ALL|WINDOW)\b")
-_ROUTE: Final = 'http_route="/v3/auth/tokens"'
+ROUTE: Final = 'http_route="/v3/auth/tokens"'
 _EMPTY: Final = re.compile(r"\{\}|, *(?=\})|(?<=\{), *")
 
 
 def fill(promql: str, seconds: float, matchers: str = "") -> str:
     """Return a query with its placeholders replaced, on one line."""
     values = {
-        "TOKENS": ", ".join(filter(None, (_ROUTE, matchers))),
+        "TOKENS": ", ".join(filter(None, (ROUTE, matchers))),
         "ALL": matchers,
         "WINDOW": f"{seconds:.0f}s",
     }

@@ -36,6 +36,15 @@ class Saving:
 
 
 @dataclass(frozen=True)
+class PerCall:
+    """That a number is the mean of a kind of calls, in some phases and operations."""
+
+    kind: Kind
+    phases: Sequence[str] = ()
+    operations: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Evidence:
     """One number that speaks for a cause."""
 
@@ -45,6 +54,8 @@ class Evidence:
     measurement: str = ""
     """Name of the measurement that it comes from."""
     baseline: float | None = None
+    per_call: PerCall | None = None
+    """The calls that the measurement is divided by, if it is."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from keylag.diagnosis.facts import (
 )
 from keylag.diagnosis.measurements import MEASUREMENTS
 from keylag.diagnosis.prometheus import Prometheus, Sample
+from keylag.diagnosis.promql import is_sum
 from keylag.diagnosis.ranking import Diagnosis
 from keylag.diagnosis.reading import fill
 from keylag.diagnosis.rule import Evidence, Rule
@@ -41,7 +42,7 @@ class Trends:
 
     def lines(self, rule: Rule, evidence: Evidence, whole: Facts) -> list[Points]:
         """Return the evidence over time, as lines between its gaps."""
-        if _is_sum(evidence, whole):
+        if is_sum(evidence, whole):
             values = [_sum(case, evidence) for case in self.slices.values()]
         else:
             values = [_judged(rule, evidence, case) for case in self.slices.values()]
@@ -84,11 +85,6 @@ def _slice(
         calls=make_calls(answers, window),
         answers={**lasting, **answers},
     )
-
-
-def _is_sum(evidence: Evidence, facts: Facts) -> bool:
-    name = evidence.measurement
-    return facts.has(name) and math.isclose(evidence.value, facts.number(name))
 
 
 def _sum(case: Case, evidence: Evidence) -> float | None:

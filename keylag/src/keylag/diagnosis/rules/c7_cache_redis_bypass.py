@@ -5,7 +5,7 @@ from typing import Final
 from keylag.diagnosis.case import REDIS, Case
 from keylag.diagnosis.common import option, savings
 from keylag.diagnosis.facts import Calls
-from keylag.diagnosis.rule import Evidence, Rule, Suspicion
+from keylag.diagnosis.rule import Evidence, PerCall, Rule, Suspicion
 
 MANY: Final = 2.0
 """Redis needs three to six times memcached's round trips; memcached at most this."""
@@ -29,6 +29,7 @@ def _judge(case: Case) -> Suspicion | str:
             "calls",
             "round_trips",
             case.expected.round_trips(calls),
+            PerCall(calls.kind),
         )
         for calls in case.facts.served
     ]

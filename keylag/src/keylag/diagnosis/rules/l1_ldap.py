@@ -4,7 +4,7 @@ from typing import Final
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.common import option, savings
-from keylag.diagnosis.rule import Evidence, Rule, Suspicion
+from keylag.diagnosis.rule import Evidence, PerCall, Rule, Suspicion
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -13,7 +13,11 @@ def _judge(case: Case) -> Suspicion | str:
         return "No time passes in LDAP."
     evidence = [
         Evidence(
-            f"time in LDAP of {calls.kind[0]}", calls.spent(["ldap"]), "s", "cells"
+            f"time in LDAP of {calls.kind[0]}",
+            calls.spent(["ldap"]),
+            "s",
+            "cells",
+            per_call=PerCall(calls.kind, phases=("ldap",)),
         )
         for calls in case.facts.served
         if calls.kind in found

@@ -58,6 +58,18 @@ def test_table_has_cause_cost_evidence_fix_and_risk(tmp_path: Path) -> None:
     assert "Not judged:" in text
 
 
+def test_quantiles_of_a_run(tmp_path: Path) -> None:
+    wall = {"mean": 0.2, "p50": 0.15, "p95": 0.4, "p99": 0.9}
+
+    result = run_command(
+        write(tmp_path, {**CALL, "wall_seconds": wall}), "--output=json"
+    )
+
+    (calls,) = json.loads(result.stdout)["runs"]["cache-off"]["window"]["calls"]
+    assert calls["p50_seconds"] == pytest.approx(0.15)
+    assert calls["p95_seconds"] == pytest.approx(0.4)
+
+
 def test_healthy_run(tmp_path: Path) -> None:
     warm = {**CALL, "cells": {"cache.validate": {"mean": 0.004}}}
     warm |= {"sql_statements": {"mean": 0.0}, "cache_calls": {"mean": 14.0}}

@@ -4,16 +4,19 @@ A run knows its own calls and Keystone's cache backend; all other sources are mi
 """
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from keylag.diagnosis.facts import Calls, Facts, Window
+from keylag.diagnosis.facts import QUANTILES, Calls, Facts, Window
 from keylag.diagnosis.prometheus import Sample
 from keylag.errors import WrongUsageError
 from keylag.run_environment import CACHE_BACKEND, PROCESSES
 
 FILE: Final = "breakdown.json"
+QUANTILE_NAMES: Final = {f"p{100 * share:.0f}": share for share in QUANTILES}
+"""Shares of the calls by the names of quantiles in a breakdown."""
 
 
 def read_runs(folder: Path) -> dict[str, Facts]:
@@ -68,7 +71,16 @@ def _calls(call: Mapping[str, Any], seconds: float) -> Calls | None:
         cells=cells,
         statements=_mean(call["sql_statements"]),
         round_trips=_mean(call["cache_calls"]),
+        buckets=_buckets(call["wall_seconds"], call["requests"] / seconds),
     )
+
+
+def _buckets(wall: Mapping[str, float], per_second: float) -> dict[float, float]:
+    """Return buckets whose bounds are the known quantiles."""
+    if not all(name in wall for name in QUANTILE_NAMES):
+        return {}
+    known = {wall[name]: share * per_second for name, share in QUANTILE_NAMES.items()}
+    return {**known, math.inf: per_second}
 
 
 def _mean(numbers: Mapping[str, float] | None) -> float:

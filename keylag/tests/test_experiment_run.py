@@ -62,6 +62,18 @@ def test_run_ends_when_every_arm_has_a_verdict(make_run: MakeRun) -> None:
     assert "b: faster than a" in found.headlines[0]
 
 
+def test_run_that_asks_for_the_size_of_an_effect_does_all_rounds(
+    make_run: MakeRun,
+) -> None:
+    run_under_test = make_run("r", FakeExecutor(), rounds=25)
+    design = run_under_test.plan.design.model_copy(update={"ends_at_verdict": False})
+    run_under_test.plan = run_under_test.plan.model_copy(update={"design": design})
+    run_under_test.execute()
+
+    assert run_under_test.state.ended == run.ROUNDS_DONE
+    assert run_under_test.state.rounds == 25
+
+
 def test_resumed_run_has_the_samples_of_an_uninterrupted_one(
     make_run: MakeRun,
 ) -> None:

@@ -25,12 +25,7 @@ from keylag.experiment.grafana_annotations import TOKEN_VARIABLE, AnnotatingExec
 from keylag.experiment.plan import MAX_MINUTES, Plan
 from keylag.experiment.progress import print_round
 from keylag.experiment.remote import RemoteExecutor
-from keylag.experiment.run import (
-    NOTHING_TO_COMPARE,
-    STOPPED_BY_ERROR,
-    Executor,
-    ExperimentRun,
-)
+from keylag.experiment.run import FAILED_ENDS, Executor, ExperimentRun
 from keylag.experiment.run_folder import INTERRUPTED as INTERRUPTED_RUN
 from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.stack_executor import StackExecutor
@@ -38,8 +33,6 @@ from keylag.experiment.stack_setup import PLANS_FOLDER
 from keylag.state import locked, state_folder
 
 KIND = "experiments"
-FAILED_ENDS = (STOPPED_BY_ERROR, NOTHING_TO_COMPARE)
-"""Ends of a run that make the command fail."""
 SEED_LIMIT = 2**31
 
 RUN_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)

@@ -15,6 +15,7 @@ RESTART_SECONDS: Final = 6.0
 """Time to restart the Keystone and JMeter of one arm; measured on two processors."""
 EXAMPLE_SPREAD: Final = 0.03
 """Spread of a difference between rounds, as a share; the example in the output."""
+EARLY_END: Final = "; the run ends earlier when every arm has a verdict"
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def describe_plan(plan: Plan) -> Iterator[str]:
     )
     yield (
         f"Time: about {forecast.minutes:.0f} min, at most {design.minutes:g}, after "
-        "all arms have started; the run ends earlier when every arm has a verdict"
+        f"all arms have started{EARLY_END if design.ends_at_verdict else ''}"
     )
     if plan.other_arms:
         yield _describe_detectable(forecast)

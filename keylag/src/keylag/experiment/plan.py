@@ -43,6 +43,8 @@ class Design(StrictModel):
     """At most; a verdict on every arm or the time limit ends the run earlier."""
     minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES)] = 10.0
     """Time limit of the run, from the time when all arms have started."""
+    ends_at_verdict: bool = True
+    """Whether the run ends before its limits as soon as every arm has a verdict."""
 
     def load_seconds(self, arms: int) -> float:
         """Return how long the load of `arms` arms takes that warm up together."""

@@ -39,13 +39,15 @@ def remote_target(remote: RemoteKeystone) -> LoadTarget:
 class RemoteExecutor:
     """Switches one Keystone between the arms, and back to the base at the end.
 
-    See keylag.experiment.run.Executor.
+    `target` is its stack, if it has one.  See keylag.experiment.run.Executor.
     """
 
-    def __init__(self, plan: Plan, remote: RemoteKeystone) -> None:
+    def __init__(
+        self, plan: Plan, remote: RemoteKeystone, target: LoadTarget | None = None
+    ) -> None:
         self._plan = plan
         self._remote = remote
-        self._target = remote_target(remote)
+        self._target = target or remote_target(remote)
 
     def start(self) -> None:
         """Switch to the base; raises StackError if the command fails."""

@@ -24,6 +24,8 @@ TIME_LIMIT_REACHED: Final = "the time limit is reached"
 NOTHING_TO_COMPARE: Final = "the base or every other arm failed"
 STOPPED_BY_ERROR: Final = "an error stopped the run"
 ROUNDS_DONE: Final = "all rounds are done"
+FAILED_ENDS: Final = (STOPPED_BY_ERROR, NOTHING_TO_COMPARE)
+"""Ends of a run that make a command fail."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ class ExperimentRun:
     def _stop_reason(self) -> str | None:
         if not self.state.rounds:
             return None
-        if self.has_all_verdicts():
+        if self.plan.design.ends_at_verdict and self.has_all_verdicts():
             return ALL_VERDICTS_REACHED
         round_seconds = self.state.seconds / self.state.rounds
         left = self.plan.design.minutes * 60 - self.state.seconds

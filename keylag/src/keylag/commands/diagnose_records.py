@@ -41,6 +41,11 @@ class Records:
     call: str | None
     """The kind of call of the header or trace; None to guess it."""
 
+    @property
+    def given(self) -> list[Path | str]:
+        """The records that options name."""
+        return [one for one in (self.run, self.header, self.trace) if one is not None]
+
     def reports(self, stack: Path, configuration: Configuration) -> list[Report]:
         """Return the diagnosis of each record; none if no option names one."""
         return [
@@ -49,8 +54,7 @@ class Records:
         ]
 
     def _read(self, stack: Path) -> dict[str, Facts]:
-        given = [one for one in (self.run, self.header, self.trace) if one is not None]
-        if len(given) > 1:
+        if len(self.given) > 1:
             message = "--run, --server-timing and --trace exclude each other."
             raise click.UsageError(message)
         if self.call and not (self.header or self.trace):

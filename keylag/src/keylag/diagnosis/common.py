@@ -1,12 +1,16 @@
 """What several rules compute."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.configuration import Option
 from keylag.diagnosis.facts import Calls, Kind
 from keylag.diagnosis.rule import Evidence, Fix, PerCall, Saving, Suspicion
+
+if TYPE_CHECKING:
+    from keylag.services.base import StackOptions
 
 CONFIGURATION: Final = "keystone.conf"
 
@@ -47,6 +51,11 @@ def option(group: str, line: str, risk: str) -> Fix:
     """Return a change of one option in keystone.conf: `NAME = VALUE`."""
     name = line.partition("=")[0].strip()
     return Fix(CONFIGURATION, f"[{group}] {line}", risk, Option(group, name))
+
+
+def with_memcached(options: "StackOptions") -> "StackOptions":
+    """Return the options of a stack with the usual cache."""
+    return replace(options, cache="memcache_pool")
 
 
 def rebuild_suspicion(case: Case, evidence: Sequence[Evidence]) -> Suspicion:

@@ -7,11 +7,14 @@ cannot know.  The ranking decides which suspicions are findings.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.configuration import Option
 from keylag.diagnosis.facts import Kind
+
+if TYPE_CHECKING:
+    from keylag.services.base import StackOptions
 
 MATTERS: Final = 1 / 6
 """Smallest share of a call that a cause costs.
@@ -102,3 +105,5 @@ class Rule:
     """The panel that shows it, as `dashboard: title`."""
     explains: Sequence[str] = ()
     """Ids of rules that are only symptoms if this one is found."""
+    fixed_options: "Callable[[StackOptions], StackOptions] | None" = None
+    """Options of `keylag up` with the fix; None if it has no option for it."""

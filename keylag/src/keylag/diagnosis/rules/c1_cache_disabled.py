@@ -9,6 +9,7 @@ from keylag.diagnosis.common import (
     savings,
     server_fails,
     statements,
+    with_memcached,
 )
 from keylag.diagnosis.facts import Calls
 from keylag.diagnosis.rule import Evidence, Rule, Suspicion
@@ -82,4 +83,5 @@ RULE: Final = Rule(
     threshold="The backend is read from Keystone's configuration; no limit is needed.",
     panel="cache: Hits by layer",
     explains=("C9", "D1", "D6"),
+    fixed_options=with_memcached,
 )

@@ -3,7 +3,7 @@
 from typing import Final
 
 from keylag.diagnosis.case import REDIS, Case
-from keylag.diagnosis.common import option, savings
+from keylag.diagnosis.common import option, savings, with_memcached
 from keylag.diagnosis.facts import Calls
 from keylag.diagnosis.rule import Evidence, PerCall, Rule, Suspicion
 
@@ -53,4 +53,5 @@ RULE: Final = Rule(
     gain="The time in the cache, for the round trips that memcached would not need.",
     threshold="Twice the round trips of memcached; measured are three to six times.",
     panel="cache: Look-ups by layer",
+    fixed_options=with_memcached,
 )

@@ -1,5 +1,6 @@
 """W1: Keystone has too few workers; calls wait although the host has CPU to spare."""
 
+from dataclasses import replace
 from typing import Final
 
 from keylag.diagnosis.case import Case
@@ -57,4 +58,5 @@ RULE: Final = Rule(
     threshold="Workers are 80 % busy, connections wait, and a fifth of the CPU time is"
     " idle.",
     panel="workers: Waiting connections",
+    fixed_options=lambda options: replace(options, processes=2 * options.processes),
 )

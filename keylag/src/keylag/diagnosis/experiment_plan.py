@@ -54,7 +54,7 @@ properties = {{ {properties} }}
 
 [design]
 warm_up_seconds = 4
-turn_seconds = 10
+turn_seconds = 12
 rounds = 6
 minutes = 20
 # The size of the saving is the question, and not only its sign.
@@ -92,6 +92,9 @@ def write_plan(finding: Finding, facts: Facts, stack: StackInfo) -> str:
     properties = {"threads": count_clients(facts, load)}
     if load == SERVICE_LOAD:
         properties["target_port"] = stack.port("service")
+    else:
+        # A prediction is of calls that are served.
+        properties["revoked_percent"] = 0
     return PLAN.format(
         id=rule.id,
         name=rule.name,

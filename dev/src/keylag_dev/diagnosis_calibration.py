@@ -124,7 +124,7 @@ def read_results(file: Path) -> list[dict[str, Any]]:
     help="Folder of the results; with results of an earlier call, it continues.",
 )
 def main(faults: tuple[str, ...], out: Path) -> None:
-    """Compare predicted savings with measured ones; some six minutes for each fault."""
+    """Compare predicted savings with measured ones; some twelve minutes per fault."""
     out.mkdir(parents=True, exist_ok=True)
     file = out / RESULTS
     done = {one["fault"] for one in read_results(file)}

@@ -128,7 +128,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     for each cause what it costs, the evidence, the lines to change with their risk,
     and what that would save.
 
-    --verify also measures what the fix of a finding saves, in about five minutes. It
+    --verify also measures what the fix of a finding saves, in about ten minutes. It
     switches the stack between both states: it takes a planted fault back and plants it
     again, or restarts Keystone with other options. Afterwards, and after Ctrl-C, the
     stack is as it was. Stop other loads before: it sends its own.

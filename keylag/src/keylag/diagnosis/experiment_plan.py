@@ -54,7 +54,7 @@ properties = {{ {properties} }}
 
 [design]
 warm_up_seconds = 4
-turn_seconds = 12
+turn_seconds = 16
 rounds = 6
 minutes = 20
 # The size of the saving is the question, and not only its sign.
@@ -169,13 +169,11 @@ def _most_affected(finding: Finding) -> tuple[str, Kind]:
 
 
 def _fault_switches(planted: PlantedFault, folder: Path) -> Switches:
-    key = planted.key
-    is_planted = f"{_keylag('fault', 'status', folder=folder)} | grep -q '^{key} '"
+    stop = _keylag("fault", "stop", planted.key, folder=folder)
     strength = f"--strength={planted.strength!r}"
-    start = _keylag("fault", "start", key, strength, "--no-check", folder=folder)
-    return Switches(
-        f"{is_planted} || {start}", _keylag("fault", "stop", key, folder=folder)
-    )
+    words = ("fault", "start", planted.key, strength, "--no-check")
+    # After an interrupted switch, the fault may be planted in part.
+    return Switches(f"{stop} && {_keylag(*words, folder=folder)}", stop)
 
 
 def _up(options: StackOptions, folder: Path) -> str:

@@ -22,7 +22,6 @@ from keylag.errors import KeylagError, WrongUsageError
 from keylag.experiment import environment, option_checks
 from keylag.experiment.analysis import Comparison
 from keylag.experiment.confidence_sequence import Interval
-from keylag.experiment.forecast import describe_plan
 from keylag.experiment.plan_parser import read_plan
 from keylag.experiment.progress import print_round
 from keylag.experiment.remote import RemoteExecutor
@@ -113,7 +112,7 @@ def verify(diagnosis: Diagnosis, rule: Rule, stack: StackInfo) -> Verification:
     text = write_plan(finding, diagnosis.facts, stack)
     with results.folder(None, KIND, rule.id) as folder:
         write_output(folder / PLAN, text)
-        result = _run(RunFolder(folder), stack)
+        result = _run(RunFolder(folder), stack, finding)
     checks = compare(finding, METHODS[result.plan.load.plan], result.comparisons)
     return Verification(diagnosis, finding, folder, result, checks)
 
@@ -139,14 +138,15 @@ def _saved(found: Comparison) -> Interval | None:
     return Interval(-longer.high, -longer.mid, -longer.low)
 
 
-def _run(folder: RunFolder, stack: StackInfo) -> Result:
-    console = Console(stderr=True)
+def _run(folder: RunFolder, stack: StackInfo, finding: Finding) -> Result:
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     plan_file = folder.path / PLAN
     plan = read_plan(plan_file)
     option_checks.check_plan(plan, plan_file)
     assert plan.remote  # noqa: S101 - the plan was written with it
-    for line in describe_plan(plan):
-        console.print(line, highlight=False, soft_wrap=True)
+    console.print(f"{plan.question} {plan.design.rounds} rounds, {plan_file}")
+    for kind, saving in finding.suspicion.savings.items():
+        console.print(f"Predicted: {name_kind(kind)} saves {_interval(saving)}.")
     seed = secrets.randbelow(SEED_LIMIT)
     folder.create(plan_file, RunState(seed, environment.collect(plan)))
     executor = RemoteExecutor(plan, plan.remote, load_target.from_stack(stack))
@@ -158,7 +158,7 @@ def _run(folder: RunFolder, stack: StackInfo) -> Result:
     write_reports(folder)
     result = analyse_run(folder)
     for event in result.events:
-        console.print(event, highlight=False, markup=False, soft_wrap=True)
+        console.print(event)
     if result.ended == INTERRUPTED:
         raise KeyboardInterrupt
     if result.ended in FAILED_ENDS:

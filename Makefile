@@ -24,9 +24,9 @@ setup: ## Install what is missing; takes no time when nothing is
 
 KEPT := $(filter-out 0,$(KEEP))
 
-demo: ## Measure real token calls and show where their time goes (KEEP=1 leaves it up)
-	@./setup.sh $(if $(KEPT),,--for demo)
-	@$(KEYLAG) demo $(if $(KEPT),--keep)
+demo: ## Measure token calls, show where their time goes and why (KEEP=1 leaves it up, FAULT=...)
+	@./setup.sh $(if $(KEPT)$(FAULT),,--for demo)
+	@$(KEYLAG) demo $(if $(KEPT),--keep) $(if $(FAULT),--fault "$(FAULT)")
 
 # The set-up of the tests has what the demo does not need: slapd, percona-toolkit.
 setup-tests:

@@ -1,6 +1,6 @@
 """The demo: the breakdown of token calls without and with a cache.
 
-    runs = measure(stack, out, console)
+    measured = measure(stack, out, console)
 
 Both runs send the same load of 100 logins and 100 validations, first with Keystone's
 default cache backend and then with memcached.
@@ -8,8 +8,9 @@ default cache backend and then with memcached.
 
 import json
 import platform
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -26,6 +27,8 @@ from keylag import (
     sql_comparison,
 )
 from keylag.breakdown import Run, compute_breakdown, name_run
+from keylag.diagnosis.facts import Window
+from keylag.diagnosis.ranking import Diagnosis
 from keylag.jtl import Sample
 from keylag.load_runner import send_load
 from keylag.report import write_html
@@ -53,6 +56,14 @@ REVOCATION_EVENTS: Final = 50
 SAMPLE_CLOUD: Final = InitialData(sample_cloud.DATA_KEY, sample_cloud.populate_stack)
 
 
+@dataclass(frozen=True)
+class Measured:
+    """A run, and the time of its loads."""
+
+    run: Run
+    window: Window
+
+
 def stack_options(run: str) -> StackOptions:
     """Return the options of the stack for a run; its metrics carry the run's name."""
     return StackOptions(
@@ -61,7 +72,7 @@ def stack_options(run: str) -> StackOptions:
     )
 
 
-def measure(stack: Stack, out: Path, console: Console) -> list[Run]:
+def measure(stack: Stack, out: Path, console: Console) -> list[Measured]:
     """Measure every run on a stack that is up, and write the samples below `out`.
 
     Raises the errors of `load_runner.send_load` and of `Stack.restart`.
@@ -69,24 +80,31 @@ def measure(stack: Stack, out: Path, console: Console) -> list[Run]:
     with show_step(console, "Revoking tokens"):
         events = sample_cloud.revoke_tokens(stack, REVOCATION_EVENTS)
     console.print(f"{events} live revocation events")
-    runs = []
+    all_measured = []
     for name in RUN_CACHES:
         options = stack_options(name)
         if options != stack.options:
             console.print(f"Restarting Keystone with cache {RUN_CACHES[name]}")
             stack.restart("keystone", options=options)
         before = sql_comparison.wait_for_logged(stack)
-        run, samples = _measure_run(name, stack, out / name, console)
+        measured, samples = measure_run(name, stack, out / name, console)
         after = sql_comparison.wait_for_logged(stack)
         both = sql_comparison.compare_sides(samples, before, after)
-        run["sql_sides"] = {method: asdict(sides) for method, sides in both.items()}
-        runs.append(run)
-    return runs
+        measured.run["sql_sides"] = {
+            method: asdict(sides) for method, sides in both.items()
+        }
+        all_measured.append(measured)
+    return all_measured
 
 
-def _measure_run(
+def measure_run(
     name: str, stack: Stack, out: Path, console: Console
-) -> tuple[Run, list[Sample]]:
+) -> tuple[Measured, list[Sample]]:
+    """Send the loads of a run; return it with its samples.
+
+    Raises the errors of `load_runner.send_load`.
+    """
+    start = time.time()
     target = load_target.from_stack(stack)
     samples: list[Sample] = []
     warnings: list[str] = []
@@ -104,7 +122,8 @@ def _measure_run(
         run_environment.VIRTUAL_USERS: users,
         **_measurement_environment(),
     }
-    return name_run(name, compute_breakdown(samples, facts, warnings)), samples
+    run = name_run(name, compute_breakdown(samples, facts, warnings))
+    return Measured(run, Window(start, time.time())), samples
 
 
 def _measurement_environment() -> dict[str, str]:
@@ -118,9 +137,11 @@ def _measurement_environment() -> dict[str, str]:
     }
 
 
-def write_results(runs: Sequence[Run], out: Path) -> tuple[Path, Path]:
+def write_results(
+    runs: Sequence[Run], diagnoses: Mapping[str, Diagnosis], out: Path
+) -> tuple[Path, Path]:
     """Write breakdown.json and report.html, and return their paths."""
     breakdown, report = out / "breakdown.json", out / "report.html"
     write_output(breakdown, json.dumps({"runs": runs}, indent=2) + "\n")
-    write_html(runs, report)
+    write_html(runs, diagnoses, report)
     return breakdown, report

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from keylag.advice import call_name
 from keylag.breakdown import Call, Run
+from keylag.call_facts import call_name
 from keylag.errors import KeylagError
 
 DEFAULT_MAX_SHARE: Final = 0.05

@@ -1,6 +1,6 @@
 """What is known about the environment of a run: the load, Keystone and its cache.
 
-Plans and targets write these facts, `keylag.advice` reads them.  A fact that is not
+Plans and targets write these facts, `keylag.call_facts` reads them.  A fact that is not
 known is absent.
 """
 
@@ -20,11 +20,6 @@ VIRTUAL_USERS: Final = "virtual_users"
 """Number of virtual users of the load."""
 PLAN: Final = "plan"
 """Name of the load plan."""
-
-
-def cache_backend(environment: Environment) -> str:
-    """Return the last part of the cache backend's name; empty if unknown."""
-    return str(environment.get(CACHE_BACKEND, "")).rpartition(".")[2]
 
 
 def is_service_load(environment: Environment) -> bool:

@@ -26,6 +26,7 @@ from keylag.commands.common import (
     output_option,
     state_option,
 )
+from keylag.diagnosis.from_run import diagnose_runs
 from keylag.jmeter_run import RemoteRun
 from keylag.load_runner import jmeter_home, send_load
 from keylag.load_target import LoadTarget
@@ -101,7 +102,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     form: str,
     folder: Path,
 ) -> None:
-    """Send a load and print the breakdown of its calls.
+    """Send a load, print the breakdown of its calls and the causes of slow ones.
 
     PLAN is token-issue, token-validate, token-mixed, service-call, or the path of
     a .jmx file. The load goes to the stack that `keylag up` started, or to the Keystone
@@ -231,7 +232,7 @@ def _write_results(  # noqa: PLR0913, PLR0917 - one for each part of a run
     run = name_run(plan.name, compute_breakdown(samples, environment, warnings))
     text = json.dumps({"runs": [run]}, indent=2)
     write_output(out / "breakdown.json", text + "\n")
-    write_html([run], out / "report.html")
+    write_html([run], diagnose_runs([run]), out / "report.html")
     for line in engine_facts.count_lines(samples, engines):
         click.echo(line, err=True)
     return run
@@ -241,4 +242,4 @@ def _print_run(run: Run, form: str) -> None:
     if form == "json":
         click.echo(json.dumps(run, indent=2))
     else:
-        render_terminal([run], Console())
+        render_terminal([run], diagnose_runs([run]), Console())

@@ -5,18 +5,31 @@ A run knows its own calls and Keystone's cache backend; all other sources are mi
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from keylag.diagnosis.case import Case
+from keylag.diagnosis.expected import Expected
 from keylag.diagnosis.facts import QUANTILES, Calls, Facts, Window
 from keylag.diagnosis.prometheus import Sample
+from keylag.diagnosis.ranking import Diagnosis, diagnose
 from keylag.errors import WrongUsageError
 from keylag.run_environment import CACHE_BACKEND, PROCESSES
 
 FILE: Final = "breakdown.json"
 QUANTILE_NAMES: Final = {f"p{100 * share:.0f}": share for share in QUANTILES}
 """Shares of the calls by the names of quantiles in a breakdown."""
+ROUTE: Final = "/v3/auth/tokens"
+"""The route of token calls; the causes are those of no other route."""
+
+
+def diagnose_runs(runs: Iterable[Mapping[str, Any]]) -> dict[str, Diagnosis]:
+    """Return the diagnosis of each run by its name."""
+    facts = {run["name"]: run_facts(run) for run in runs}
+    return {
+        name: diagnose(Case(one, Expected.shipped(one))) for name, one in facts.items()
+    }
 
 
 def read_runs(folder: Path) -> dict[str, Facts]:
@@ -47,18 +60,18 @@ def run_facts(run: Mapping[str, Any]) -> Facts:
 
 
 def _busy_seconds(run: Mapping[str, Any]) -> float:
-    """Return the time of all calls in Keystone: as if one followed the other."""
+    """Return the time of token calls in Keystone: as if one followed the other."""
     return float(
         sum(
             call["requests"] * call["wall_seconds"]["mean"]
             for call in run["calls"]
-            if call["wall_seconds"]
+            if call["route"] == ROUTE and call["wall_seconds"]
         )
     )
 
 
 def _calls(call: Mapping[str, Any], seconds: float) -> Calls | None:
-    if not call["cells"]:
+    if call["route"] != ROUTE or not call["cells"]:
         return None
     cells = {}
     for name, numbers in call["cells"].items():

@@ -5,9 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from keylag.advice import call_facts, call_name, call_options
 from keylag.breakdown import Run
+from keylag.call_facts import call_facts, call_name
+from keylag.diagnosis import wording
+from keylag.diagnosis.common import name_kind
+from keylag.diagnosis.ranking import Diagnosis
 from keylag.phases import CATEGORY_NAMES, OPERATIONS, PHASES, sort_known_first
+from keylag.report.conclusion import conclusion, not_judged
 from keylag.report.formatting import (
     CLIENT_STATISTICS,
     RunCall,
@@ -53,20 +57,24 @@ class Bar:
     client: str
 
 
-def write_html(runs: Sequence[Run], path: Path) -> None:
+def write_html(
+    runs: Sequence[Run], diagnoses: Mapping[str, Diagnosis], path: Path
+) -> None:
     """Write the page of one or more runs; creates the folder.  Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_output(path, render_html(runs))
+    write_output(path, render_html(runs, diagnoses))
 
 
-def render_html(runs: Sequence[Run]) -> str:
-    """Return the HTML of the page."""
+def render_html(runs: Sequence[Run], diagnoses: Mapping[str, Diagnosis]) -> str:
+    """Return the HTML of the page; `diagnoses` has one for each run, by its name."""
     environment = jinja_environment()
     helpers = (
+        conclusion,
+        not_judged,
+        name_kind,
         layout_bars,
         format_count,
         phase_operation_matrix,
-        call_options,
         format_ms,
         format_percent,
         call_facts,
@@ -77,6 +85,8 @@ def render_html(runs: Sequence[Run]) -> str:
     environment.globals.update({helper.__name__: helper for helper in helpers})
     return environment.get_template("report.html.j2").render(
         runs=runs,
+        diagnoses=diagnoses,
+        wording=wording,
         groups=list(group_by_call(runs)),
         categories=CATEGORY_NAMES,
         letters=CATEGORY_LETTERS,

@@ -1,14 +1,17 @@
 """Tables for the terminal: latency at the client, and the breakdown of each call."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from keylag.advice import call_facts, call_name, call_options, conclusions
 from keylag.breakdown import Run
+from keylag.call_facts import call_facts, call_name
+from keylag.diagnosis.ranking import Diagnosis
+from keylag.diagnosis.terminal import render_finding
 from keylag.phases import CATEGORY_NAMES
+from keylag.report.conclusion import conclusion, not_judged
 from keylag.report.formatting import (
     CLIENT_STATISTICS,
     RunCall,
@@ -22,31 +25,38 @@ from keylag.report.formatting import (
 )
 
 
-def render_terminal(runs: Sequence[Run], console: Console) -> None:
-    """Print the latency table, then breakdown, facts and options of each call."""
+def render_terminal(
+    runs: Sequence[Run], diagnoses: Mapping[str, Diagnosis], console: Console
+) -> None:
+    """Print the latencies, breakdown and facts of each call, and the diagnoses.
+
+    `diagnoses` has one for each run, by its name.
+    """
     shown = [group for group in group_by_call(runs) if group]
     console.print(_latency_table(shown))
     for group in shown:
         console.print()
         console.print(_breakdown_table(group))
         for one in group:
-            _print_advice(one, console)
-    console.print()
-    console.print(Text("Where the time goes:", "bold"))
-    for line in conclusions(runs):
-        console.print(Text(line, "bold"))
+            console.print(Text(f"{one.run['name']}:", "bold"))
+            _print_list(call_facts(one.call, one.run["environment"]), console)
+    for run in runs:
+        _print_diagnosis(run, diagnoses[run["name"]], console)
     for run in runs:
         for warning in run["warnings"]:
             console.print(Text(f"{run['name']}: {warning}", "yellow"))
 
 
-def _print_advice(one: RunCall, console: Console) -> None:
-    environment = one.run["environment"]
-    console.print(Text(f"{one.run['name']}:", "bold"))
-    _print_list(call_facts(one.call, environment), console)
-    if options := call_options(one.call, environment):
-        console.print("What may help:")
-        _print_list(options, console)
+def _print_diagnosis(run: Run, diagnosis: Diagnosis, console: Console) -> None:
+    console.print()
+    console.print(Text(f"Diagnosis of {run['name']}", "bold underline"))
+    for line in conclusion(run, diagnosis):
+        console.print(Text(line))
+    for rank, finding in enumerate(diagnosis.findings, start=1):
+        render_finding(diagnosis, finding, rank, console, "")
+    if lines := not_judged(diagnosis):
+        console.print("Not judged:")
+        _print_list(lines, console)
 
 
 def _print_list(sentences: Sequence[str], console: Console) -> None:

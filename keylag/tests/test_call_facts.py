@@ -1,13 +1,10 @@
-"""Facts, options and conclusions of a result."""
-
-from typing import Any
+"""Facts on the calls of a result."""
 
 import pytest
 
 from keylag import load_plans
-from keylag.advice import call_facts, call_options, conclusions, format_duration
-from keylag.advice_options import OPTIONS, OUTSIDE, QUEUE, find_options
 from keylag.breakdown import Breakdown, Call, Run, name_run
+from keylag.call_facts import call_facts, format_duration, largest_parts
 from keylag.phases import CATEGORIES, OPERATIONS
 
 
@@ -40,19 +37,13 @@ def call(cells: dict[str, float], *, client: float = 0.262, wall: float = 0.25) 
     )
 
 
-def test_facts_and_options_name_the_largest_category() -> None:
+def test_facts_name_the_largest_category() -> None:
     bcrypt = call({"password_hash.authenticate": 0.91, "sql.roles": 0.09})
 
     assert call_facts(bcrypt) == [
         "POST /v3/auth/tokens (password) takes 262 ms at the client.",
         "91 % of the server's time is password hash, in authenticate.",
     ]
-    reuse, cheaper = call_options(bcrypt)
-    assert reuse == "Reuse tokens: each log-in checks a password hash."
-    assert cheaper == (
-        "Lower [identity] password_hash_rounds, which applies to passwords set later. "
-        "Costs security: a stolen hash takes proportionally less time to crack."
-    )
 
 
 def test_facts_name_a_large_second_category() -> None:
@@ -63,31 +54,11 @@ def test_facts_name_a_large_second_category() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("environment", "words"),
-    [
-        ({"cache_backend": "dogpile.cache.null"}, "dogpile.cache.null caches nothing"),
-        ({"cache_backend": "oslo_cache.memcache_pool"}, "The cache is on"),
-        ({}, "If [cache] backend is dogpile.cache.null"),
-    ],
-)
-def test_sql_options_depend_on_the_cache_backend(
-    environment: dict[str, Any], words: str
-) -> None:
-    first, *others = call_options(call({"sql.roles": 1.0}), environment)
-
-    assert words in first
-    assert not [text for text in others if "[cache]" in text]
-
-
 def test_facts_name_time_outside_keystone() -> None:
     slow = call({"sql.roles": 1.0}, client=0.4, wall=0.1)
     facts = " ".join(call_facts(slow))
 
     assert "75 % of the client's time passes outside Keystone's workers" in facts
-    assert call_options(slow)[0].startswith(
-        "Start more Keystone processes, if all workers"
-    )
 
 
 BUSY = {"processes": "2", "threads_per_process": "1", "virtual_users": "10"}
@@ -103,11 +74,8 @@ def test_dominant_queue_is_the_first_fact() -> None:
         "(10 virtual users, 2 workers)."
     )
     assert server.startswith("100 % of the server's time is password hash")
-    first, *others = call_options(bcrypt, BUSY)
-    assert first.startswith("Start more Keystone processes")
-    assert "Reuse tokens: each log-in checks a password hash." in others
-    (conclusion,) = conclusions([run("r", bcrypt)])
-    assert "outside its workers 76 %, then password hash" in conclusion
+    (part,) = largest_parts(run("r", bcrypt))
+    assert "outside the workers, 76 % of the client's time; password hash" in part
 
 
 def test_short_queue_follows_the_largest_category() -> None:
@@ -130,52 +98,6 @@ def test_time_outside_is_no_queue_while_workers_are_free(
     assert "waiting for a free worker (" not in facts
 
 
-@pytest.mark.parametrize(
-    ("category", "known", "excluded"),
-    [
-        ("cache", {"cache_backend": "oslo_cache.memcache_pool"}, "memcache_pool"),
-        ("cache", {"cache_backend": "oslo_cache.memcache_pool"}, "Redis"),
-        ("sql", {"cache_backend": "oslo_cache.memcache_pool"}, "memcache_pool"),
-        ("orm", {"cache_backend": "dogpile.cache.redis"}, "memcache_pool"),
-        ("other", BUSY, "threads"),
-        ("other", {"plan": "service-call"}, "Keystone's own"),
-    ],
-)
-def test_options_exclude_the_present_configuration(
-    category: str, known: dict[str, str], excluded: str
-) -> None:
-    assert find_options(category, known)
-    assert not [text for text in find_options(category, known) if excluded in text]
-
-
-@pytest.mark.parametrize(
-    ("category", "known", "words"),
-    [
-        (
-            "cache",
-            {"cache_backend": "dogpile.cache.redis"},
-            "memcache_pool: with Redis",
-        ),
-        ("sql", {"cache_backend": "dogpile.cache.null"}, "memcache_pool"),
-        ("other", {**BUSY, "threads_per_process": "4"}, "processes instead of threads"),
-    ],
-)
-def test_options_depend_on_cache_and_threads(
-    category: str, known: dict[str, str], words: str
-) -> None:
-    assert any(words in text for text in find_options(category, known))
-
-
-@pytest.mark.parametrize(
-    "words", ["password_hash_rounds", "Delete fewer tokens", "token_cache_time"]
-)
-def test_options_state_their_security_cost(words: str) -> None:
-    found = [str(row) for row in OPTIONS if words in row.text]
-
-    assert found
-    assert all(" Costs security: " in text for text in found)
-
-
 def test_plan_facts_include_virtual_users_if_known() -> None:
     plan = load_plans.find_plan("token-issue")
 
@@ -191,22 +113,18 @@ def test_facts_state_missing_measurements() -> None:
     (failed,) = call_facts({**call({}), "client_seconds": None})
     assert "sent no Server-Timing" in unmeasured[-1]
     assert "none of 100 requests" in failed
-    assert call_options({**call({}), "categories": {}}) == []
-    assert call_options({**call({}), "client_seconds": None}) == []
+    assert largest_parts(run("r", {**call({}), "categories": {}})) == []
+    assert largest_parts(run("r", {**call({}), "client_seconds": None})) == []
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-@pytest.mark.parametrize(
-    "cache", [{}, {"cache_backend": "x.null"}, {"cache_backend": "y"}]
-)
-def test_every_category_has_options(category: str, cache: dict[str, str]) -> None:
+def test_every_category_has_facts(category: str) -> None:
     operation = "check_revocation" if category == "revocation" else OPERATIONS[0]
     phase = "cache" if category == "revocation" else category
 
-    assert call_facts(call({f"{phase}.{operation}": 1.0}), cache)
-    assert find_options(category, cache)
-    assert find_options(QUEUE, cache)
-    assert find_options(OUTSIDE, cache)
+    _, server, *_ = call_facts(call({f"{phase}.{operation}": 1.0}))
+
+    assert server.startswith("100 % of the server's time is ")
 
 
 @pytest.mark.parametrize(
@@ -224,13 +142,10 @@ def run(name: str, one: Call) -> Run:
     return name_run(name, empty)
 
 
-def test_conclusions_have_one_line_per_call() -> None:
-    runs = [
-        run("off", call({"sql.roles": 0.8})),
-        run("on", call({"cache.roles": 0.6})),
-    ]
+def test_largest_part_of_each_call_is_a_sentence() -> None:
+    (part,) = largest_parts(run("off", call({"sql.roles": 0.8})))
 
-    assert conclusions(runs) == [
-        "POST /v3/auth/tokens (password): SQL 80 % (off), cache 60 % (on)"
-    ]
-    assert conclusions([]) == ["No call was measured, so there is no breakdown."]
+    assert part == (
+        "POST /v3/auth/tokens (password): the largest part is SQL, 80 % of the server's"
+        " time."
+    )

@@ -1,10 +1,8 @@
-"""Facts about where the time of each call goes, and options that may reduce it."""
+"""Facts about where the time of each call goes."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from keylag.advice_options import OUTSIDE, QUEUE, find_options
 from keylag.breakdown import Call, Run
 from keylag.phases import CATEGORY_NAMES, OPERATIONS, Cell, category_of
 from keylag.run_environment import (
@@ -19,9 +17,6 @@ MIN_NAMED_SHARE: Final = 0.15
 """Smallest share for which a second category, or time outside Keystone, is named."""
 DOMINANT_SHARE: Final = 0.5
 """Smallest share of the client's time for which time outside Keystone comes first."""
-
-Finding = tuple[str, str]
-"""Where time goes, as `keylag.advice_options` calls it, and a sentence about it."""
 
 _OPERATION_NAMES: Final[Mapping[str, str]] = {"other": "outside the named steps"}
 
@@ -39,41 +34,32 @@ def call_facts(call: Call, environment: Environment | None = None) -> list[str]:
     )
     if not call["categories"]:
         return [latency, "Keystone sent no Server-Timing, so there is no breakdown."]
-    return [latency, *(fact for _, fact in _findings(call, environment or {}))]
+    return [latency, *_facts(call, environment or {})]
 
 
-def call_options(call: Call, environment: Environment | None = None) -> list[str]:
-    """Return the options that may help, in the order of the facts."""
-    environment = environment or {}
+def largest_parts(run: Run) -> list[str]:
+    """Return a sentence on the largest part of each call that was measured."""
     return [
-        option
-        for place, _ in _findings(call, environment)
-        for option in find_options(place, environment)
+        f"{call_name(call)}: the largest part is {_largest_part(call)}."
+        for call in run["calls"]
+        if call["client_seconds"] and call["categories"]
     ]
 
 
-def _findings(call: Call, environment: Environment) -> list[Finding]:
-    if not (call["client_seconds"] and call["categories"]):
-        return []
-    inside, outside = _server_finding(call), [*_outside_findings(call, environment)]
+def _facts(call: Call, environment: Environment) -> list[str]:
+    inside, outside = _server_fact(call), [*_outside_facts(call, environment)]
     if _outside_share(call) >= DOMINANT_SHARE:
         return [*outside, inside]
     return [inside, *outside]
 
 
-def conclusions(runs: Sequence[Run]) -> list[str]:
-    """Return a line for each call with its largest category in each run."""
-    by_call: dict[str, list[str]] = defaultdict(list)
-    for run in runs:
-        for call in run["calls"]:
-            for category, share in _categories_by_share(call)[:1]:
-                largest = f"{CATEGORY_NAMES[category]} {_percent(share)}"
-                by_call[call_name(call)].append(
-                    f"{_outside_prefix(call)}{largest} ({run['name']})"
-                )
-    if not by_call:
-        return ["No call was measured, so there is no breakdown."]
-    return [f"{name}: {', '.join(parts)}" for name, parts in by_call.items()]
+def _largest_part(call: Call) -> str:
+    category, share = _categories_by_share(call)[0]
+    inside = f"{CATEGORY_NAMES[category]}, {_percent(share)} of the server's time"
+    outside = _outside_share(call)
+    if outside < DOMINANT_SHARE:
+        return inside
+    return f"outside the workers, {_percent(outside)} of the client's time; {inside}"
 
 
 def call_name(call: Call) -> str:
@@ -98,12 +84,12 @@ def _categories_by_share(call: Call) -> list[tuple[str, float]]:
     return sorted(pairs, key=lambda pair: -pair[1])
 
 
-def _server_finding(call: Call) -> Finding:
+def _server_fact(call: Call) -> str:
     categories = _categories_by_share(call)
     category, share = categories[0]
     largest = f"{_percent(share)} of the server's time is {CATEGORY_NAMES[category]}"
     operation = _main_operation(call, category)
-    return category, f"{largest}, {operation}{_second_category(categories)}."
+    return f"{largest}, {operation}{_second_category(categories)}."
 
 
 def _main_operation(call: Call, category: str) -> str:
@@ -133,7 +119,7 @@ def _second_category(categories: list[tuple[str, float]]) -> str:
     return f", then {CATEGORY_NAMES[category]} with {_percent(share)}"
 
 
-def _outside_findings(call: Call, environment: Environment) -> Iterator[Finding]:
+def _outside_facts(call: Call, environment: Environment) -> Iterator[str]:
     share = _outside_share(call)
     if share < MIN_NAMED_SHARE:
         return
@@ -141,11 +127,11 @@ def _outside_findings(call: Call, environment: Environment) -> Iterator[Finding]
     if is_queueing(environment):
         users = f"{environment[VIRTUAL_USERS]} virtual users"
         workers = f"{worker_count(environment)} workers"
-        yield QUEUE, f"{of_client} is waiting for a free worker ({users}, {workers})."
+        yield f"{of_client} is waiting for a free worker ({users}, {workers})."
         return
     server = "the service" if is_service_load(environment) else "Keystone"
     causes = "waiting for a free worker, the network or the client"
-    yield OUTSIDE, f"{of_client} passes outside {server}'s workers: {causes}."
+    yield f"{of_client} passes outside {server}'s workers: {causes}."
 
 
 def _outside_share(call: Call) -> float:
@@ -154,10 +140,3 @@ def _outside_share(call: Call) -> float:
     if not (client and wall and client["mean"]):
         return 0.0
     return 1 - wall["mean"] / client["mean"]
-
-
-def _outside_prefix(call: Call) -> str:
-    share = _outside_share(call)
-    if share < DOMINANT_SHARE:
-        return ""
-    return f"outside its workers {_percent(share)}, then "

@@ -6,8 +6,10 @@ from keylag.diagnosis.measurements import MEASUREMENTS
 from keylag.diagnosis.registry import RULES
 from keylag.faults.registry import FAULTS
 from keylag.paths import CHECKOUT
+from keylag_dashboards import causes
+from keylag_dashboards.alerts import ALERTS
 from keylag_dashboards.boards import BOARDS
-from keylag_dev import causes_page
+from keylag_dev import causes_page, runbook_page
 
 NEED_A_GALERA_CLUSTER = {"D8", "D9"}
 NEED_SEVERAL_HOSTS = {"C9"}
@@ -57,3 +59,19 @@ def test_no_cause_explains_itself_by_others() -> None:
     }
 
     TopologicalSorter(symptoms).prepare()
+
+
+def test_file_of_the_dashboards_is_up_to_date() -> None:
+    assert causes.FILE.read_text(encoding="utf-8") == causes_page.render_file()
+
+
+def test_runbook_has_the_causes_of_each_alert() -> None:
+    text = runbook_page.PAGE.read_text(encoding="utf-8")
+    blocks = {name for _, name, _ in runbook_page.BLOCK.findall(text)}
+
+    assert runbook_page.render(text) == text
+    assert blocks == {runbook_page.ALL} | {one.name for one in ALERTS if one.causes}
+
+
+def test_each_cause_of_an_alert_exists() -> None:
+    assert {cause for one in ALERTS for cause in one.causes} == RULES.keys()

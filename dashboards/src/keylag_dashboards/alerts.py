@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from keylag_dashboards.causes import CAUSES
 from keylag_dashboards.config import OBJECTIVE_SECONDS, OBJECTIVE_SHARE
 from keylag_dashboards.model import Alert, Severity
 from keylag_dashboards.telemetry_alerts import TELEMETRY_ALERTS
@@ -50,6 +51,7 @@ def _burn_alert(
         f" {OBJECTIVE_SECONDS} s or failed in the last {long}; the"
         f" objective allows {ERROR_BUDGET:.0%}.",
         "tokens: Calls not in time",
+        tuple(CAUSES),
     )
 
 
@@ -78,6 +80,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "The cache backend of {{ $labels.job }} stalls.",
         "A round trip takes {{ $value | humanizeDuration }} on average.",
         "cache: Time per round trip",
+        ("C2", "C3", "C4", "W2"),
     ),
     Alert(
         "KeylagCacheErrors",
@@ -88,6 +91,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "The cache backend of {{ $labels.job }} fails: {{ $labels.error_type }}.",
         '{{ $value | printf "%.2f" }} calls to it fail each second.',
         "cache: Errors and stalls",
+        ("C2", "C6"),
     ),
     Alert(
         "KeylagCacheHitRatioCollapsed",
@@ -97,6 +101,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "The cache hit ratio of {{ $labels.job }} collapsed.",
         "Only {{ $value | humanizePercentage }} of the look-ups are hits.",
         "cache: Hits by layer",
+        ("C2", "C5", "C8", "C9", "C10", "R3"),
     ),
     Alert(
         "KeylagRevocationGrowth",
@@ -108,6 +113,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "Revocation events slow down every token check.",
         "They add {{ $value | humanizeDuration }} to each check of a token.",
         "revocation: Predicted time of a check",
+        ("R1", "R2", "R3"),
     ),
     Alert(
         "KeylagSqlPoolExhausted",
@@ -119,6 +125,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "Calls of {{ $labels.job }} wait for a database connection.",
         "{{ $value | humanizePercentage }} of the check-outs found the pool empty.",
         "sql: Pool",
+        ("D5", "D1", "D2", "D3", "D4", "D7"),
     ),
     Alert(
         "KeylagProxySqlPoolExhausted",
@@ -129,6 +136,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "Statements in ProxySQL time out waiting for a backend connection.",
         '{{ $value | printf "%.2f" }} statements time out each second.',
         "sql: Backend requests",
+        ("D7", "D2", "D3", "D4"),
     ),
     Alert(
         "KeylagHashingSaturated",
@@ -142,6 +150,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "Password hashing saturates the workers of {{ $labels.job }}.",
         "{{ $value | humanizePercentage }} of all workers' time is hashing.",
         "workers: Share of hashing",
+        ("H1", "H2", "H3"),
     ),
     *TELEMETRY_ALERTS,
 )

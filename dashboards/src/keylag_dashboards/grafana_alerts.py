@@ -99,8 +99,12 @@ def _any_value() -> dict[str, Any]:
 
 
 def _texts(alert: dict[str, Any]) -> dict[str, str]:
-    """Return the annotations; `$value` has another name in Grafana."""
+    """Return the annotations; `$value` has another name in Grafana.
+
+    Grafana's templates cannot query, so they lack the likely cause.
+    """
     return {
         name: text.replace("$value", "$values.A.Value")
         for name, text in alert["annotations"].items()
+        if name != rules.LIKELY_CAUSE
     }

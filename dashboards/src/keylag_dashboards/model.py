@@ -149,3 +149,5 @@ class Alert:
     description: str
     panel: str
     """The panel that shows it, as `dashboard: title`."""
+    causes: tuple[str, ...] = ()
+    """Ids of the causes that it may have; none if it tells of missing metrics."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from keylag_dashboards.alerts import ALERTS
+from keylag_dashboards.causes import CAUSES, METRICS, list_titles
 from keylag_dashboards.config import (
     COARSE_SECONDS,
     RECORDING_SECONDS,
@@ -21,6 +22,13 @@ WINDOWS: Final = ("5m", "30m", "1h", "6h")
 _COUNT: Final = "http_server_request_duration_seconds_count"
 _BUCKET: Final = "http_server_request_duration_seconds_bucket"
 _METHOD: Final = "JOB, http_request_method"
+LIKELY_CAUSE: Final = "likely_cause"
+"""The annotation with the most expensive finding of `keylag diagnose --listen`."""
+_LIKELY_CAUSE: Final = (
+    f"{{{{ with printf `topk(1, {METRICS['cost']}{{cluster=%q}} > 0)`"
+    " $labels.cluster | query }}{{ with first . }}{{ .Labels.id }} {{ .Labels.name }}"
+    "{{ end }}{{ else }}`keylag diagnose --listen` names none{{ end }}"
+)
 
 
 def recording_rules() -> Iterator[RecordingRule]:
@@ -107,6 +115,14 @@ def _alert(one: Alert, runbook_url: str) -> dict[str, Any]:
         "annotations": {
             "summary": one.summary,
             "description": one.description,
+            **(_cause_texts(one.causes) if one.causes else {}),
             "runbook_url": f"{runbook_url}#{one.name.lower()}",
         },
     }
+
+
+def _cause_texts(causes: tuple[str, ...]) -> dict[str, str]:
+    """Return which causes an alert may have, and which one is likely."""
+    named = "any" if set(causes) == CAUSES.keys() else list_titles(causes)
+    text = f"{named}; `keylag diagnose --since 1h` tells which."
+    return {"causes": text, LIKELY_CAUSE: _LIKELY_CAUSE}

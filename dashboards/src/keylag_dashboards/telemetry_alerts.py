@@ -38,6 +38,7 @@ TELEMETRY_ALERTS: Final[tuple[Alert, ...]] = (
         " calls for tokens.",
         'Usually it completes more than {{ $value | printf "%.2f" }} per second.',
         "tokens: Calls per second",
+        ("C3", "D4", "L1", "N1"),
     ),
     Alert(
         "KeylagKeystoneSilent",

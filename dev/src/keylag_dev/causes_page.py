@@ -1,15 +1,21 @@
-"""Generates docs/reference/causes.md, the causes that `keylag diagnose` knows.
+"""Writes what is made of the rules: causes.md, and causes.json of the dashboards.
 
-python -m keylag_dev.causes_page
+    python -m keylag_dev.causes_page
+
+The dashboards and alerts read the second one, because they do not need the command.
 """
 
+import json
 from typing import Final
 
+from keylag.diagnosis import serving
 from keylag.diagnosis.explanation import explain
 from keylag.diagnosis.registry import RULES
 from keylag.paths import CHECKOUT
 
 PAGE: Final = CHECKOUT / "docs" / "reference" / "causes.md"
+# Not from keylag_dashboards, which cannot be imported without this file.
+FILE: Final = CHECKOUT / "dashboards" / "src" / "keylag_dashboards" / "causes.json"
 INTRODUCTION: Final = """\
 # Causes of slow authentication
 
@@ -29,5 +35,19 @@ def render() -> str:
     return "\n".join([INTRODUCTION, *(f"{explain(one)}\n" for one in RULES.values())])
 
 
+def render_file() -> str:
+    """Return the file that the dashboards read."""
+    causes = [
+        {"id": one.id, "name": one.name, "cause": one.cause} for one in RULES.values()
+    ]
+    metrics = {
+        "cost": serving.COST,
+        "known": serving.KNOWN,
+        "success": serving.SUCCESS,
+    }
+    return json.dumps({"metrics": metrics, "causes": causes}, indent=2) + "\n"
+
+
 if __name__ == "__main__":
     PAGE.write_text(render(), encoding="utf-8")
+    FILE.write_text(render_file(), encoding="utf-8")

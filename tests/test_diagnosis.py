@@ -20,10 +20,13 @@ from keylag.diagnosis.ranking import Diagnosis, Finding
 from keylag.diagnosis.reading import fill
 from keylag.diagnosis.registry import RULES
 from keylag.diagnosis.rule import Evidence, PerCall, Suspicion
+from keylag.diagnosis.serving import COST, EVERY_SECONDS
 from keylag.diagnosis.trends import read_trends
 from keylag.stack import Stack
 
 pytestmark = pytest.mark.stack
+SCRAPED_SECONDS = EVERY_SECONDS + 30
+"""After this time Prometheus has a diagnosis of the calls."""
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +142,20 @@ def test_html_is_one_page(stack: Stack, sent: SentCalls, tmp_path: Path) -> None
     page = (tmp_path / "diagnosis.html").read_text(encoding="utf-8")
     assert "Token calls of 30 minutes" in page
     assert "There are no charts" not in page
+
+
+def test_prometheus_has_the_findings(stack: Stack, sent: SentCalls) -> None:
+    url = f"{stack.url('prometheus')}/api/v1/query"
+    deadline = time.monotonic() + SCRAPED_SECONDS
+    judged: list[dict[str, Any]] = []
+    while len(judged) < len(RULES) and time.monotonic() < deadline:
+        answer = requests.get(url, params={"query": COST}, timeout=10).json()
+        judged = answer["data"]["result"]
+        time.sleep(1)
+
+    labels = {(one["metric"]["id"], one["metric"]["name"]) for one in judged}
+    assert labels == {(one.id, one.name) for one in RULES.values()}
+    assert {one["metric"]["job"] for one in judged} == {"keylag-diagnosis"}
 
 
 def test_window_without_calls_cannot_be_judged(stack: Stack) -> None:

@@ -17,7 +17,7 @@ from keylag.trace.explanation import Explanation
 pytestmark = pytest.mark.stack
 
 UNCACHED = StackOptions(processes=1, environment={"OS_CACHE__ENABLED": "false"})
-OF_METRICS = {"prometheus", "exporters", "grafana"}
+OF_METRICS = {"prometheus", "exporters", "diagnosis", "grafana"}
 """Services that traces do not need."""
 MAX_DIFFERENCE = 0.05
 """Largest relative difference of the totals of one call."""

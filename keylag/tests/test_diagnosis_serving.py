@@ -1,6 +1,7 @@
 """Findings as metrics."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import requests
@@ -41,6 +42,26 @@ def test_missing_source_is_no_healthy_cause() -> None:
 
     assert found[KNOWN]["C5"] == 0
     assert found[KNOWN]["T1"] == 1
+
+
+def test_without_calls_nothing_is_known_of_costs() -> None:
+    calm = replace(make_facts(), calls=[])
+    diagnosis = judge(calm)
+
+    found = scrape(serve(lambda: diagnosis, "127.0.0.1", 0))
+
+    assert diagnosis.is_healthy
+    assert COST not in found
+    assert found[SUCCESS] == {"": 1}
+
+
+def test_cost_names_the_dashboard_that_shows_the_cause() -> None:
+    diagnosis = judge(CASES["C4"]())
+    port = serve(lambda: diagnosis, "127.0.0.1", 0)
+
+    text = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
+
+    assert f'{COST}{{dashboard="cache",id="C4",name="cache-far"}}' in text
 
 
 def test_silent_prometheus_leaves_only_the_failure() -> None:

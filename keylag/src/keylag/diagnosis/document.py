@@ -159,10 +159,9 @@ def _runner_up(diagnosis: Diagnosis, finding: Finding) -> dict[str, str] | None:
 
 def dashboard_url(rule: Rule, diagnosis: Diagnosis, grafana: str) -> str:
     """Return the URL of the dashboard that shows a rule's evidence."""
-    board = rule.panel.partition(":")[0]
     window = diagnosis.facts.window
     period = f"from={window.start * 1000:.0f}&to={window.end * 1000:.0f}"
-    return f"{grafana.rstrip('/')}/d/{DASHBOARD_PREFIX}{quote(board)}?{period}"
+    return f"{grafana.rstrip('/')}/d/{DASHBOARD_PREFIX}{quote(rule.board)}?{period}"
 
 
 def missing_sources(diagnosis: Diagnosis) -> Iterator[tuple[str, str, list[str]]]:

@@ -107,3 +107,8 @@ class Rule:
     """Ids of rules that are only symptoms if this one is found."""
     fixed_options: "Callable[[StackOptions], StackOptions] | None" = None
     """Options of `keylag up` with the fix; None if it has no option for it."""
+
+    @property
+    def board(self) -> str:
+        """Return the name of the dashboard that shows it."""
+        return self.panel.partition(":")[0]

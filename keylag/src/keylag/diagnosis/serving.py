@@ -35,16 +35,21 @@ class DiagnosisCollector(Collector):
         return []
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the cost of each cause, and whether it could be judged."""
+        """Yield whether each cause could be judged, and what it costs.
+
+        Without token calls there are no costs: nothing is known.
+        """
         with self._lock:
             if time.monotonic() - self._at >= self.interval:
                 self._latest, self._at = self._ask(), time.monotonic()
             diagnosis = self._latest
         text = "Whether the latest diagnosis could read Prometheus."
         yield GaugeMetricFamily(SUCCESS, text, value=float(diagnosis is not None))
-        if diagnosis is not None:
+        if diagnosis is None:
+            return
+        yield _known(diagnosis)
+        if diagnosis.facts.calls or diagnosis.findings:
             yield _costs(diagnosis)
-            yield _known(diagnosis)
 
     def _ask(self) -> Diagnosis | None:
         try:
@@ -55,10 +60,11 @@ class DiagnosisCollector(Collector):
 
 def _costs(diagnosis: Diagnosis) -> GaugeMetricFamily:
     text = "Seconds per second that a cause costs token calls; 0 if it is no finding."
-    family = GaugeMetricFamily(COST, text, labels=["id", "name"])
+    family = GaugeMetricFamily(COST, text, labels=["id", "name", "dashboard"])
     costs = {one.rule.id: one.cost for one in diagnosis.findings}
     for rule in diagnosis.rules:
-        family.add_metric([rule.id, rule.name], costs.get(rule.id, 0.0))
+        labels = [rule.id, rule.name, rule.board]
+        family.add_metric(labels, costs.get(rule.id, 0.0))
     return family
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from keylag.services import (
+    diagnosis,
     exporters,
     grafana,
     jaeger,
@@ -33,6 +34,7 @@ SERVICES: tuple[Service, ...] = (
     keystone.SERVICE,
     protected_service.SERVICE,
     exporters.SERVICE,
+    diagnosis.SERVICE,
     grafana.SERVICE,
 )
 """All services in the order they start."""

@@ -1,4 +1,4 @@
-"""Prometheus, which scrapes the Collector and the exporters."""
+"""Prometheus, which scrapes the Collector, the exporters and the diagnosis."""
 
 import json
 import shutil
@@ -13,6 +13,7 @@ TARGETS = {
     "otlp": "otel-collector-metrics",
     "otel-collector": "otel-collector-self",
     "keylag-exporter": "exporters",
+    "keylag-diagnosis": "diagnosis",
     "prometheus": "prometheus",
 }
 """The port that each job of prometheus.yml scrapes."""

@@ -11,6 +11,7 @@ import pytest
 
 from keylag_dashboards import render
 from keylag_dashboards.boards import BOARDS
+from keylag_dashboards.causes import METRICS
 from keylag_dashboards.metrics import declared_series
 from keylag_dashboards.model import Board, Panel
 from keylag_dashboards.panels import MIN_COLUMN, height
@@ -147,13 +148,17 @@ def test_series_are_selected_by_variables(board) -> None:
 
     All series are selected by $cluster and $region. Metrics of Keystone are selected by
     $job, too, those of services by $service. Exporters are another job, so a variable
-    selects their address. Recorded series have no instance.
+    selects their address. Recorded series have no instance. A diagnosis is one of a
+    whole cluster.
     """
     for query in queries(board).values():
         for metric, matchers in SERIES.findall(query):
             if metric == "ALERTS":
                 continue
             wanted = ['cluster=~"$cluster"', 'region=~"$region"']
+            if metric in METRICS.values():
+                assert all(matcher in matchers for matcher in wanted), query
+                continue
             exporter = metric.startswith(("keylag_", "memcached_"))
             if exporter and board.name != "home":
                 source = "memcached" if metric.startswith("memcached") else "exporter"

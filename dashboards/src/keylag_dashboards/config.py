@@ -113,6 +113,7 @@ LABEL_HEADINGS: Final[Mapping[str, str]] = {
     "host_name": "controller",
     "instance": "worker",
     "needed_by": "needed by",
+    "name": "cause",
     "alertname": "alert",
     "table_class": "tables",
     "keystone_auth_token_security_strategy": "protection",
@@ -126,6 +127,7 @@ METRIC_SENDERS: Final[Mapping[str, str]] = {
     "keylag_revocations_": "keylag-exporter revocations, beside the database",
     "keylag_uwsgi_": "keylag-exporter uwsgi, beside Keystone",
     "keylag_exporter_": "keylag-exporter",
+    "keylag_diagnosis_": "keylag diagnose --listen, beside Prometheus",
     "memcached_": "keylag-exporter memcached or the official memcached_exporter",
     "keylag:logged_": (
         "keylag-exporter slow-log, beside the database, by the recording rules"

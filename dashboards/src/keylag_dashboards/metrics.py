@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from keylag_dashboards.causes import METRICS
 from keylag_exporters import collector, sources
 from keylag_otel import instruments
 from keylag_otel.auth_token import instruments as auth_token
@@ -41,7 +42,7 @@ def prometheus_name(instrument: Instrument, kind: str) -> str:
 
 
 def declared_series() -> frozenset[str]:
-    """Return the name of each series that keylag-otel and exporters may send."""
+    """Return the name of each series that keylag-otel and others may send."""
     exported = (
         metric for source in sources.load_source_types() for metric in source.metrics
     )
@@ -49,7 +50,7 @@ def declared_series() -> frozenset[str]:
         *((prometheus_name(one, kind), kind) for one, kind in instruments_by_kind()),
         *((one.name, one.type) for one in (*exported, *collector.METRICS)),
     ]
-    return frozenset(
+    return frozenset(METRICS.values()) | frozenset(
         name + suffix
         for name, kind in families
         for suffix in (HISTOGRAM_SERIES if kind == "histogram" else ("",))

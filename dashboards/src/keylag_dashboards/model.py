@@ -24,6 +24,8 @@ class Column:
     width: int = 0
     decimals: int | None = None
     states: Mapping[float, "State"] = field(default_factory=dict)
+    link: str = ""
+    """URL of each cell; `${__data.fields.NAME}` is the row's value of a label."""
 
 
 @dataclass(frozen=True)

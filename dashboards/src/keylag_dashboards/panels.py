@@ -257,6 +257,8 @@ def _column(column: Column) -> Iterator[models.DynamicConfigValue]:
     if column.states:
         yield _property("mappings", [_words(column.states)])
         yield _property("custom.cellOptions", {"type": "color-text"})
+    if column.link:
+        yield _property("links", [{"title": "Open", "url": column.link}])
 
 
 def _text(panel: Panel) -> PanelBuilder:

@@ -4,7 +4,12 @@ from typing import Final
 
 from keylag_dashboards.boards.answers import ANSWERS
 from keylag_dashboards.categories import TITLES, breakdown_columns, breakdown_table
-from keylag_dashboards.config import BAD, OBJECTIVE_SECONDS, OBJECTIVE_SHARE
+from keylag_dashboards.config import (
+    BAD,
+    OBJECTIVE_SECONDS,
+    OBJECTIVE_SHARE,
+    UID_PREFIX,
+)
 from keylag_dashboards.model import Board, Column, Panel, Row
 from keylag_dashboards.queries.tokens import AGES, EXEMPLARS, QUANTILES, QUERIES
 
@@ -36,9 +41,34 @@ def _split(title: str, name: str, hint: str, *explained_by: str) -> Panel:
     )
 
 
+LIKELY_CAUSE: Final = Panel(
+    "Likely cause",
+    "What `keylag diagnose` finds in the last five minutes, and the seconds per second"
+    " that it costs all token calls. Click its dashboard for the evidence; `keylag"
+    " diagnose` has the lines to change, and docs/reference/causes.md describes each.",
+    "short",
+    "table",
+    {"seconds per second": "likely_causes"},
+    width=24,
+    height=5,
+    decimals=2,
+    columns={
+        "id": Column(width=70),
+        "cause": Column(),
+        "dashboard": Column(
+            width=140,
+            link=f"/d/{UID_PREFIX}${{__data.fields.dashboard}}"
+            "?${__url_time_range}&${__all_variables}",
+        ),
+        "seconds per second": Column(width=200),
+    },
+    explained_by=("tokens: Time per call, by category",),
+)
+
 OVERVIEW: Final = Row(
     "All token calls",
     (
+        LIKELY_CAUSE,
         *ANSWERS,
         Panel(
             "Latency, now and before",

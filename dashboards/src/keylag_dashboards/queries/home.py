@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from keylag_dashboards.causes import METRICS
 from keylag_dashboards.promql import or_zero
 from keylag_dashboards.queries.tokens import ANSWERS
 
@@ -24,6 +25,9 @@ _REPORTERS: Final[Mapping[tuple[str, str], str]] = {
         }.items()
     },
     ("a memcached exporter", "Cache"): "sum(memcached_up{CLOUD})",
+    ("keylag diagnose --listen", "Token calls"): (
+        f"sum({METRICS['success']}{{CLOUD}})"
+    ),
 }
 """Who reports and which dashboards need it, with the number of reporters."""
 

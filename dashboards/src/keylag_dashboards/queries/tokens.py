@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from keylag_dashboards.categories import TITLES, breakdown_queries
+from keylag_dashboards.causes import METRICS
 from keylag_dashboards.config import OBJECTIVE_SHARE
 from keylag_dashboards.promql import named, or_zero
 from keylag_dashboards.queries import REPORTING
@@ -24,6 +25,8 @@ _BUDGET: Final = round(1 - OBJECTIVE_SHARE, 6)
 FAST_BURN: Final = round(14.4 * _BUDGET, 6)
 SLOW_BURN: Final = round(6 * _BUDGET, 6)
 """Shares of calls not in time at which alerts fire."""
+MAX_CAUSES: Final = 3
+"""Likely causes that are shown."""
 BUDGET_DAYS: Final = "7d"
 
 _COUNT: Final = "http_server_request_duration_seconds_count"
@@ -101,8 +104,18 @@ ANSWERS: Final[Mapping[str, str]] = {
     **{f"quantiles {age}": _quantiles(offset) for age, offset in AGES.items()},
 }
 
+_COST: Final = f"{METRICS['cost']}{{CLOUD}}"
+LIKELY_CAUSES: Final = f"""topk({MAX_CAUSES},
+        sum by (id, name, dashboard) ({_COST}) > 0)
+    or on () label_replace(0 * max({_COST}),
+        "name", "no cause found", "", "")
+    or on () label_replace(0 * max({METRICS["success"]}{{CLOUD}}),
+        "name", "unknown: no token calls in five minutes", "", "")"""
+"""The most expensive findings; without any, why there are none."""
+
 QUERIES: Final[Mapping[str, str]] = {
     **ANSWERS,
+    "likely_causes": LIKELY_CAUSES,
     "rate": f"sum by (http_request_method) ({REPORTING})",
     "refused": or_zero(
         f"""sum by (http_request_method, http_response_status_code) (

@@ -63,6 +63,7 @@ METRICS: Final = {
     "revocations": "keylag_revocations_.+",
     "memcached": "memcached_.+",
     "uwsgi": "(keylag_uwsgi_|keylag:uwsgi_).+",
+    "diagnose": "keylag_diagnosis_.+",
 }
 """Names of metrics by sender; the stack of this test has no ProxySQL."""
 MISSING: Final = ("proxysql",)

@@ -41,6 +41,7 @@ from keylag.tools import Tools
 
 WARM_SECONDS: Final = 30
 """Load before the window, with the faults in place."""
+WINDOW_SECONDS: Final = 60.0
 LEADING: Final = 3
 """A cause among so many is found, if not first."""
 DOCTOR_SECONDS: Final = 60
@@ -315,7 +316,7 @@ def summary(scores: Sequence[Score]) -> list[str]:
 @click.command()
 @click.argument("cases", nargs=-1)
 @click.option("--healthy", "rounds", default=1, help="Rounds of healthy stacks.")
-@click.option("--window", default=60.0, help="Seconds that are diagnosed.")
+@click.option("--window", default=WINDOW_SECONDS, help="Seconds that are diagnosed.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/diagnosis"))
 def main(cases: tuple[str, ...], rounds: int, window: float, out: Path) -> None:
     """Score the diagnosis of planted faults.

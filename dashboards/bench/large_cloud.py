@@ -22,7 +22,7 @@ from keylag.command_errors import handle_errors
 from keylag.commands.common import output_option
 from keylag.errors import KeylagError
 from keylag.state import locked, state_folder
-from keylag_cloud import collector, exposition, live, recorder
+from keylag_cloud import collector, exposition, live, prometheus, recorder
 from keylag_cloud.fill import Block, Filling, Plan, fill, prepare
 from keylag_cloud.grafana import RANGES, boards
 from keylag_cloud.model import Cloud
@@ -203,6 +203,8 @@ def fill_command(  # noqa: PLR0913, PLR0917 - one for each option
             )
 
         fill(plan, folder, parallel, report)
+        console.print("Merging the blocks of two hours, as Prometheus does with time")
+        prometheus.compact(folder / "data", folder / "prometheus.log")
 
 
 @command.command("panels")

@@ -30,7 +30,7 @@ from keylag_dashboards.promql import metric_names
 
 SELDOM_SECONDS: Final = 7200
 """Interval of the samples of series that panels do not read, or at the end only."""
-AT_END: Final = "@ end()"
+AT_END: Final = "@ end() < 0"
 CHUNK: Final = 2000
 """Series whose values are computed together."""
 

@@ -1,6 +1,7 @@
 """Prometheus and promtool, on a folder of blocks."""
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -67,6 +68,14 @@ class Prometheus:
         times = self.process.cpu_times()
         return float(times.user + times.system)
 
+    def own(self, metric: str) -> float:
+        """Return a metric of Prometheus itself that has no labels."""
+        address = f"http://127.0.0.1:{self.port}/metrics"
+        with urlopen(address, timeout=QUERY_SECONDS) as response:
+            text = response.read().decode()
+        found = re.search(rf"^{metric} (\S+)$", text, re.MULTILINE)
+        return float(found[1]) if found else 0.0
+
     def value(self, query: str) -> float:
         """Return the only value of an instant query, or not a number."""
         found = self.get("query", {"query": query})["result"]
@@ -75,12 +84,16 @@ class Prometheus:
 
 @contextmanager
 def running(
-    data: Path, log: Path, config: Mapping[str, Any] | None = None, *options: str
+    data: Path,
+    log: Path,
+    config: Mapping[str, Any] | None = None,
+    *options: str,
+    longest: str = "2h",
 ) -> Iterator[Prometheus]:
     """Start Prometheus on a folder of data; stop it at the end of the context.
 
-    Equal shortest and longest blocks prevent compaction, which would take the time of
-    the queries.
+    It compacts nothing, which would take the time of the queries: the shortest and the
+    longest blocks are equal, unless an option says otherwise.
     """
     (port,) = allocate_ports(["prometheus"], {}).values()
     file = log.with_suffix(".yml")
@@ -91,7 +104,7 @@ def running(
         f"--storage.tsdb.path={data}",
         "--storage.tsdb.retention.time=60d",
         "--storage.tsdb.min-block-duration=2h",
-        "--storage.tsdb.max-block-duration=2h",
+        f"--storage.tsdb.max-block-duration={longest}",
         f"--web.listen-address=127.0.0.1:{port}",
         "--log.level=warn",
         *options,
@@ -105,6 +118,20 @@ def running(
             yield Prometheus(port, psutil.Process(process.pid))
         finally:
             process.terminate()
+
+
+def compact(data: Path, log: Path) -> None:
+    """Let Prometheus merge blocks, as it does with its usual retention of 15 days."""
+    with running(data, log, longest="36h") as server:
+        rounds, compactions = -1.0, -1.0
+        while True:
+            now = server.own("prometheus_tsdb_compactions_triggered_total")
+            done = server.own("prometheus_tsdb_compactions_total")
+            if now > rounds >= 1 and done == compactions:
+                return
+            if now > rounds:
+                rounds, compactions = now, done
+            time.sleep(1)
 
 
 def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -18,7 +18,6 @@ _NO_METRICS: Final = re.compile(
 )
 _WORD: Final = re.compile(r"(?<![\w:.])[a-zA-Z_:][\w:]*(?!\s*\(|[\w:])")
 _OPERATORS: Final = frozenset({"and", "or", "unless", "bool"})
-_MODIFIERS: Final = re.compile(r"@\s*(?:end|start)\(\)")
 
 
 def expand(query: str) -> str:

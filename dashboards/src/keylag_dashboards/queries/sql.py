@@ -30,8 +30,12 @@ def _log_rate(counter: str) -> str:
 
 
 def _active(counter: str) -> str:
-    """Return the rate of a slow-log counter for classes where it grew, or a zero."""
-    grew = f"{_log_increase(counter)} > 0"
+    """Return the rate of a slow-log counter for classes where it grew, or a zero.
+
+    `@ end()` adds the time shown up once, not at each step.
+    """
+    grew = f"""sum by (table_class) (sum_over_time(
+        keylag:logged_class_{counter}:rate{{EXPORTER}}[SHOWN] @ end())) > 0"""
     rate = f"({_log_rate(counter)} and on (table_class) {grew})"
     return or_zero(rate, "table_class", "none", "keylag_slow_log_classes{EXPORTER}")
 

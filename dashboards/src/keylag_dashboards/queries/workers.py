@@ -58,7 +58,7 @@ QUERIES: Final[Mapping[str, str]] = {
     "worker_mean": _busiest(f"({_worker('busy_seconds')} / ({_worker('calls')} > 0))"),
     "route_seconds": _ROUTES,
     "route_calls": f"{_route('calls')} {_LISTED}",
-    "route_mean": f"({_route('seconds')} / ({_route('calls')} > 0)) {_LISTED}",
+    "route_mean": f"{_ROUTES} / ({_route('calls')} > 0)",
     "collections": """sum by (cpython_gc_generation) (
         avg_over_time(keylag:gc_collections:rate{KEYSTONE}[STEP]))""",
     "states": "sum by (state) (keylag_uwsgi_workers{EXPORTER})",

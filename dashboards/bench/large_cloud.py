@@ -273,13 +273,24 @@ def panels_command(ranges: tuple[str, ...], repeats: int, form: str) -> None:
     show_default=True,
     help="How long to observe.",
 )
-def live_command(
-    controllers: int, workers: int, seed: int, scrape_seconds: int, minutes: float
+@click.option(
+    "--tokens-only",
+    is_flag=True,
+    help="Without breakdowns and histograms of other routes.",
+)
+def live_command(  # noqa: PLR0913 - one for each option
+    controllers: int,
+    workers: int,
+    seed: int,
+    scrape_seconds: int,
+    minutes: float,
+    *,
+    tokens_only: bool,
 ) -> None:
     """Scrape the series of a cloud, and print what Prometheus and the rules need."""
     with _working_folder() as folder:
         shutil.rmtree(folder / "live", ignore_errors=True)
-        cloud = Cloud(controllers, workers, seed=seed)
+        cloud = Cloud(controllers, workers, seed=seed, tokens_only=tokens_only)
         result = live.measure(cloud, RULES, folder, scrape_seconds, minutes)
         shutil.rmtree(folder / "live", ignore_errors=True)
     click.echo(json.dumps(asdict(result), indent=2))

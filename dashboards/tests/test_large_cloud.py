@@ -11,6 +11,7 @@ from collections import Counter
 import pytest
 import yaml
 
+from keylag.paths import CHECKOUT
 from keylag_cloud import exposition, prometheus
 from keylag_cloud.fill import Filling, block_lines, identity, prepare
 from keylag_cloud.grafana import Opening, boards, step_seconds
@@ -143,3 +144,14 @@ def test_calls_are_as_many_and_slower_in_the_incident() -> None:
 @pytest.mark.parametrize(("seconds", "step"), [(3600, 15), (86400, 60), (604800, 300)])
 def test_steps_are_those_of_grafana(seconds, step) -> None:
     assert step_seconds(seconds) == step
+
+
+def test_the_token_route_alone_has_the_series_that_the_page_states() -> None:
+    page = CHECKOUT / "docs" / "how-to" / "large-clouds.md"
+    (stated,) = re.findall(
+        r"^\| the token route only \| ([\d,]+) \|", page.read_text(), re.MULTILINE
+    )
+
+    worker = Cloud(controllers=1, workers=1, tokens_only=True)
+
+    assert len(list(worker.keystone())) == int(stated.replace(",", ""))

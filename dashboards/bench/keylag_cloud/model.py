@@ -6,6 +6,7 @@ same form, and its rate is exact arithmetic.
 """
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,6 +38,9 @@ HISTORY_SECONDS: Final = 86400
 EXPORTER: Final = ("job", "keylag-exporter")
 CLUSTER: Final = (("cluster", "cloud-1"), ("region", "RegionOne"))
 
+_BY_ROUTE: Final = re.compile(
+    "http_server_request_duration_seconds_bucket|keystone_request_.+"
+)
 _COUNT: Final = "http_server_request_duration_seconds_count"
 
 
@@ -67,6 +71,8 @@ class Cloud:
     service_workers: int = 8
     """Workers of each service on each controller."""
     seed: int = 1
+    tokens_only: bool = False
+    """Whether breakdowns and histograms of other routes are dropped."""
 
     def hosts(self) -> list[str]:
         """Return the names of the controllers."""
@@ -88,6 +94,8 @@ class Cloud:
     def keystone(self) -> Iterator[Series]:
         """Yield the series of all workers of Keystone."""
         rates = worker_rates(exposition.load("keystone"))
+        if self.tokens_only:
+            rates = [one for one in rates if not _is_dropped(one)]
         for host, shares in self.shares().items():
             for number, share in enumerate(shares.tolist(), 1):
                 yield from _at_worker(rates, "keystone", host, number, share)
@@ -170,6 +178,12 @@ def worker_rates(samples: Sequence[Sample]) -> list[Series]:
 
 def _is_token_call(sample: Sample) -> bool:
     return sample.name == _COUNT and ("http_route", ROUTE) in sample.labels
+
+
+def _is_dropped(one: Series) -> bool:
+    """Return whether the token route does without a series: docs say how."""
+    is_of_tokens = ("http_route", ROUTE) in one.labels
+    return not is_of_tokens and bool(_BY_ROUTE.fullmatch(one.name))
 
 
 def _is_other_route(sample: Sample) -> bool:

@@ -257,6 +257,19 @@ class AskedFacts(Facts):
         return super().samples(name)
 
 
+def test_log_ins_are_no_cause_while_others_take_the_cpu() -> None:
+    busy = {"cpu_wait_seconds": 2.0, "cpu_seconds": 0.5, "queue": 2.0}
+    calls = [
+        healthy_calls(LOGIN, per_second=8.0),
+        healthy_calls(VALIDATION, per_second=1.0),
+    ]
+    others = by("mode", idle=0.0, user=4.0)
+
+    assert found(make_facts(*calls, **busy, host_cpu_seconds=others)) == ["W2"]
+    own = make_facts(*calls, **{**busy, "cpu_seconds": 3.5}, host_cpu_seconds=others)
+    assert found(own) == ["H2"]
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_rule_declares_what_it_asks(rule: str) -> None:
     facts = CASES[rule]()

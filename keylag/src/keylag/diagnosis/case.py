@@ -11,6 +11,8 @@ from keylag.diagnosis.facts import Calls, Facts, bucket_quantile, ratio
 DATABASE_PHASES = ("sql", "sql_pool", "orm")
 NO_CACHE = ("", "disabled", "dogpile.cache.null", "null")
 REDIS = "redis"
+STARVED = 1 / 6
+"""Share of workers' time that waits for a CPU, from which it matters."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,21 @@ class Case:
         """Return a quantile of one kind of calls of the database driver."""
         buckets = self.facts.buckets("sql_call_buckets", keystone_sql_call=call)
         return bucket_quantile(buckets, share)
+
+    @cached_property
+    def others_take_cpu(self) -> bool:
+        """Return whether workers wait for CPUs that other programs use."""
+        if not self.facts.has("host_cpu_seconds", "cpu_seconds"):
+            return False
+        modes = self.facts.by("host_cpu_seconds", "mode")
+        used = math.fsum(modes.values()) - modes.get("idle", 0.0)
+        own = self.facts.number("cpu_seconds")
+        return self.cpu_wait_share >= STARVED and own < used / 2
+
+    def usual_seconds(self, calls: Calls) -> float:
+        """Return the time of a call without what slows all calls."""
+        expected = self.expected.seconds(calls, (), ())
+        return calls.seconds if expected is None else min(calls.seconds, expected)
 
     def scaled(self, seconds: float) -> float:
         """Return a time of a healthy server, on a machine of this speed."""

@@ -27,8 +27,11 @@ def _judge(case: Case) -> Suspicion | str:
         return "As many log-ins as in the baseline."
     if usual is None and others >= REUSE * rate:
         return "Tokens are reused: there are more validations than log-ins."
+    if case.others_take_cpu:
+        return "Other programs use most of the CPU: see W2."
     spared = 1 - 1 / GREW
-    seconds = sum(one.per_second * one.seconds for one in logins) * spared
+    usual_seconds = sum(one.per_second * case.usual_seconds(one) for one in logins)
+    seconds = usual_seconds * spared
     evidence = [
         Evidence("log-ins", rate, "calls/s", "calls", usual),
         Evidence("other token calls", others, "calls/s", "calls"),
@@ -54,6 +57,8 @@ RULE: Final = Rule(
         "queue",
         "requests",
         "cpu_wait_seconds",
+        "cpu_seconds",
+        "host_cpu_seconds",
         "workers",
         "other_seconds",
     ),
@@ -64,7 +69,8 @@ RULE: Final = Rule(
             "None.",
         ),
     ),
-    gain="Half of the workers' time in log-ins, and of what all calls wait for it.",
+    gain="Half of the workers' time that log-ins take on a healthy Keystone, and of"
+    " what all calls wait for it.",
     threshold="Workers are 70 % busy, and there are fewer validations than log-ins, or"
     " twice the log-ins of the baseline.",
     panel="tokens: Calls per second",

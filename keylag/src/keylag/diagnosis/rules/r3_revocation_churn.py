@@ -1,16 +1,19 @@
 """R3: a client revokes its token after each request."""
 
+import math
 from typing import Final
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 
-LOGGED_OUT: Final = 1 / 3
-"""Share of issued tokens that are revoked.
+LOGGED_OUT: Final = 0.6
+"""Share of issued tokens that are revoked, even if that was chance.
 
 Clients that log out after each use revoke nearly all; people who log out of a dashboard
-share a Keystone with services, whose tokens expire.  What it costs decides.
+share a Keystone with services, whose tokens expire.
 """
+DEVIATIONS: Final = 2.0
+"""Standard deviations of a count by which chance may have raised it."""
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -19,7 +22,9 @@ def _judge(case: Case) -> Suspicion | str:
     logins = [one for one in case.facts.served if one.kind[0] == "POST"]
     revoked = sum(one.per_second for one in logouts)
     issued = sum(one.per_second for one in logins)
-    if revoked <= LOGGED_OUT * issued or not revoked:
+    counted = revoked * case.facts.window.seconds
+    at_least = max(counted - DEVIATIONS * math.sqrt(counted), 0.0)
+    if at_least <= LOGGED_OUT * issued * case.facts.window.seconds:
         return "Most tokens expire instead of being revoked."
     share = min(revoked / issued, 1.0) if issued else 1.0
     seconds = sum(one.per_second * case.usual_seconds(one) for one in logouts)
@@ -52,8 +57,8 @@ RULE: Final = Rule(
     ),
     gain="The workers' time that log-outs and the log-ins after them take on a healthy"
     " Keystone, and the statements that a warm cache saves.",
-    threshold="A third of the issued tokens are revoked, and a sixth of the workers'"
-    " time, as for all causes.",
+    threshold="More than 60 % of the issued tokens are revoked, by two standard"
+    " deviations of their count.",
     panel="revocation: Events written",
     explains=("C8", "C9", "H2"),
 )

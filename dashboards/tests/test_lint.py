@@ -173,7 +173,7 @@ def test_series_are_selected_by_variables(board) -> None:
 def test_variables_follow_the_linter(board) -> None:
     """Linter rules template-datasource, -job and -on-time-change-reload.
 
-    Labels that not every Prometheus has are an exception: All is `.*`.
+    All is `.*` for labels that not every Prometheus has, and where summed series exist.
     """
     source, *variables = render.provisioned(board)["templating"]["list"]
     chosen = [one for one in variables if one.get("hide") != 2]
@@ -192,7 +192,7 @@ def test_variables_follow_the_linter(board) -> None:
     for one in chosen:
         assert one["multi"]
         assert one["includeAll"]
-        labels = {"cluster", "region", "host"}
+        labels = {"cluster", "region", "host", "instance", "exporter"}
         assert one["allValue"] == (".*" if one["name"] in labels else ".+")
     for one in variables:
         assert one["refresh"] == 2

@@ -5,9 +5,9 @@ conditions: the average load, twice of it, and the incident. What doubles is a r
 follows the load; what stays is a ratio.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +27,12 @@ RATE_SECONDS: Final = 60
 """Window of the rules; those with longer ones change as fast in the model."""
 CONDITIONS: Final = ((1, False), (2, False), (1, True))
 """Load, and whether it is that of the incident."""
+_SPREADS: Final[Mapping[str, Callable[[Numbers], float]]] = {
+    "highest": np.max,
+    "median": np.median,
+    "lowest": np.min,
+}
+"""What the recorded spread of workers is of their shares of the load."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,11 @@ class RecordedSeries:
     def text(self) -> str:
         """The series as it stands before its value."""
         return series_text(self.name, self.labels)
+
+    def scaled(self, share: float) -> "RecordedSeries":
+        """Return it with a share of its rate; a ratio stays."""
+        part = share if self.is_rate else 1.0
+        return replace(self, normal=self.normal * part, incident=self.incident * part)
 
     def values(self, load: Load, times: Numbers) -> Numbers:
         """Return its values at times."""
@@ -128,19 +139,23 @@ class SmallCloud:
 
 
 def at_each_worker(one: RecordedSeries, cloud: Cloud) -> Iterator[RecordedSeries]:
-    """Yield a recorded series for each worker, if it is one of a worker of Keystone."""
+    """Yield a recorded series for each worker, if it is one of a worker of Keystone.
+
+    The small cloud has one worker, so the spread of many is computed here.
+    """
     labels = dict(one.labels)
     shares = cloud.shares().get(labels.get("host_name", ""))
-    if "instance" not in labels or shares is None or labels["job"] != "keystone":
+    if shares is None or labels["job"] != "keystone":
         yield one
-        return
-    for number, share in enumerate(shares.tolist(), 1):
-        instance = f"{labels['host_name']}/{number}"
-        part = share / float(shares.sum()) if one.is_rate else 1.0
-        named = tuple(sorted({**labels, "instance": instance}.items()))
-        yield RecordedSeries(
-            one.name, named, one.normal * part, one.incident * part, one.is_rate
-        )
+    elif "spread" in labels:
+        yield one.scaled(_SPREADS[labels["spread"]](shares) / float(shares.sum()))
+    elif "instance" in labels:
+        for number, share in enumerate(shares.tolist(), 1):
+            instance = f"{labels['host_name']}/{number}"
+            named = tuple(sorted({**labels, "instance": instance}.items()))
+            yield replace(one.scaled(share / float(shares.sum())), labels=named)
+    else:
+        yield one
 
 
 def recording_rules(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -48,11 +48,12 @@ _KEYSTONE: Final = f'{_CLOUD}, job=~"$job", host_name=~"$host"'
 _METHOD: Final = 'http_request_method=~"$method"'
 _BY_METHOD: Final = f"{_KEYSTONE}, {_METHOD}"
 _TOKENS: Final = f'{_KEYSTONE}, http_route="{ROUTE}", {_METHOD}'
+_WORKERS: Final = f'{_KEYSTONE}, instance=~"$instance"'
 _EXPORTER: Final = f'{_CLOUD}, instance=~"$exporter"'
 PLACEHOLDERS: Final[Mapping[str, str]] = {
     "CLOUD": _CLOUD,
     "KEYSTONE": _KEYSTONE,
-    "WORKERS": f'{_KEYSTONE}, instance=~"$instance"',
+    "WORKERS": _WORKERS,
     "TOKENS": _TOKENS,
     "JOBS": f'{_CLOUD}, job=~"$job"',
     "BY_METHOD": _BY_METHOD,
@@ -61,6 +62,13 @@ PLACEHOLDERS: Final[Mapping[str, str]] = {
     "ARM_WORKERS": f'{_KEYSTONE}, keylag_run=~"$run"',
     "EXPORTER": _EXPORTER,
     "TOKENS_LOG": f'{_EXPORTER}, route=~"$method {ROUTE}"',
+    # No series has the label `all`: its value is empty, which only `.*` matches.
+    "ALL_HOSTS": f'{_CLOUD}, job=~"$job", all=~"$host"',
+    "CHOSEN_HOSTS": f'{_KEYSTONE}, all!~"$host"',
+    "ALL_WORKERS": f'{_KEYSTONE}, all=~"$instance"',
+    "CHOSEN_WORKERS": f'{_WORKERS}, all!~"$instance"',
+    "ALL_EXPORTERS": f'{_CLOUD}, all=~"$exporter"',
+    "CHOSEN_EXPORTERS": f'{_EXPORTER}, all!~"$exporter"',
     "MEMCACHED": f'{_CLOUD}, instance=~"$memcached"',
     "SERVICE": f'{_CLOUD}, job=~"$service"',
     "RATE": "$__rate_interval",
@@ -77,7 +85,10 @@ PLACEHOLDERS: Final[Mapping[str, str]] = {
 }
 """Placeholders in queries, and the matchers, labels or ranges that replace them.
 
-The last six are for rules, which have no variables.
+`ALL_HOSTS` selects series only if all controllers are chosen, `CHOSEN_HOSTS` only if
+some are; so do the others for workers and exporters. A panel that reads both,
+joined by `or`, reads few summed series for a whole cloud. The last six are for rules,
+which have no variables.
 """
 
 COLORS: Final[Mapping[str, str]] = {

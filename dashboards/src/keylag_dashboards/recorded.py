@@ -88,6 +88,11 @@ _RATES: Final[Mapping[str, tuple[str, str]]] = {
     "keylag:worker_gc_seconds:rate": ("keystone_gc_time_seconds_total", "instance"),
 }
 """Rates over all routes: name to metric and labels besides LEVEL."""
+_SPREADS: Final = ("busy_seconds", "cpu_seconds", "gc_seconds")
+"""Rates of each worker whose spread over the workers of a controller is recorded."""
+_SPREAD: Final = {"highest": "max", "median": "quantile", "lowest": "min"}
+_OF_ALL_HOSTS: Final = ("route_calls", "route_seconds")
+"""Rates that are recorded for all controllers together, too."""
 _TABLE_CLASSES: Final = (
     *(f"statement_duration_seconds_{part}" for part in ("bucket", "sum", "count")),
     *("rows_examined_total", "rows_sent_total", "lock_time_seconds_total"),
@@ -115,6 +120,7 @@ def recorded_rates(window: str = RECORDING_WINDOW) -> Iterator[RecordingRule]:
     for name, (metric, labels) in _RATES.items():
         query = f"sum by (LEVEL, {labels}) (rate({metric}[{window}]))"
         yield RecordingRule(name, query)
+    yield from _whole_cloud()
     yield from _token_calls()
     yield from _exporters(window)
 
@@ -124,6 +130,26 @@ def coarse_means() -> Iterator[RecordingRule]:
     for name in dict.fromkeys(rule.name for rule in recorded_rates()):
         coarse = name.removesuffix(FINE) + COARSE
         yield RecordingRule(coarse, f"avg_over_time({name}[{COARSE_SECONDS}s])")
+
+
+def _whole_cloud() -> Iterator[RecordingRule]:
+    """Yield what panels read of a cloud instead of each worker or each controller."""
+    for rate in _SPREADS:
+        for spread, aggregation in _SPREAD.items():
+            values = f"keylag:worker_{rate}:{FINE}"
+            if aggregation == "quantile":
+                values = f"0.5, {values}"
+            yield RecordingRule(
+                f"keylag:worker_{rate}_spread:{FINE}",
+                f"{aggregation} by (LEVEL) ({values})",
+                {"spread": spread},
+            )
+    for rate in _OF_ALL_HOSTS:
+        yield RecordingRule(
+            f"keylag:job_{rate}:{FINE}",
+            f"""sum by (JOB, http_request_method, http_route) (
+                keylag:{rate}:{FINE})""",
+        )
 
 
 def _token_calls() -> Iterator[RecordingRule]:
@@ -163,6 +189,10 @@ def _exporters(window: str) -> Iterator[RecordingRule]:
         yield rate(f"logged_class_{counter}", labels, f"keylag_slow_log_{counter}")
     for counter in _STATEMENTS:
         yield rate(f"logged_statement_{counter}", ", id", f"keylag_slow_log_{counter}")
+        yield RecordingRule(
+            f"keylag:logged_job_statement_{counter}:{FINE}",
+            f"sum by (JOB, id) (keylag:logged_statement_{counter}:{FINE})",
+        )
     for part in ("sum", "count"):
         name = f"statement_duration_seconds_{part}"
         yield rate(

@@ -133,6 +133,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         *_values(
             "instance", f'keystone_configuration_info{{{_OF_JOB}, host_name=~"$host"}}'
         ),
+        all_value=".*",
     ),
     "method": Variable(
         "Method",
@@ -149,6 +150,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         "Exporter",
         "Address of a keylag-exporter",
         *_values("instance", f"keylag_exporter_source_up{{{_CLOUD}}}"),
+        all_value=".*",
     ),
     "memcached": Variable(
         "memcached",

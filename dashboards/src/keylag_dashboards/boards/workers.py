@@ -16,7 +16,7 @@ def _spread(
     """Return a panel with the largest, the median and the smallest worker's share."""
     return Panel(
         title,
-        hint,
+        f"{hint} The median of several controllers is that of their medians.",
         "percentunit",
         "lines",
         {"highest": f"{name}_max", "median": f"{name}_median", "lowest": f"{name}_min"},

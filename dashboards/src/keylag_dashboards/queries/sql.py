@@ -40,10 +40,10 @@ def _active(counter: str) -> str:
     return or_zero(rate, "table_class", "none", "keylag_slow_log_classes{EXPORTER}")
 
 
-def _log_increase(counter: str, by: str = "table_class", of: str = "class") -> str:
+def _log_increase(counter: str, by: str = "table_class") -> str:
     """Return the increase of a slow-log counter over the time shown."""
     return f"""sum by ({by}) (sum_over_time(
-        keylag:logged_{of}_{counter}:rate{{EXPORTER}}[SHOWN]) * EVERY)"""
+        keylag:logged_class_{counter}:rate{{EXPORTER}}[SHOWN]) * EVERY)"""
 
 
 def _token_log_increase(part: str) -> str:
@@ -53,7 +53,10 @@ def _token_log_increase(part: str) -> str:
 
 
 def _statement_increase(counter: str) -> str:
-    return _log_increase(counter, "id", "statement")
+    return f"""sum by (id) (
+        sum_over_time(keylag:logged_job_statement_{counter}:rate{{ALL_EXPORTERS}}[SHOWN])
+        or sum_over_time(
+        keylag:logged_statement_{counter}:rate{{CHOSEN_EXPORTERS}}[SHOWN])) * EVERY"""
 
 
 def _keystone_increase(counter: str) -> str:

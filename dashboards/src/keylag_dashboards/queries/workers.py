@@ -19,12 +19,20 @@ def _worker(series: str) -> str:
 
 
 def _spread(name: str, series: str) -> dict[str, str]:
-    """Return the largest, the median and the smallest value of all workers."""
-    each = f"keylag:worker_{series}:RECORDED{{WORKERS}}"
+    """Return the largest, the median and the smallest value of all workers.
+
+    Without a choice of workers they are those recorded for each controller.
+    """
+
+    def of(spread: str) -> str:
+        return f"""keylag:worker_{series}_spread:RECORDED{{
+            ALL_WORKERS, spread="{spread}"}}
+            or keylag:worker_{series}:RECORDED{{CHOSEN_WORKERS}}"""
+
     return {
-        f"{name}_max": f"clamp_max(max({each}), 1)",
-        f"{name}_median": f"clamp_max(quantile(0.5, {each}), 1)",
-        f"{name}_min": f"clamp_max(min({each}), 1)",
+        f"{name}_max": f"clamp_max(max({of('highest')}), 1)",
+        f"{name}_median": f"clamp_max(quantile(0.5, {of('median')}), 1)",
+        f"{name}_min": f"clamp_max(min({of('lowest')}), 1)",
     }
 
 
@@ -36,7 +44,8 @@ def _busiest(query: str) -> str:
 def _route(series: str) -> str:
     """Return the mean rate of a series of each route over the time shown."""
     return f"""sum by (http_request_method, http_route) (
-        avg_over_time(keylag:route_{series}:rate{{KEYSTONE}}[SHOWN]))"""
+        avg_over_time(keylag:job_route_{series}:rate{{ALL_HOSTS}}[SHOWN])
+        or avg_over_time(keylag:route_{series}:rate{{CHOSEN_HOSTS}}[SHOWN]))"""
 
 
 _ROUTES: Final = f"topk(10, {_route('seconds')})"

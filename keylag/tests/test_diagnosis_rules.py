@@ -22,11 +22,14 @@ from keylag.diagnosis.case import Case
 from keylag.diagnosis.document import as_json
 from keylag.diagnosis.expected import Expected
 from keylag.diagnosis.facts import Facts
-from keylag.diagnosis.measurements import MEASUREMENTS, SOURCES
+from keylag.diagnosis.measurements import MEASUREMENTS, SERVICES, SOURCES
 from keylag.diagnosis.prometheus import Sample
 from keylag.diagnosis.registry import RULES
 
 INF = "+Inf"
+SERVICE_MEASUREMENTS = [
+    name for name, one in MEASUREMENTS.items() if one.source == SERVICES
+]
 
 
 def rebuilt(kind: tuple[str, str] = VALIDATION) -> object:
@@ -189,8 +192,10 @@ def slowed(kind: tuple[str, str]) -> object:
     return replace(calls, cells={cell: 3 * x for cell, x in calls.cells.items()})
 
 
-def service_facts(online: float, offline: float, stalls: float = 0.0) -> Facts:
-    """A service that validates tokens, with stalls of its token cache."""
+def service_facts(
+    online: float, offline: float, stalls: float = 0.0, errors: float = 0.0
+) -> Facts:
+    """A service that validates tokens, with stalls and errors of its token cache."""
     label = "keystone_auth_token_validation"
     return make_facts(
         service_validations=by(label, online=online, offline=offline),
@@ -200,6 +205,7 @@ def service_facts(online: float, offline: float, stalls: float = 0.0) -> Facts:
         service_replayed=by("keystone_auth_token_times", **{"2": 0.1, "4": 0.1}),
         service_cache_buckets=histogram(le_0_1=10.0, le_0_5=10.0, le_Inf=10.0 + stalls),
         service_cache_seconds=0.01 + 0.5 * stalls,
+        service_cache_errors=errors,
     )
 
 
@@ -245,6 +251,25 @@ def test_two_causes_are_both_found() -> None:
     )
 
     assert set(found(make_facts(calls))) == {"T1", "A2"}
+
+
+def test_dead_memcached_explains_token_caches_of_services() -> None:
+    """Services wait for it, and validate their tokens in Keystone meanwhile."""
+    services = service_facts(online=10.0, offline=0.0, stalls=5.0)
+    dead = CASES["C2"]().answers | {"service_cache_errors": [Sample({}, 5.0)]}
+    own = {name: services.answers[name] for name in SERVICE_MEASUREMENTS}
+
+    assert found(services) == ["M2"]
+    assert found(make_facts(rebuilt(), **(dead | own))) == ["C2"]
+
+
+def test_failures_of_a_token_cache_are_evidence() -> None:
+    facts = service_facts(online=10.0, offline=0.0, errors=3.0)
+    (finding,) = judge(facts).findings
+
+    assert ("failed calls to the token cache", 3.0) in {
+        (one.text, one.value) for one in finding.suspicion.evidence
+    }
 
 
 class AskedFacts(Facts):

@@ -487,6 +487,12 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "s/s",
         "time in the token cache",
     ),
+    "service_cache_errors": Measurement(
+        SERVICES,
+        _rate("keystone_auth_token_cache_errors_total"),
+        "errors/s",
+        "failed calls to the token cache",
+    ),
     "service_replayed": Measurement(
         SERVICES,
         _rate(

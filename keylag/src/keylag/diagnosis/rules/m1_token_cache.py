@@ -34,6 +34,17 @@ def _judge(case: Case) -> Suspicion | str:
         ),
         Evidence("time of one", per_miss, "s", "service_cells"),
     ]
+    if case.facts.number("service_cache_errors"):
+        failed = case.facts.number("service_cache_errors")
+        evidence.append(
+            Evidence(
+                "failed calls to the token cache",
+                failed,
+                "errors/s",
+                "service_cache_errors",
+                0,
+            )
+        )
     return Suspicion({SERVICE: Saving.about(saved, low=0.7)}, evidence)
 
 
@@ -48,6 +59,7 @@ RULE: Final = Rule(
         "service_requests",
         "service_replayed",
         "service_cells",
+        "service_cache_errors",
     ),
     fixes=(
         Fix(
@@ -59,6 +71,11 @@ RULE: Final = Rule(
             "the service's [keystone_authtoken]",
             "memcached_servers = HOST:11211",
             "The service needs a memcached; without it each worker caches alone.",
+        ),
+        Fix(
+            "memcached",
+            "start or replace the server, if calls to the token cache fail",
+            "Its cache is empty at first.",
         ),
     ),
     gain="The misses that a longer cache time would save, as replayed from the same"

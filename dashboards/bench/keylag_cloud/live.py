@@ -2,6 +2,8 @@
 
 import math
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from keylag.errors import KeylagError
 from keylag_cloud import prometheus
 from keylag_cloud.model import Cloud, Series
 from keylag_cloud.prometheus import Prometheus
@@ -21,8 +24,17 @@ WARM_UP_SECONDS: Final = 15
 IDLE_SECONDS: Final = 16
 """Longer than the interval of the rules."""
 IDLE_SHARE: Final = 0.02
+DIAGNOSES: Final = 3
+DIAGNOSED: Final = "2m"
+"""Window of each diagnosis."""
+DIAGNOSED_CODES: Final = (0, 1)
+"""Healthy, and findings; another code is a failure."""
 HISTORY_SECONDS: Final = 3600
 """How long workers have run at the first scrape."""
+
+
+class NotDiagnosedError(KeylagError):
+    """`keylag diagnose` failed."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +59,8 @@ class LiveResult:
     cpu: float
     """Processors in use, on average."""
     resident_bytes: float
+    diagnosis_seconds: float
+    """The longest `keylag diagnose`, beside scrapes and rules."""
     rule_groups: Sequence[RuleGroup]
 
 
@@ -133,6 +147,7 @@ def measure(
             # Rates need two scrapes.
             time.sleep(2 * scrape_seconds + WARM_UP_SECONDS)
             seen = _observe(server, minutes * 60)
+            diagnosis_seconds = max(_diagnose(server) for _ in range(DIAGNOSES))
             now = time.time()
             scraped.close()
             _await_idle(server)
@@ -143,6 +158,7 @@ def measure(
             scrape_seconds=seen.scrape_seconds,
             cpu=seen.cpu,
             resident_bytes=seen.resident,
+            diagnosis_seconds=diagnosis_seconds,
             rule_groups=groups,
         )
 
@@ -177,6 +193,19 @@ def _observe(server: Prometheus, seconds: float) -> _Seen:
         resident=resident,
         longest=longest,
     )
+
+
+def _diagnose(server: Prometheus) -> float:
+    """Return the seconds of one `keylag diagnose`."""
+    program = Path(sys.executable).with_name("keylag")
+    options = (f"--prometheus=http://127.0.0.1:{server.port}", f"--since={DIAGNOSED}")
+    started = time.monotonic()
+    done = subprocess.run(
+        [program, "diagnose", *options], capture_output=True, text=True, check=False
+    )
+    if done.returncode not in DIAGNOSED_CODES:
+        raise NotDiagnosedError(done.stderr)
+    return time.monotonic() - started
 
 
 def _await_idle(server: Prometheus) -> None:

@@ -1,0 +1,88 @@
+"""Writes docs/diagnosis-score.md from a score of `make test-diagnosis`.
+
+    python -m keylag_dev.diagnosis_page out/diagnosis/TIME
+
+The folder is that of one run. The page has its table, its summary, five diagnoses in
+full, one of them of a pair, and each wrong one.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from keylag.paths import CHECKOUT
+from keylag_dev.diagnosis_scores import Score, read_scores, slower_text, summary
+
+PAGE: Final = CHECKOUT / "docs" / "diagnosis-score.md"
+IN_FULL: Final = ("C2", "D4", "H3", "W2", "C4+H3")
+"""Cases whose diagnosis is printed: a cache, a database, clients, a host, a pair."""
+HEADINGS: Final = (
+    *(
+        "case",
+        "named",
+        "right",
+        "slower calls",
+        "widest category",
+        "`doctor`",
+        "seconds",
+    ),
+)
+INTRODUCTION: Final = """\
+# How often the diagnosis is right
+
+<!-- Made by `python -m keylag_dev.diagnosis_page`; run it again instead of editing. -->
+
+`make test-diagnosis` plants each cause in a stack of real servers, alone, in pairs and
+too weak to matter, sends token calls from JMeter, and lets `keylag diagnose` say what
+it sees in a window of a minute, without a baseline. *Right* means: the planted cause is
+the first finding; of a pair, both are among the first three; of a healthy stack and of
+a cause that is too weak to matter, there is no finding.
+
+Beside it are three baselines: the widest category of time, as an operator would read it
+from the breakdown, `keystone-manage doctor`, and chance.
+"""
+
+
+def render(scores: Sequence[Score]) -> str:
+    """Return the page."""
+    return "\n".join(_lines(scores)) + "\n"
+
+
+def _lines(scores: Sequence[Score]) -> Iterator[str]:
+    yield INTRODUCTION
+    yield from (f"- {line}" for line in summary(scores))
+    yield "\n## Each case\n"
+    yield f"| {' | '.join(HEADINGS)} |"
+    yield f"|{'---|' * len(HEADINGS)}"
+    for one in scores:
+        cells = (
+            one.case,
+            " ".join(one.named) or "nothing",
+            "yes" if one.is_right else "**no**",
+            slower_text(one, scores),
+            one.category.replace("_", " "),
+            " ".join(one.doctor) or "-",
+            f"{one.seconds:.1f}",
+        )
+        yield f"| {' | '.join(cells)} |"
+    by_case = {one.case: one for one in scores}
+    yield "\n## Diagnoses in full"
+    for name in IN_FULL:
+        if name in by_case:
+            yield from _in_full(by_case[name])
+    wrong = [one for one in scores if not one.is_right and one.case not in IN_FULL]
+    if wrong:
+        yield "\n## Those that were wrong"
+    for one in wrong:
+        yield from _in_full(one)
+
+
+def _in_full(score: Score) -> Iterator[str]:
+    yield f"\n### {score.case}\n"
+    lines = (line.rstrip() for line in score.text.strip().splitlines())
+    yield from ("```text", *lines, "```")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(read_scores(Path(sys.argv[1]))), encoding="utf-8")

@@ -1,0 +1,82 @@
+"""The scores of a diagnosis: what counts as right, and the page of them."""
+
+from dataclasses import replace
+
+from keylag.faults.probe import Latency
+from keylag_dev.diagnosis_page import render
+from keylag_dev.diagnosis_scores import (
+    Score,
+    append_score,
+    read_scores,
+    slower_calls,
+    summary,
+)
+
+FAST = {"GET": Latency(100, 0, 0.010, 0.020)}
+SLOW = {"GET": Latency(100, 0, 0.010, 0.080)}
+HEALTHY = Score(
+    case="healthy 1, 2 clients",
+    expected=(),
+    named=(),
+    clients=2,
+    latency=FAST,
+    category="password_hash",
+    doctor=(),
+    seconds=0.4,
+    text="nothing\n",
+    document={},
+)
+FAR = replace(
+    HEALTHY, case="C4", expected=("C4",), named=("C4", "W2"), latency=SLOW, text="far\n"
+)
+WRONG = replace(FAR, case="D2", expected=("D2",), named=("D1", "D2"), text="wrong\n")
+PAIR = replace(FAR, case="C4+H3", expected=("C4", "H3"), named=("H3", "C4"))
+
+
+def test_of_a_pair_both_among_the_first_three_are_right() -> None:
+    assert PAIR.is_right
+    assert not replace(PAIR, named=("H3", "W1", "W2", "C4")).is_right
+
+
+def test_of_a_single_fault_only_the_first_finding_is_right() -> None:
+    assert FAR.is_right
+    assert not WRONG.is_right
+
+
+def test_a_finding_of_a_healthy_stack_is_wrong() -> None:
+    assert HEALTHY.is_right
+    assert not replace(HEALTHY, named=("W2",)).is_right
+
+
+def test_impact_is_that_against_as_many_clients() -> None:
+    scores = [HEALTHY, FAR]
+
+    assert slower_calls(FAR, scores) == ["GET"]
+    assert slower_calls(replace(FAR, latency=FAST), scores) == []
+    assert slower_calls(replace(FAR, clients=8), scores) is None
+
+
+def test_faults_without_impact_do_not_count() -> None:
+    weak = replace(WRONG, latency=FAST)
+
+    assert "right cause first: 1 of 2" in summary([HEALTHY, FAR, WRONG])
+    lines = summary([HEALTHY, FAR, weak])
+    assert "right cause first: 1 of 1" in lines
+    assert "faults that slowed no call, which do not count: 1" in lines
+
+
+def test_scores_are_read_as_they_were_written(tmp_path) -> None:
+    for one in (HEALTHY, PAIR):
+        append_score(one, tmp_path)
+
+    assert read_scores(tmp_path) == [HEALTHY, PAIR]
+    assert read_scores(tmp_path / "none") == []
+
+
+def test_page_has_each_wrong_diagnosis_in_full() -> None:
+    page = render([HEALTHY, FAR, WRONG, PAIR])
+
+    assert "| D2 | D1 D2 | **no** | GET |" in page
+    assert "### D2\n\n```text\nwrong\n```" in page
+    assert "### C4+H3" in page
+    assert "### C4\n" not in page

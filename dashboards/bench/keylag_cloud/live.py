@@ -2,6 +2,7 @@
 
 import math
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -77,6 +78,8 @@ def collectors(cloud: Cloud) -> Iterator[list[int]]:
 
 
 def _serve(cloud: Cloud, host: str, ports: "Queue[int]") -> None:
+    # The handler of the command would print a traceback when the server is ended.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     own = re.compile(rf"{host}([:/]\d+)?")
     series = [
         one for one in cloud.series() if own.fullmatch(dict(one.labels)["instance"])

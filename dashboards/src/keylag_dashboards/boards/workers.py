@@ -291,9 +291,9 @@ OWN: Final = Row(
             height=8,
             columns={
                 "exporter": Column(),
-                "source": Column(width=95),
+                "source": Column(width=94),
                 "read": Column(
-                    width=95,
+                    width=84,
                     states={0: State("failed", BAD), 1: State("succeeded", GOOD)},
                 ),
             },

@@ -21,6 +21,7 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
+from keylag.command_errors import handle_errors
 from keylag.demo import SAMPLE_CLOUD
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.document import as_json
@@ -34,6 +35,7 @@ from keylag.faults.model import SERVICE, FaultError, FaultUsageError
 from keylag.faults.planting import planted
 from keylag.faults.probe import Latency
 from keylag.faults.registry import FAULTS
+from keylag.faults.site import Site
 from keylag.jtl import JtlError, JtlReader
 from keylag.phases import CATEGORY_NAMES, category_of
 from keylag.processes import find_processes
@@ -52,6 +54,7 @@ WARM_SECONDS: Final = 30
 """Load before the window, with the faults in place."""
 WINDOW_SECONDS: Final = 60.0
 DOCTOR_SECONDS: Final = 60
+FORGET_REVOCATIONS: Final = ("DELETE FROM revocation_event",)
 OPTIONS: Final = StackOptions(cache="memcache_pool", extras=("service",))
 DOCTOR: Final[Mapping[str, str]] = {
     "[cache] enabled` is not enabled": "C1",
@@ -177,7 +180,12 @@ def widest_category(calls: Sequence[Calls]) -> str:
 
 @contextmanager
 def under_faults(stack: Stack, case: Planted, folder: Path) -> Iterator[None]:
-    """Plant the faults of a case, and send a load, while the body runs."""
+    """Plant the faults of a case, and send a load, while the body runs.
+
+    The tokens that loads of earlier cases have revoked are forgotten: their number
+    would be a cause of its own.
+    """
+    Site(stack.folder, Console(quiet=True), stack).execute(FORGET_REVOCATIONS)
     faults = [FAULTS[key] for key in case.faults]
     service = any(SERVICE in fault.slows for fault in faults)
     with ExitStack() as planted_faults:
@@ -228,6 +236,7 @@ def main(
         if case.name not in done
     ]
     with (
+        handle_errors(),
         tempfile.TemporaryDirectory() as state,
         Stack(
             Path(state) / "stack", Tools.load(), OPTIONS, initial_data=SAMPLE_CLOUD

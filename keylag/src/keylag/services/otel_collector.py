@@ -8,6 +8,8 @@ from keylag.tools import ToolError
 
 CONFIG = DEPLOY / "otel-collector" / "config.yaml"
 FILE_EXPORT_CONFIG = CONFIG.with_name("file.yaml")
+EXPIRATION = "30s"
+"""After this time without exports a series ends; this stack exports every 5 s."""
 TRACE_STORES = ("tempo", "jaeger")
 """Services that store traces; each has a configuration file beside CONFIG."""
 
@@ -43,6 +45,7 @@ def _environment(context: ServiceContext) -> dict[str, str]:
         "KEYLAG_OTELCOL_OTLP_LISTEN": context.address("otlp"),
         "KEYLAG_OTELCOL_METRICS_LISTEN": context.address("otel-collector-metrics"),
         "KEYLAG_OTELCOL_HEALTH_LISTEN": context.address("otel-collector-health"),
+        "KEYLAG_OTELCOL_EXPIRATION": EXPIRATION,
         "KEYLAG_OTELCOL_TRACES_FILE": str(traces_file(context.folder)),
         "KEYLAG_OTELCOL_SELF_HOST": HOST,
         "KEYLAG_OTELCOL_SELF_PORT": str(context.ports["otel-collector-self"]),

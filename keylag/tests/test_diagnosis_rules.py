@@ -272,6 +272,20 @@ def test_failures_of_a_token_cache_are_evidence() -> None:
     }
 
 
+def test_a_fetch_of_few_events_is_not_their_cost() -> None:
+    """Log-outs empty the cache, so that each check sends a statement: 8 ms, as all."""
+    few = {("sql", "check_revocation"): 0.004, ("orm", "check_revocation"): 0.004}
+    login = healthy_calls(LOGIN, {("sql", "authenticate"): 0.032}, statements=4.0)
+    facts = make_facts(
+        login,
+        healthy_calls(VALIDATION, few, statements=1.0),
+        events_fetched=50.0,
+        live_events=500.0,
+    )
+
+    assert "R1" not in found(facts)
+
+
 class AskedFacts(Facts):
     """Facts that note which measurements are looked at."""
 

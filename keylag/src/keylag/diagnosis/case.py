@@ -46,6 +46,14 @@ class Case:
         )
         return share * max(outside, 0.0)
 
+    @cached_property
+    def statement_seconds(self) -> float:
+        """Return the time of a statement of log-ins, with its pool and the ORM."""
+        logins = [one for one in self.facts.served if one.kind[0] == "POST"]
+        spent = (one.per_second * one.spent(DATABASE_PHASES) for one in logins)
+        statements = (one.per_second * one.statements for one in logins)
+        return ratio(math.fsum(spent), math.fsum(statements))
+
     def missed(self) -> float:
         """Return the share of memoized look-ups that missed."""
         results = self.facts.by("memoized", "keystone_cache_result")

@@ -272,6 +272,29 @@ def test_failures_of_a_token_cache_are_evidence() -> None:
     }
 
 
+def test_a_relay_before_keystone_is_found_by_the_quickest_probes() -> None:
+    """It accepts connections at once, and delays what passes."""
+    assert found(probed(quickest=0.02)) == ["N1"]
+
+
+def test_probes_that_wait_for_a_worker_are_no_network() -> None:
+    assert found(probed(quickest=0.001)) == []
+
+
+def probed(quickest: float) -> Facts:
+    """Probes of which a third is quick; the others wait for a worker."""
+    return make_facts(
+        probes=1.0,
+        probe_seconds=by("phase", connect=0.0001, processing=0.05),
+        probe_buckets=[
+            Sample({"phase": "processing", "le": str(bound)}, float(count))
+            for bound, count in ((quickest / 2, 0), (quickest, 0.3), (0.1, 1))
+        ],
+        probed_calls=1.0,
+        probed_seconds=0.001,
+    )
+
+
 def test_a_fetch_of_few_events_is_not_their_cost() -> None:
     """Log-outs empty the cache, so that each check sends a statement: 8 ms, as all."""
     few = {("sql", "check_revocation"): 0.004, ("orm", "check_revocation"): 0.004}

@@ -92,6 +92,7 @@ def _average(metric: str, function: str = "sum") -> str:
 
 
 _OTHER_ROUTES: Final = 'http_route!="/v3/auth/tokens", ALL'
+_PROBED_ROUTE: Final = 'http_route="/v3", http_request_method="GET", ALL'
 _HTTP: Final = "http_server_request_duration_seconds"
 _PHASE: Final = "keystone_request_phase_time_seconds_total"
 
@@ -438,6 +439,24 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         _rate("keylag_probe_phase_duration_seconds_sum", "phase"),
         "s/s",
         "time of a probe by hop",
+    ),
+    "probe_buckets": Measurement(
+        PROBE,
+        _rate("keylag_probe_phase_duration_seconds_bucket", "phase, le"),
+        "probes/s",
+        "durations of a probe's hops",
+    ),
+    "probed_seconds": Measurement(
+        KEYSTONE,
+        _rate(f"{_HTTP}_sum", "", _PROBED_ROUTE),
+        "s/s",
+        "time in Keystone of the route that is probed",
+    ),
+    "probed_calls": Measurement(
+        KEYSTONE,
+        _rate(f"{_HTTP}_count", "", _PROBED_ROUTE),
+        "calls/s",
+        "calls of the route that is probed",
     ),
     "probes": Measurement(
         PROBE,

@@ -272,6 +272,44 @@ def test_failures_of_a_token_cache_are_evidence() -> None:
     }
 
 
+PAUSES = histogram(le_0_005=9.0, le_0_5=9.0, le_2=9.5, le_Inf=10.0)
+"""Calls to the cache of which some take seconds."""
+
+
+@pytest.mark.parametrize(
+    ("backend", "errors", "cause"),
+    [
+        ("dogpile.cache.pymemcache", 0.0, "C3"),
+        ("dogpile.cache.pymemcache", 1.0, "C2"),
+        ("oslo_cache.memcache_pool", 0.0, "C2"),
+    ],
+)
+def test_a_stall_without_an_error_had_no_time_out(
+    backend: str, errors: float, cause: str
+) -> None:
+    facts = make_facts(
+        healthy_calls(VALIDATION, {("cache", "validate"): 0.3}),
+        cache_backends=by("keystone_cache_backend", **{backend: 4}),
+        cache_call_buckets=PAUSES,
+        cache_call_seconds=8.0,
+        cache_errors=errors,
+    )
+
+    assert found(facts) == [cause]
+
+
+def test_a_slow_cache_makes_no_step_expensive() -> None:
+    """The steps `roles` and `catalog` call the cache as well."""
+    slow = {("cache", "roles"): 0.1, ("cache", "catalog"): 0.1}
+    facts = make_facts(
+        healthy_calls(VALIDATION, slow),
+        cache_call_buckets=histogram(le_0_005=0.0, le_0_02=10.0, le_Inf=10.0),
+        cache_call_seconds=0.12,
+    )
+
+    assert found(facts) == ["C4"]
+
+
 def test_a_relay_before_keystone_is_found_by_the_quickest_probes() -> None:
     """It accepts connections at once, and delays what passes."""
     assert found(probed(quickest=0.02)) == ["N1"]

@@ -68,12 +68,13 @@ def rebuild_suspicion(case: Case, evidence: Sequence[Evidence]) -> Suspicion:
 def step_suspicion(case: Case, steps: Sequence[str], of_what: str) -> Suspicion | str:
     """Return the suspicion of steps that take longer than they should.
 
-    What they spend on data that a warm cache would have is left out.
+    What they spend on the cache, and on data that a warm one would have, is left out.
     """
 
     def beyond(calls: Calls) -> float:
+        phases = {phase for phase, _ in calls.cells} - {"cache"}
         rebuilt = case.rebuild_seconds(calls)
-        return max(case.excess(calls, operations=steps) - rebuilt, 0.0)
+        return max(case.excess(calls, phases, steps) - rebuilt, 0.0)
 
     found = savings(case, beyond)
     if not found:

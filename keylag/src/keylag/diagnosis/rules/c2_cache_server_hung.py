@@ -91,5 +91,5 @@ RULE: Final = Rule(
     threshold=f"A call over {STALL_SECONDS:g} s is a stall: healthy ones take less than"
     " 5 ms, and the shortest time-out in use is 0.25 s.",
     panel="cache: Errors and stalls",
-    explains=("C4", "C9", "D5", "D6", "W1", "C3", "M1", "M2"),
+    explains=("C4", "C9", "D5", "D6", "W1", "M1", "M2"),
 )

@@ -2,12 +2,13 @@
 
 from typing import Final
 
-from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import UP, option
+from keylag.diagnosis.case import Case, slow_part
+from keylag.diagnosis.common import UP, option, savings
 from keylag.diagnosis.rule import Evidence, Rule, Suspicion
 
 UNBOUNDED: Final = ("dogpile.cache.pymemcache", "dogpile.cache.redis")
 """Backends whose client waits for ever, unless their arguments say otherwise."""
+STALL_SECONDS: Final = 0.1
 STUCK_SHARE: Final = 0.9
 FEW_REQUESTS: Final = 0.2
 """Requests per second of a busy worker; the slowest healthy ones take 1 s."""
@@ -17,35 +18,68 @@ def _judge(case: Case) -> Suspicion | str:
     used = case.backends.intersection(UNBOUNDED)
     if not used:
         return f"{', '.join(sorted(case.backends))} has a time-out."
-    states = case.facts.by("server_workers", "state")
-    workers = sum(states.values())
-    busy = states.get("busy", 0.0)
-    requests = case.facts.number("requests")
-    if busy < STUCK_SHARE * workers:
-        return "Some workers are idle."
-    if requests > FEW_REQUESTS * busy:
-        return "Workers complete their requests."
-    if case.facts.has("memcached_up") and case.facts.number("memcached_up") >= UP:
-        return "The cache server answers."
+    if _are_stuck(case):
+        busy = _busy_workers(case)
+        evidence = [
+            Evidence("busy workers", busy, "workers", "server_workers"),
+            Evidence(
+                "completed requests",
+                case.facts.number("requests"),
+                "requests/s",
+                "requests",
+            ),
+        ]
+        return Suspicion({}, evidence, worker_seconds=busy)
+    if case.facts.number("cache_errors"):
+        return "Calls to the cache server fail after a time: see C2."
+    stalls, seconds = slow_part(case.facts.buckets("cache_call_buckets"), STALL_SECONDS)
+    if not stalls:
+        return "No call to the cache server stalled."
     evidence = [
-        Evidence("busy workers", busy, "workers", "server_workers"),
-        Evidence("completed requests", requests, "requests/s", "requests"),
+        Evidence(
+            f"calls to the cache server over {STALL_SECONDS:g} s",
+            stalls,
+            "calls/s",
+            "cache_call_buckets",
+            0,
+        ),
+        Evidence("each of them at least", seconds / stalls, "s", "cache_call_buckets"),
+        Evidence("failed calls to the cache server", 0, "errors/s", "cache_errors", 0),
     ]
-    return Suspicion({}, evidence, worker_seconds=busy)
+    return Suspicion(savings(case, lambda one: case.excess(one, ["cache"])), evidence)
+
+
+def _busy_workers(case: Case) -> float:
+    return case.facts.by("server_workers", "state").get("busy", 0.0)
+
+
+def _are_stuck(case: Case) -> bool:
+    """Return whether all workers are busy and complete nothing; False if unknown."""
+    if not case.facts.has("server_workers", "requests"):
+        return False
+    busy = _busy_workers(case)
+    workers = sum(case.facts.by("server_workers", "state").values())
+    answers = case.facts.has("memcached_up") and case.facts.number("memcached_up") >= UP
+    return (
+        busy >= STUCK_SHARE * workers > 0
+        and case.facts.number("requests") <= FEW_REQUESTS * busy
+        and not answers
+    )
 
 
 RULE: Final = Rule(
     id="C3",
     name="cache-client-unbounded",
-    cause="The cache server is silent and its client has no time-out: workers wait for"
-    " ever.",
+    cause="The cache server is silent at times, and its client has no time-out: workers"
+    " wait until it answers.",
     judge=_judge,
     asks=(
         "server_workers",
         "requests",
         "memcached_up",
-        "workers",
         "cache_backends",
+        "cache_errors",
+        "cache_call_buckets",
     ),
     fixes=(
         option(
@@ -59,9 +93,11 @@ RULE: Final = Rule(
             "For dogpile.cache.pymemcache; a server that is only slow fails sooner.",
         ),
     ),
-    gain="The busy workers, all of which wait.",
+    gain="The busy workers if all of them wait, else the time of calls to the cache"
+    " beyond that of a healthy server.",
     threshold="All workers busy and hardly any request completed is no load: the"
-    " slowest healthy call takes about a second.",
+    " slowest healthy call takes about a second. A call that takes longer than 0.1 s"
+    " and then succeeds had no time-out.",
     panel="workers: Workers by state",
     explains=("C2", "W1"),
 )

@@ -1,6 +1,7 @@
 """A real memcached, and a missing one."""
 
 import socket
+from contextlib import ExitStack
 
 import pytest
 from pymemcache.client.base import Client
@@ -45,6 +46,25 @@ def source(memcached_port, settings):
 
 
 @pytest.mark.stack
+def test_a_server_with_too_many_connections_says_so(source, samples, memcached_port):
+    assert samples(source.collect())["keylag_memcached_full", ()] == 0
+
+    with ExitStack() as held:
+        reply = b"VERSION"
+        while reply.startswith(b"VERSION"):
+            one = socket.create_connection(("127.0.0.1", memcached_port), 5)
+            held.enter_context(one)
+            one.sendall(b"version\r\n")
+            reply = one.recv(64)
+        with pytest.raises(UnreachableError) as error:
+            source.collect()
+
+    found = samples(error.value.families)
+    assert found["keylag_memcached_full", ()] == 1
+    assert found["memcached_up", ()] == 0
+
+
+@pytest.mark.stack
 def test_statistics_have_the_official_metric_names(source, samples, memcached_port):
     client = Client(("127.0.0.1", memcached_port), default_noreply=False)
     client.set("a", "1")
@@ -78,4 +98,7 @@ def test_missing_server_exports_memcached_up_0(settings, samples):
         with pytest.raises(UnreachableError, match=address) as caught:
             source.collect()
 
-    assert samples(caught.value.families) == {("memcached_up", ()): 0}
+    assert samples(caught.value.families) == {
+        ("memcached_up", ()): 0,
+        ("keylag_memcached_full", ()): 0,
+    }

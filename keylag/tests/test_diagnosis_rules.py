@@ -298,6 +298,12 @@ def test_a_stall_without_an_error_had_no_time_out(
     assert found(facts) == [cause]
 
 
+def test_a_full_memcached_is_found_although_it_refuses_its_exporter() -> None:
+    facts = make_facts(rebuilt(), memcached_up=0.0, memcached_full=1.0)
+
+    assert found(facts) == ["C6"]
+
+
 def test_a_slow_cache_makes_no_step_expensive() -> None:
     """The steps `roles` and `catalog` call the cache as well."""
     slow = {("cache", "roles"): 0.1, ("cache", "catalog"): 0.1}

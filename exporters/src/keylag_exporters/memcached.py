@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pymemcache.client.base import Client
-from pymemcache.exceptions import MemcacheError
+from pymemcache.exceptions import MemcacheError, MemcacheUnknownCommandError
 
 from keylag_exporters.families import Families
 from keylag_exporters.memcached_metrics import (
@@ -54,12 +54,16 @@ class MemcachedSource:
             settings = _fetch(client, "settings")
         except (OSError, MemcacheError) as error:
             families.add("memcached_up", 0)
+            # It knows `stats`: what it refuses is one more connection.
+            is_full = isinstance(error, MemcacheUnknownCommandError)
+            families.add("keylag_memcached_full", int(is_full))
             host, port = self._address
             message = f"cannot read statistics from {host}:{port}: {error!r}"
             raise UnreachableError(message, families) from error
         finally:
             client.close()
         families.add("memcached_up", 1)
+        families.add("keylag_memcached_full", 0)
         families.add("memcached_version", 1, general.get("version", b"").decode())
         _add_table(families, GENERAL, slabs | general)
         _add_table(families, SETTINGS, settings)

@@ -211,6 +211,11 @@ def _declare(rows: tuple[Row, ...], labels: tuple[str, ...] = ()) -> list[Metric
 
 METRICS = (
     Metric("memcached_up", "gauge", "Whether the server answered."),
+    Metric(
+        "keylag_memcached_full",
+        "gauge",
+        "Whether the server refused this read, because it has too many connections.",
+    ),
     Metric("memcached_version", "gauge", "Always 1: the version.", ("version",)),
     Metric(
         "memcached_commands_total",

@@ -107,6 +107,7 @@ def memcached_refuses(case: Case) -> bool:
     return case.facts.has("memcached_connections") and (
         case.facts.number("memcached_connections") >= CONNECTIONS_FULL
         or case.facts.number("memcached_refusals") > 0
+        or case.facts.number("memcached_full") > 0
     )
 
 

@@ -207,6 +207,12 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "of the limit",
         "connections of memcached",
     ),
+    "memcached_full": Measurement(
+        MEMCACHED,
+        "max(avg_over_time(keylag_memcached_full{ALL}[WINDOW]))",
+        "of the time",
+        "memcached refuses connections, as it has too many",
+    ),
     "memcached_refusals": Measurement(
         MEMCACHED,
         _rate("memcached_connections_listener_disabled_total"),

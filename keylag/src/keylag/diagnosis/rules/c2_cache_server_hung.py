@@ -71,6 +71,7 @@ RULE: Final = Rule(
         "memcached_up",
         "memcached_connections",
         "memcached_refusals",
+        "memcached_full",
         "cache_backends",
     ),
     fixes=(

@@ -56,6 +56,7 @@ RULE: Final = Rule(
         "cpu_wait_seconds",
         "memcached_connections",
         "memcached_refusals",
+        "memcached_full",
         "cache_errors",
         "memcached_up",
         "cache_backends",

@@ -22,6 +22,13 @@ def _judge(case: Case) -> Suspicion | str:
             "connections of memcached", used, "of the limit", "memcached_connections"
         ),
         Evidence(
+            "memcached refuses connections",
+            case.facts.number("memcached_full"),
+            "of the time",
+            "memcached_full",
+            0,
+        ),
+        Evidence(
             "times that memcached stopped accepting connections",
             refusals,
             "times/s",
@@ -41,6 +48,7 @@ RULE: Final = Rule(
     asks=(
         "memcached_connections",
         "memcached_refusals",
+        "memcached_full",
     ),
     fixes=(
         Fix("memcached", "-c 4096", "Each connection takes some memory."),

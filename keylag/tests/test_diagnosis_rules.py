@@ -298,6 +298,34 @@ def test_a_stall_without_an_error_had_no_time_out(
     assert found(facts) == [cause]
 
 
+@pytest.mark.parametrize(("others", "cause"), [(0.0, ["C10"]), (9.0, ["C8"])])
+def test_catalogs_that_the_client_does_not_send(
+    others: float, cause: list[str]
+) -> None:
+    """The client knows the limit, so memcached refuses nothing."""
+    catalog, shared = "computed catalog region", "shared default"
+    memoized = [
+        _look_ups(catalog, "hit", 4.0),
+        _look_ups(catalog, "miss", 10.0),
+        _look_ups(shared, "hit", 90.0),
+        _look_ups(shared, "miss", 10 * others),
+        _look_ups("tokens", "miss", 9.0),
+    ]
+    slow = {("sql", "catalog"): 0.03, ("orm", "catalog"): 0.03}
+    facts = make_facts(
+        healthy_calls(VALIDATION, slow, statements=7.0),
+        memoized=memoized,
+        invalidations=by("keystone_cache_region", tokens=1.0),
+    )
+
+    assert found(facts) == cause
+
+
+def _look_ups(region: str, result: str, rate: float) -> Sample:
+    labels = {"keystone_cache_region": region, "keystone_cache_result": result}
+    return Sample(labels, rate)
+
+
 def test_a_full_memcached_is_found_although_it_refuses_its_exporter() -> None:
     facts = make_facts(rebuilt(), memcached_up=0.0, memcached_full=1.0)
 

@@ -326,6 +326,19 @@ def _look_ups(region: str, result: str, rate: float) -> Sample:
     return Sample(labels, rate)
 
 
+@pytest.mark.parametrize(("validations", "is_storm"), [(10.0, True), (20.0, False)])
+def test_log_ins_beside_few_validations_are_a_storm(
+    validations: float, *, is_storm: bool
+) -> None:
+    facts = make_facts(
+        healthy_calls(LOGIN, per_second=7.0),
+        healthy_calls(VALIDATION, per_second=validations),
+        queue=2.0,
+    )
+
+    assert ("H2" in found(facts)) is is_storm
+
+
 def test_a_full_memcached_is_found_although_it_refuses_its_exporter() -> None:
     facts = make_facts(rebuilt(), memcached_up=0.0, memcached_full=1.0)
 

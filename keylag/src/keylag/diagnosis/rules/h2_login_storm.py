@@ -3,15 +3,15 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 
 BUSY: Final = 0.7
 """With fewer busy workers the log-ins cost nobody else time."""
 GREW: Final = 2.0
 """Log-ins per second, relative to the baseline."""
-REUSE: Final = 1.0
-"""Validations per log-in; healthy clients use a token several times."""
+REUSE: Final = 2.0
+"""Other token calls per log-in; healthy clients use a token several times."""
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -26,7 +26,8 @@ def _judge(case: Case) -> Suspicion | str:
     if usual is not None and rate < GREW * usual:
         return "As many log-ins as in the baseline."
     if usual is None and others >= REUSE * rate:
-        return "Tokens are reused: there are more validations than log-ins."
+        calls = f"{ratio(others, rate):.1f} other calls"
+        return f"Tokens are reused: {calls} for each log-in."
     if case.others_take_cpu:
         return "Other programs use most of the CPU: see W2."
     spared = 1 - 1 / GREW
@@ -71,8 +72,8 @@ RULE: Final = Rule(
     ),
     gain="Half of the workers' time that log-ins take on a healthy Keystone, and of"
     " what all calls wait for it.",
-    threshold="Workers are 70 % busy, and there are fewer validations than log-ins, or"
-    " twice the log-ins of the baseline.",
+    threshold="Workers are 70 % busy, and there are fewer than two other token calls"
+    " for each log-in, or twice the log-ins of the baseline.",
     panel="tokens: Calls per second",
     explains=("W1", "W2"),
 )

@@ -347,7 +347,8 @@ def test_a_full_memcached_is_found_although_it_refuses_its_exporter() -> None:
 
 def test_a_slow_cache_makes_no_step_expensive() -> None:
     """The steps `roles` and `catalog` call the cache as well."""
-    slow = {("cache", "roles"): 0.1, ("cache", "catalog"): 0.1}
+    steps = ("roles", "catalog", "validate", "scope", "render")
+    slow = {("cache", step): 0.1 for step in steps}
     facts = make_facts(
         healthy_calls(VALIDATION, slow),
         cache_call_buckets=histogram(le_0_005=0.0, le_0_02=10.0, le_Inf=10.0),
@@ -355,6 +356,13 @@ def test_a_slow_cache_makes_no_step_expensive() -> None:
     )
 
     assert found(facts) == ["C4"]
+
+
+def test_a_large_catalog_is_large_in_the_cache_as_well() -> None:
+    """Reading it from the cache takes longer than anything else there."""
+    large = healthy_calls(VALIDATION, {("cache", "catalog"): 0.008})
+
+    assert found(make_facts(large)) == ["A2"]
 
 
 def test_a_relay_before_keystone_is_found_by_the_quickest_probes() -> None:

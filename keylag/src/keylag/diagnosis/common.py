@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.configuration import Option
-from keylag.diagnosis.facts import Calls, Kind
+from keylag.diagnosis.facts import Calls, Kind, ratio
 from keylag.diagnosis.rule import Evidence, Fix, PerCall, Saving, Suspicion
 
 if TYPE_CHECKING:
@@ -68,15 +68,18 @@ def rebuild_suspicion(case: Case, evidence: Sequence[Evidence]) -> Suspicion:
 def step_suspicion(case: Case, steps: Sequence[str], of_what: str) -> Suspicion | str:
     """Return the suspicion of steps that take longer than they should.
 
-    What they spend on the cache, and on data that a warm one would have, is left out.
+    What they spend on data that a warm cache would have is left out, and on a cache
+    that is as slow for other steps.
     """
 
     def beyond(calls: Calls) -> float:
         phases = {phase for phase, _ in calls.cells} - {"cache"}
+        in_cache = calls.spent(["cache"], steps) - _usual_in_cache(case, calls, steps)
         rebuilt = case.rebuild_seconds(calls)
-        return max(case.excess(calls, phases, steps) - rebuilt, 0.0)
+        outside = case.excess(calls, phases, steps)
+        return max(outside + max(in_cache, 0.0) - rebuilt, 0.0)
 
-    found = savings(case, beyond)
+    found = savings(case, beyond, low=0.7, high=1.1)
     if not found:
         return f"Time for {of_what} is what it should be."
     evidence = [
@@ -92,6 +95,14 @@ def step_suspicion(case: Case, steps: Sequence[str], of_what: str) -> Suspicion 
         if calls.kind in found
     ]
     return Suspicion(found, evidence)
+
+
+def _usual_in_cache(case: Case, calls: Calls, steps: Sequence[str]) -> float:
+    """Return the time of steps in a cache that is as slow as for the other steps."""
+    expected = case.expected.seconds(calls, ["cache"], steps) or 0.0
+    whole = case.expected.seconds(calls, ["cache"], ()) or 0.0
+    others = calls.spent(["cache"]) - calls.spent(["cache"], steps)
+    return expected * max(ratio(others, whole - expected), 1.0)
 
 
 def memcached_is_full(case: Case) -> bool:

@@ -14,8 +14,7 @@ from fake_experiment import REQUESTS, FakeExecutor, MakeRun, fake_rows
 from keylag.cli import main
 from keylag.commands import experiment
 from keylag.experiment import forecast, report, run
-from keylag.experiment.analysis import compare_arms, count_requests
-from keylag.experiment.plan import Decision
+from keylag.experiment.analysis import count_requests
 from keylag.experiment.progress import describe_round
 from keylag.experiment.result import analyse_run
 from keylag.experiment.run_folder import (
@@ -141,18 +140,6 @@ def test_differences_of_parts_add_up_to_that_of_the_mean(make_run: MakeRun) -> N
         assert parts == pytest.approx(one.measures["mean"].absolute.mid)
 
 
-def test_intervals_are_wider_with_more_arms(make_run: MakeRun) -> None:
-    run_under_test = make_run("r", FakeExecutor())
-    run_under_test.execute()
-    decision = Decision(method="GET")
-    with_two = compare_arms(run_under_test.rows, "a", ["b", "c"], decision)[0]
-    with_one = compare_arms(run_under_test.rows, "a", ["b"], decision)[0]
-    two, one = (found.measures["p50"].absolute for found in (with_two, with_one))
-
-    assert two.low < one.low
-    assert two.mid == one.mid
-
-
 def test_warm_up_requests_are_not_counted(make_run: MakeRun) -> None:
     run_under_test = make_run("r", FakeExecutor())
     run_under_test.execute()
@@ -176,7 +163,7 @@ def test_reports_have_verdicts_warnings_and_charts_and_escape_html(
     assert "src=" not in page
     assert "href=" not in page
     assert page.count("<polyline") == 6
-    assert "SQL -10.00" in page
+    assert "SQL -10.01" in page
     assert "| median |" in (run_under_test.folder.path / "report.md").read_text()
 
 
@@ -336,7 +323,18 @@ def test_resume_refuses_a_time_limit_below_five_rounds(make_run: MakeRun) -> Non
 def test_outlook_has_the_half_width_of_the_widest_open_interval(
     make_run: MakeRun,
 ) -> None:
-    run_under_test = make_run("r", FakeExecutor(), rounds=5)
+    """The median of c varies by up to 20 ms between rounds."""
+
+    def restless(this_round: Round, arm: str) -> run.ArmResult | None:
+        if arm != "c":
+            return None
+        rows = fake_rows(this_round, arm)
+        more = this_round.number % 3 / 100
+        return run.ArmResult(
+            [replace(row, latency_seconds=row.latency_seconds + more) for row in rows]
+        )
+
+    run_under_test = make_run("r", FakeExecutor(override=restless), rounds=5)
     run_under_test.execute()
     found = analyse_run(run_under_test.folder)
     (still_open,) = [
@@ -363,7 +361,7 @@ def test_forecast_has_rounds_time_and_detectable_difference(make_run: MakeRun) -
     assert "Arms: a (base), b, c\nLoad: token-validate\n" in output
     assert "Rounds: 40 of about 25 s each, 7 s of it load" in output
     assert "Time: about 17 min, at most 60, after all arms have started" in output
-    assert "Detectable: differences above 0.6 times" in output
+    assert "Detectable: differences above 0.4 times" in output
     assert "no difference, with so few rounds" in "\n".join(
         forecast.describe_plan(plan.with_minutes(1))
     )

@@ -2,11 +2,8 @@
 
 from rich.console import Console
 
-from keylag.experiment.messages import (
-    SECONDS_PER_MINUTE,
-    format_percent,
-    remaining_time,
-)
+from keylag.experiment.messages import format_percent, remaining_time
+from keylag.experiment.plan import SECONDS_PER_MINUTE
 from keylag.experiment.run import ExperimentRun
 
 

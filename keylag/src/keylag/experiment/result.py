@@ -87,7 +87,9 @@ def analyse_run(folder: RunFolder) -> Result:
         ended=state.ended,
         rounds=state.rounds,
         seconds=state.seconds,
-        comparisons=compare_arms(rows, plan.base, plan.other_arms, plan.decision),
+        comparisons=compare_arms(
+            rows, plan.base, plan.other_arms, plan.decision, state.planned_rounds
+        ),
         request_counts=count_requests(rows),
         warnings=list(_warnings(rows, plan, state.environment)),
         events=state.events,

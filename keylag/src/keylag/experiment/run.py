@@ -78,7 +78,13 @@ class ExperimentRun:
     def comparisons(self) -> list[Comparison]:
         """The comparisons so far, for the HTTP method that the plan decides by."""
         decision = self.plan.decision
-        found = compare_arms(self.rows, self.plan.base, self.plan.other_arms, decision)
+        found = compare_arms(
+            self.rows,
+            self.plan.base,
+            self.plan.other_arms,
+            decision,
+            self.state.planned_rounds,
+        )
         return [one for one in found if one.method == decision.method]
 
     def execute(self) -> None:

@@ -14,7 +14,7 @@ from simulated_noise import SimulatedRound
 
 MIXTURE_SD = 1.5
 """Of the confidence sequence; fastest for effects of one to two standard deviations."""
-RESAMPLES = 300
+RESAMPLES = 200
 Rounds = Sequence[SimulatedRound]
 
 
@@ -26,6 +26,8 @@ class Question:
     planned: int
     """Rounds."""
     alpha: float
+    control: bool
+    """Whether the control is regressed out."""
 
 
 Judge = Callable[[Rounds, Question], Interval]
@@ -37,16 +39,17 @@ class Candidate:
 
     name: str
     judge: Judge
+    control: bool = True
     at_end_only: bool = False
     shares_no_difference: bool = False
     """Whether the arms share the error probability of this verdict too."""
 
 
-def estimate(rounds: Rounds, measure: str, *, control: bool) -> Estimate:
+def estimate(rounds: Rounds, question: Question) -> Estimate:
     """Return the estimate of a measure, with or without the control."""
     return estimate_mean(
-        [one.ratios[measure] for one in rounds],
-        [one.control for one in rounds] if control else None,
+        [one.ratios[question.measure] for one in rounds],
+        [one.control for one in rounds] if question.control else None,
     )
 
 
@@ -69,42 +72,28 @@ def sequence_factor(rounds: int, alpha: float) -> float:
     return math.sqrt((rounds - 1) * (ratio - 1) / (1 - ratio / scale))
 
 
-def confidence_sequence(*, control: bool) -> Judge:
+def confidence_sequence(rounds: Rounds, question: Question) -> Interval:
     """Judge by an interval that holds after any number of rounds."""
-
-    def judge(rounds: Rounds, question: Question) -> Interval:
-        found = estimate(rounds, question.measure, control=control)
-        return around(found, sequence_factor(len(rounds), question.alpha))
-
-    return judge
+    factor = sequence_factor(len(rounds), question.alpha)
+    return around(estimate(rounds, question), factor)
 
 
-def planned_looks(*, control: bool) -> Judge:
+def planned_looks(rounds: Rounds, question: Question) -> Interval:
     """Judge as experiments do."""
-
-    def judge(rounds: Rounds, question: Question) -> Interval:
-        looks = PlannedLooks(question.planned, question.alpha)
-        return looks.interval(estimate(rounds, question.measure, control=control))
-
-    return judge
+    looks = PlannedLooks(question.planned, question.alpha)
+    return looks.interval(estimate(rounds, question))
 
 
 def students_t(rounds: Rounds, question: Question) -> Interval:
-    """Judge by Student's t, with the control."""
-    found = estimate(rounds, question.measure, control=True)
-    return around(found, stats.t.isf(question.alpha / 2, found.degrees_of_freedom))
-
-
-def uncontrolled_t(rounds: Rounds, question: Question) -> Interval:
-    """Judge by Student's t, without the control."""
-    found = estimate(rounds, question.measure, control=False)
+    """Judge by Student's t."""
+    found = estimate(rounds, question)
     return around(found, stats.t.isf(question.alpha / 2, found.degrees_of_freedom))
 
 
 def slices_as_independent(rounds: Rounds, question: Question) -> Interval:
     """Judge the mean by pairs of slices, as if Keystone were never restarted."""
     values, control = zip(*(pair for one in rounds for pair in one.slices), strict=True)
-    found = estimate_mean(values, control)
+    found = estimate_mean(values, control if question.control else None)
     return around(found, stats.t.isf(question.alpha / 2, found.degrees_of_freedom))
 
 
@@ -133,23 +122,33 @@ def _pooled_ratio(rounds: Rounds, numbers: Iterable[int]) -> float:
     return float(np.log(np.quantile(arm, 0.95) / np.quantile(base, 0.95)))
 
 
-CONTROLLED = planned_looks(control=True)
-CANDIDATES = (
+UNCONTROLLED = (
     Candidate(
         name="confidence sequence",
-        judge=confidence_sequence(control=False),
+        judge=confidence_sequence,
+        control=False,
         shares_no_difference=True,
     ),
+    Candidate(name="planned looks", judge=planned_looks, control=False),
+    Candidate(name="t at the end", judge=students_t, control=False, at_end_only=True),
+    Candidate(name="t after every round", judge=students_t, control=False),
     Candidate(
-        name="confidence sequence, control", judge=confidence_sequence(control=True)
+        name="slices as independent, t at the end",
+        judge=slices_as_independent,
+        control=False,
+        at_end_only=True,
     ),
-    Candidate(name="planned looks", judge=planned_looks(control=False)),
+)
+"""The first one is what experiments did before."""
+
+CONTROLLED = (
+    Candidate(name="confidence sequence, control", judge=confidence_sequence),
     Candidate(
-        name="planned looks, control, all verdicts shared",
-        judge=CONTROLLED,
+        name="planned looks, control, arms share all errors",
+        judge=planned_looks,
         shares_no_difference=True,
     ),
-    Candidate(name="**planned looks, control**", judge=CONTROLLED),
+    Candidate(name="planned looks, control", judge=planned_looks),
     Candidate(name="t at the end, control", judge=students_t, at_end_only=True),
     Candidate(name="t after every round, control", judge=students_t),
     Candidate(
@@ -158,12 +157,13 @@ CANDIDATES = (
         at_end_only=True,
     ),
 )
-"""The first one is what experiments did before, the one in bold what they do."""
 
-QUANTILE_CANDIDATES = (
-    Candidate(name="**pairs of rounds, t**", judge=uncontrolled_t, at_end_only=True),
-    Candidate(name="pairs of rounds, t, control", judge=students_t, at_end_only=True),
+QUANTILES = (
+    Candidate(
+        name="pairs of rounds", judge=students_t, control=False, at_end_only=True
+    ),
+    Candidate(name="pairs of rounds, control", judge=students_t, at_end_only=True),
     Candidate(name="all rounds, jackknife", judge=pooled_jackknife, at_end_only=True),
     Candidate(name="all rounds, bootstrap", judge=pooled_bootstrap, at_end_only=True),
 )
-"""For quantiles; in bold what experiments do without a control."""
+"""Methods for quantiles."""

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from candidates import CANDIDATES, Candidate, sequence_factor
+from candidates import CONTROLLED, UNCONTROLLED, Candidate, sequence_factor
 from keylag.experiment.verdicts import CANNOT_TELL, NO_DIFFERENCE, SLOWER
 from simulate import Case, judge_experiment, simulate_experiment
 from simulated_noise import ISSUE, VALIDATE, simulate_round
 
 FEW = 30
-CANDIDATE = {one.name.strip("*"): one for one in CANDIDATES}
+CANDIDATE = {one.name: one for one in (*UNCONTROLLED, *CONTROLLED)}
 PRESENT = CANDIDATE["planned looks, control"]
 ISSUED = Case(ISSUE, (0.05,), 0.03, "mean", 15)
 

@@ -167,6 +167,23 @@ def test_reports_have_verdicts_warnings_and_charts_and_escape_html(
     assert "| median |" in (run_under_test.folder.path / "report.md").read_text()
 
 
+def test_report_analyses_the_samples_of_a_run_again(make_run: MakeRun) -> None:
+    """Also with another smallest effect, which its plan has by now."""
+    run_under_test = make_run("r", FakeExecutor())
+    run_under_test.execute()
+    folder = run_under_test.folder.path
+    plan = folder / "plan.toml"
+    plan.write_text(plan.read_text().replace("smallest = 0.02", "smallest = 0.2"))
+    result = CliRunner().invoke(main, ["experiment", "report", str(folder)])
+    content = json.loads((folder / "result.json").read_text())
+
+    assert result.exit_code == 0, result.output
+    assert {one["measures"]["p50"]["verdict"] for one in content["comparisons"]} == {
+        "no difference that matters"
+    }
+    assert content["planned_rounds"] == 6
+
+
 def test_progress_has_remaining_time_and_a_line_per_arm(make_run: MakeRun) -> None:
     run_under_test = make_run("r", FakeExecutor())
     run_under_test.execute()

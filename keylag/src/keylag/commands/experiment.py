@@ -161,6 +161,18 @@ def resume(
     _exit_with_status(run_folder)
 
 
+@command.command("report")
+@click.argument("folder", type=RUN_FOLDER)
+def report_(folder: Path) -> None:
+    """Analyse the samples of a run again, and write its reports.
+
+    \b
+    Example:
+      keylag experiment report out/experiments/cache-backends/latest
+    """  # noqa: D301 - click reads a backspace
+    _write_reports(RunFolder(folder), Console())
+
+
 @command.command("compare")
 @click.argument("first", type=RUN_FOLDER)
 @click.argument("second", type=RUN_FOLDER)
@@ -203,6 +215,10 @@ def _execute(folder: RunFolder, otlp: str | None, grafana: str | None) -> None:
                 f"`keylag experiment resume {folder.path}`."
             )
             raise KeylagError(message) from error
+    _write_reports(folder, console)
+
+
+def _write_reports(folder: RunFolder, console: Console) -> None:
     report.write_reports(folder)
     console.print(Markdown((folder.path / "report.md").read_text(encoding="utf-8")))
     console.print(f"{folder.path / 'report.html'}", highlight=False, soft_wrap=True)

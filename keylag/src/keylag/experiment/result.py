@@ -36,6 +36,8 @@ class Result:
     seed: int
     ended: str
     rounds: int
+    planned_rounds: int
+    """That the intervals are made for."""
     seconds: float
     comparisons: Sequence[Comparison]
     request_counts: Mapping[str, RequestCounts]
@@ -86,6 +88,7 @@ def analyse_run(folder: RunFolder) -> Result:
         seed=state.seed,
         ended=state.ended,
         rounds=state.rounds,
+        planned_rounds=state.planned_rounds,
         seconds=state.seconds,
         comparisons=compare_arms(
             rows, plan.base, plan.other_arms, plan.decision, state.planned_rounds
@@ -136,6 +139,7 @@ def to_json(result: Result) -> str:
         "seed": result.seed,
         "ended": result.ended,
         "rounds": result.rounds,
+        "planned_rounds": result.planned_rounds,
         "seconds": result.seconds,
         "headlines": result.headlines,
         "outlook": result.outlook,

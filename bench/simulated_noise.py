@@ -4,12 +4,13 @@ The kept runs have no samples, but their result.json has the spread of every fig
 between rounds, and the number of requests.  The model is fitted to those:
 
 - The speed of the machine drifts (an Ornstein-Uhlenbeck process) and slows down every
-  part of a request alike.  Slices of 4 s make the means of two arms differ by 4 to 8 %
+  part of a request alike.  Slices of 4 s make the means of two arms vary by 2 to 7 %
   between rounds (`blog-table`), slices of 0.25 s by 0.8 to 3.2 % (`planted`, `same`).
 - A restart of Keystone makes its Python, and so all but the password hash, faster or
   slower for the whole round: medians differ by 0.5 to 2.3 % (`planted`, `same`).
 - The hash and the rest of each request vary by themselves.  In `blog-table`, 71 % of
-  the mean are the hash, whose spread explains two thirds of that of the mean.
+  the mean are the hash.  By the variances of the mean and of its parts, two thirds of
+  the mean's go with the hash's.
 - One request in twenty is slower, for example by a garbage collection.
 - JMeter records whole milliseconds.
 """

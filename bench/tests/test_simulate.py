@@ -4,8 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from candidates import CONTROLLED, UNCONTROLLED, Candidate, sequence_factor
+from keylag.experiment.estimates import Estimate
+from keylag.experiment.planned_looks import PlannedLooks
 from keylag.experiment.verdicts import CANNOT_TELL, NO_DIFFERENCE, SLOWER
 from simulate import Case, judge_experiment, simulate_experiment
 from simulated_noise import ISSUE, VALIDATE, simulate_round
@@ -51,7 +54,7 @@ def test_noise_is_like_that_of_recorded_runs() -> None:
         for load, arms in ((ISSUE, 5), (VALIDATE, 2))
     )
 
-    assert 0.04 < np.std([one.ratios["mean"] for one in issue]) < 0.085
+    assert 0.02 < np.std([one.ratios["mean"] for one in issue]) < 0.074
     assert 0.008 < np.std([one.ratios["mean"] for one in validate]) < 0.032
     assert 0.005 < np.std([one.ratios["p50"] for one in validate]) < 0.023
     assert {len(one.seconds[0]) for one in issue} == {60}
@@ -62,3 +65,11 @@ def test_confidence_sequence_is_that_of_the_former_experiments(
     rounds: int, expected: float
 ) -> None:
     assert sequence_factor(rounds, 0.05) == pytest.approx(expected, rel=1e-3)
+
+
+def test_confidence_sequence_is_half_again_as_wide_as_planned_looks() -> None:
+    last = Estimate(0.0, 1.0, 19, 20)
+    planned = PlannedLooks(20, 0.05).half_width(last)
+
+    assert sequence_factor(20, 0.05) / planned == pytest.approx(1.5, abs=0.01)
+    assert planned / stats.t.isf(0.025, 19) == pytest.approx(1.13, abs=0.01)

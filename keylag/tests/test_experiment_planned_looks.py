@@ -68,6 +68,14 @@ def test_last_planned_interval_is_hardly_wider_than_a_usual_one() -> None:
     assert PlannedLooks(40, 0.05).half_width(found) > 1.4 * usual
 
 
+def test_more_nodes_change_no_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = error_levels(20, 0.05, 40)
+    monkeypatch.setattr(planned_looks, "NODES", 300)
+    error_levels.cache_clear()
+
+    assert error_levels(20, 0.05, 40) == pytest.approx(before, rel=1e-6)
+
+
 def test_interval_is_infinite_before_the_first_look() -> None:
     few = estimate_mean([1.0, 2.0, 4.0, 3.0])
 

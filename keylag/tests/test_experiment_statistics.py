@@ -90,4 +90,6 @@ def test_time_outside_keystone_completes_the_mean() -> None:
 
 def test_four_requests_give_no_figures_and_missing_timing_no_parts() -> None:
     assert measure_round([a_row(0.010)] * 4, 1) is None
+    assert measure_round([a_row(0.0)] * 5, 1) is None
+    assert measure_round([a_row(0.001)] * 5, 1) is not None
     assert "sql" not in (measure_round([a_row(0.010)] * 5, 1) or {})

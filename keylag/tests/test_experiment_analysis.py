@@ -20,6 +20,7 @@ from keylag.experiment.arm_pair import Difference
 from keylag.experiment.estimates import estimate_mean
 from keylag.experiment.interval import Interval
 from keylag.experiment.measures import MEASURES, PARTS, measure_round
+from keylag.experiment.messages import describe_control
 from keylag.experiment.plan import Decision
 from keylag.experiment.planned_looks import PlannedLooks
 from keylag.experiment.samples import Row
@@ -215,6 +216,10 @@ def test_control_takes_the_noise_of_the_machine_out_of_differences() -> None:
     assert plain.measures["mean"].verdict == CANNOT_TELL
     assert controlled.measures["mean"].verdict == FASTER
     assert plain.control is None
+    assert describe_control(plain.control, "b") == ""
+    assert "Control: password hash, which no arm changes" in (
+        describe_control(controlled.control, "b")
+    )
     assert controlled.control.explained > 0.9
     assert (parts["password_hash"].verdict, parts["cache"].verdict) == (CONTROL, FASTER)
     assert fsum(part.absolute.mid for part in parts.values()) == pytest.approx(
@@ -233,6 +238,9 @@ def test_control_that_an_arm_changes_is_not_used() -> None:
     found = compare_arms(rows, "a", ["b"], replace_control("password_hash"), 8)[0]
 
     assert not found.control.is_used
+    assert "password hash, is not used: with b it changes the mean by +2" in (
+        describe_control(found.control, "b")
+    )
     assert found.parts["password_hash"].verdict == SLOWER
     assert found.measures["mean"].absolute.mid > 0.03
 

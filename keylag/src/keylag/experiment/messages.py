@@ -99,9 +99,9 @@ def describe_control(control: Control | None, arm: str) -> str:
             f"by {format_percent(control.relative)}."
         )
     return (
-        f"Control: {name}, which no arm changes. {100 * control.explained:.0f} % of "
-        "the variance of the mean between rounds goes with it, and is not in the "
-        "differences."
+        f"Control: {name}, which no arm changes. The differences are those at an equal "
+        f"time of it. {100 * control.explained:.0f} % of the variance of the mean "
+        "between rounds goes with it."
     )
 
 

@@ -194,6 +194,29 @@ def test_progress_has_remaining_time_and_a_line_per_arm(make_run: MakeRun) -> No
     assert "faster" in output
 
 
+@pytest.mark.parametrize(("seconds", "short"), [(60, False), (3500, True)])
+def test_progress_says_that_the_time_limit_is_too_short(
+    make_run: MakeRun, seconds: float, *, short: bool
+) -> None:
+    """Arm c varies by up to 20 ms between its five rounds; the limit is 60 minutes."""
+
+    def restless(this_round: Round, arm: str) -> run.ArmResult | None:
+        more = this_round.number % 3 / 100 if arm == "c" else 0
+        rows = fake_rows(this_round, arm)
+        slow = [
+            replace(row, latency_seconds=row.latency_seconds + more) for row in rows
+        ]
+        return run.ArmResult(slow)
+
+    run_under_test = make_run("r", FakeExecutor(override=restless), rounds=5)
+    run_under_test.execute()
+    run_under_test.state.seconds = seconds
+    last_line = describe_round(run_under_test)[-1]
+
+    assert "a verdict needs about" in last_line
+    assert ("The time limit is shorter" in last_line) == short
+
+
 def test_folder_with_a_run_is_refused_for_a_new_run(
     make_run: MakeRun, tmp_path: Path
 ) -> None:

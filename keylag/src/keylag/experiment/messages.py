@@ -129,17 +129,25 @@ def detectable_difference(compared: Sequence[Comparison], measure: str) -> str:
     return f"The rounds so far can detect differences above {100 * widest:.1f} %."
 
 
+def remaining_rounds(compared: Sequence[Comparison], measure: str) -> int | None:
+    """Return the rounds until every arm has a verdict; None if that is unknown."""
+    found = [one.measures[measure] for one in compared if measure in one.measures]
+    needed = [one.rounds_needed for one in found if one.verdict == CANNOT_TELL]
+    if not found or None in needed:
+        return None
+    most = max(filter(None, needed), default=0)
+    return max(1, most - compared[0].rounds) if needed else 0
+
+
 def remaining_time(
     compared: Sequence[Comparison], measure: str, round_seconds: float
 ) -> str:
     """Return the time until every arm has a verdict, as a sentence."""
-    found = [one.measures[measure] for one in compared if measure in one.measures]
-    needed = [one.rounds_needed for one in found if one.verdict == CANNOT_TELL]
-    if not found or None in needed:
+    rounds = remaining_rounds(compared, measure)
+    if rounds is None:
         return "Not enough data to estimate the remaining time."
-    if not needed:
+    if not rounds:
         return "Every arm has a verdict."
-    rounds = max(1, max(filter(None, needed)) - compared[0].rounds)
     minutes = max(1, rounds * round_seconds / SECONDS_PER_MINUTE)
     return (
         f"At the present mean and spread, a verdict needs about {rounds} more rounds "

@@ -76,6 +76,14 @@ def test_more_nodes_change_no_level(monkeypatch: pytest.MonkeyPatch) -> None:
     assert error_levels(20, 0.05, 40) == pytest.approx(before, rel=1e-6)
 
 
+@pytest.mark.parametrize("done", [5, 9, 12])
+def test_plan_that_ends_early_has_looked_with_wider_intervals(done: int) -> None:
+    """So the levels of the shorter plan keep the error rate, too."""
+    looked, shorter = error_levels(13, 0.05, done), error_levels(done, 0.05, done)
+
+    assert all(here <= there for here, there in zip(looked, shorter, strict=True))
+
+
 def test_interval_is_infinite_before_the_first_look() -> None:
     few = estimate_mean([1.0, 2.0, 4.0, 3.0])
 

@@ -15,6 +15,7 @@ from keylag.cli import main
 from keylag.commands import experiment
 from keylag.experiment import forecast, report, run
 from keylag.experiment.analysis import count_requests
+from keylag.experiment.plan import Plan
 from keylag.experiment.progress import describe_round
 from keylag.experiment.result import analyse_run
 from keylag.experiment.run_folder import (
@@ -65,8 +66,7 @@ def test_run_that_asks_for_the_size_of_an_effect_does_all_rounds(
     make_run: MakeRun,
 ) -> None:
     run_under_test = make_run("r", FakeExecutor(), rounds=25)
-    design = run_under_test.plan.design.model_copy(update={"ends_at_verdict": False})
-    run_under_test.plan = run_under_test.plan.model_copy(update={"design": design})
+    run_under_test.plan = endless(run_under_test.plan)
     run_under_test.execute()
 
     assert run_under_test.state.ended == run.ROUNDS_DONE
@@ -126,6 +126,43 @@ def test_round_that_would_exceed_the_time_limit_is_not_started(
 
     assert run_under_test.state.ended == run.TIME_LIMIT_REACHED
     assert run_under_test.state.rounds == 2
+
+
+def test_time_limit_ends_the_plan_that_the_intervals_are_made_for(
+    make_run: MakeRun,
+) -> None:
+    """Ten of a hundred rounds fit into the hour; the next run may have more."""
+    run_under_test = make_run("r", FakeExecutor(), rounds=100)
+    now = [0.0]
+
+    def advance_clock(_round: Round, _arm: str) -> None:
+        now[0] += 110
+
+    run_under_test.executor = FakeExecutor(override=advance_clock)
+    run_under_test.plan = endless(run_under_test.plan)
+    run_under_test.clock = lambda: now[0]
+    planned = run_under_test.state.planned_rounds
+    run_under_test.execute()
+
+    assert (planned, run_under_test.state.rounds) == (100, 10)
+    assert run_under_test.folder.load_state().planned_rounds == 10
+
+
+def endless(plan: Plan) -> Plan:
+    """Return the plan without an end at a verdict."""
+    design = plan.design.model_copy(update={"ends_at_verdict": False})
+    return plan.model_copy(update={"design": design})
+
+
+def test_run_ends_with_its_plan_although_time_is_left(make_run: MakeRun) -> None:
+    """The limit of a resumed run may be longer than that of its first plan."""
+    run_under_test = make_run("r", FakeExecutor(), rounds=100)
+    run_under_test.plan = endless(run_under_test.plan.with_minutes(5))
+    run_under_test.state.planned_rounds = 8
+    run_under_test.execute()
+
+    assert run_under_test.state.rounds == 12
+    assert run_under_test.state.planned_rounds == 8
 
 
 def test_differences_of_parts_add_up_to_that_of_the_mean(make_run: MakeRun) -> None:

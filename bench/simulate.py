@@ -1,6 +1,7 @@
 """Simulate experiments to compare ways to judge them.
 
     .venv/bin/python bench/simulate.py
+    .venv/bin/python bench/simulate.py --recording out/experiments/same/latest
 
 Each experiment has its own seed, and the noise of `simulated_noise`.  It ends when all
 arms have a verdict, or at its time limit on two cores.  Prints how often a method
@@ -17,12 +18,21 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from statistics import fmean
+from typing import Protocol
 
 import click
 import numpy as np
 
-from candidates import CONTROLLED, QUANTILES, UNCONTROLLED, Candidate, Question
+from candidates import (
+    CONTROLLED,
+    QUANTILES,
+    UNCONTROLLED,
+    Candidate,
+    Question,
+    slices_as_independent,
+)
 from keylag.experiment.analysis import ALPHA
 from keylag.experiment.interval import Interval
 from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE
@@ -33,17 +43,34 @@ from keylag.experiment.verdicts import (
     SLOWER,
     verdict,
 )
-from simulated_noise import ISSUE, VALIDATE, SimulatedRound, Workload, simulate_round
+from recorded_noise import Recording, load_recording
+from simulated_noise import ISSUE, VALIDATE, SimulatedRound
 
 CLAIMS = (FASTER, SLOWER)
 Rounds = Sequence[SimulatedRound]
+
+
+class Noise(Protocol):
+    """What the rounds of an experiment would be without effects, and with them."""
+
+    @property
+    def name(self) -> str:
+        """The name in the title of a table."""
+
+    def round_seconds(self, arms: int) -> float:
+        """How long a round takes, with restarts and warm-up."""
+
+    def draw(
+        self, rng: np.random.Generator, slowdowns: list[float]
+    ) -> list[SimulatedRound]:
+        """Return the figures of all arms but the base, which has the first slowdown."""
 
 
 @dataclass(frozen=True)
 class Case:
     """A load, its arms, and the smallest effect that matters."""
 
-    load: Workload
+    load: Noise
     effects: tuple[float, ...]
     """The slowdown of each arm but the base."""
     smallest: float
@@ -77,7 +104,7 @@ def simulate_experiment(seed: int, case: Case) -> list[list[SimulatedRound]]:
     """Return the rounds of each arm but the base."""
     rng = np.random.default_rng(seed)
     slowdowns = [0.0, *case.effects]
-    rounds = [simulate_round(rng, case.load, slowdowns) for _ in range(case.planned)]
+    rounds = [case.load.draw(rng, slowdowns) for _ in range(case.planned)]
     return [list(arm) for arm in zip(*rounds, strict=True)]
 
 
@@ -172,16 +199,16 @@ def table(
 ) -> Iterator[str]:
     """Yield the lines of the Markdown table of a case."""
     equal = replace(case, effects=(0.0,) * len(case.effects))
-    simulated = {
-        kind: [simulate_experiment(seed, kind) for seed in range(experiments)]
+    simulated = [
+        (kind, [simulate_experiment(seed, kind) for seed in range(experiments)])
         for kind in (equal, case)
-    }
+    ]
     yield f"| {' | '.join(HEADER)} |"
     yield f"|---{'|---:' * (len(HEADER) - 1)}|"
     for candidate in candidates:
         without, with_effects = (
             [judge_experiment(arms, kind, candidate) for arms in found]
-            for kind, found in simulated.items()
+            for kind, found in simulated
         )
         cells = table_row(candidate, without, with_effects, case)
         yield f"| {' | '.join(cells)} |"
@@ -198,6 +225,19 @@ TABLES: Sequence[tuple[Case, Sequence[Candidate]]] = (
 )
 
 
+def recorded_table(recording: Recording) -> tuple[Case, Sequence[Candidate]]:
+    """Return the table of a run: the smallest effect is planted in its first arm."""
+    plan = recording.plan
+    decision = plan.decision
+    effects = (decision.smallest, *(0.0 for _ in plan.other_arms[1:]))
+    case = Case(
+        recording, effects, decision.smallest, decision.measure, plan.design.minutes
+    )
+    controlled = CONTROLLED if decision.control else ()
+    candidates = (*UNCONTROLLED, *controlled)
+    return case, [one for one in candidates if one.judge is not slices_as_independent]
+
+
 @click.command()
 @click.option(
     "--experiments", default=1000, show_default=True, help="Experiments per table."
@@ -209,9 +249,16 @@ TABLES: Sequence[tuple[Case, Sequence[Candidate]]] = (
     multiple=True,
     help="Only the table with this number.",
 )
-def command(experiments: int, numbers: Sequence[int]) -> None:
+@click.option(
+    "--recording",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder of a run, whose rounds to draw from instead.",
+)
+def command(experiments: int, numbers: Sequence[int], recording: Path | None) -> None:
     """Simulate experiments and print the shares of their verdicts."""
     chosen = [TABLES[number - 1] for number in numbers] or TABLES
+    if recording:
+        chosen = [recorded_table(load_recording(recording))]
     for case, candidates in chosen:
         click.echo(f"\n{describe(case)}:\n")
         for line in table(case, candidates, experiments):

@@ -16,7 +16,7 @@ between rounds, and the number of requests.  The model is fitted to those:
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,23 @@ class Workload:
         """How long a round takes, with restarts and warm-up."""
         return arms * (RESTART_SECONDS + self.turn_seconds) + WARM_UP_SECONDS
 
+    def draw(
+        self, rng: np.random.Generator, slowdowns: list[float]
+    ) -> "list[SimulatedRound]":
+        """Return the figures of all arms but the base, which has the first slowdown."""
+        arms = len(slowdowns)
+        speed = _drift(rng, arms * self.slices, self.slice_seconds)
+        order = rng.permutation(arms)
+        requests = []
+        for number, slowdown in enumerate(slowdowns):
+            place = int(np.flatnonzero(order == number)[0])
+            machine = speed[place::arms][:, None]
+            hashing, rest = _requests(rng, self, machine)
+            # No arm changes the hash.
+            requests.append((hashing, rest * (1 + slowdown / (1 - self.hash_share))))
+        base, *others = requests
+        return [_compare(base, other) for other in others]
+
 
 VALIDATE = Workload(
     "GET",
@@ -102,28 +119,16 @@ class SimulatedRound:
     """Logarithms of the ratios of the measures."""
     control: float
     """What the password hash contributes to that of the mean."""
-    slices: list[tuple[float, float]]
+    slices: list[tuple[float, float]] = field(default_factory=list)
     """The same two values of the mean for each pair of slices."""
-    seconds: tuple[Values, Values]
+    seconds: tuple[Values, Values] = (np.zeros(0), np.zeros(0))
     """The requests of the base and of the arm, as JMeter records them."""
 
-
-def simulate_round(
-    rng: np.random.Generator, load: Workload, slowdowns: list[float]
-) -> list[SimulatedRound]:
-    """Return the figures of all arms but the base, which has the first slowdown."""
-    arms = len(slowdowns)
-    speed = _drift(rng, arms * load.slices, load.slice_seconds)
-    order = rng.permutation(arms)
-    requests = []
-    for number, slowdown in enumerate(slowdowns):
-        place = int(np.flatnonzero(order == number)[0])
-        machine = speed[place::arms][:, None]
-        hashing, rest = _requests(rng, load, machine)
-        # No arm changes the hash.
-        requests.append((hashing, rest * (1 + slowdown / (1 - load.hash_share))))
-    base, *others = requests
-    return [_compare(base, other) for other in others]
+    def with_effect(self, slowdown: float) -> "SimulatedRound":
+        """Return the round with all measures longer by a share."""
+        effect = math.log1p(slowdown)
+        ratios = {name: value + effect for name, value in self.ratios.items()}
+        return replace(self, ratios=ratios)
 
 
 def _drift(rng: np.random.Generator, slices: int, slice_seconds: float) -> Values:

@@ -11,7 +11,7 @@ from keylag.experiment.estimates import Estimate
 from keylag.experiment.planned_looks import PlannedLooks
 from keylag.experiment.verdicts import CANNOT_TELL, NO_DIFFERENCE, SLOWER
 from simulate import Case, judge_experiment, simulate_experiment
-from simulated_noise import ISSUE, VALIDATE, simulate_round
+from simulated_noise import ISSUE, VALIDATE
 
 FEW = 30
 CANDIDATE = {one.name: one for one in (*UNCONTROLLED, *CONTROLLED)}
@@ -50,7 +50,7 @@ def test_noise_is_like_that_of_recorded_runs() -> None:
     """The spread of figures between rounds; see simulated_noise."""
     rng = np.random.default_rng(1)
     issue, validate = (
-        [simulate_round(rng, load, [0.0] * arms)[0] for _ in range(100)]
+        [load.draw(rng, [0.0] * arms)[0] for _ in range(100)]
         for load, arms in ((ISSUE, 5), (VALIDATE, 2))
     )
 

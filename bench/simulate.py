@@ -230,9 +230,9 @@ def recorded_table(recording: Recording) -> tuple[Case, Sequence[Candidate]]:
     plan = recording.plan
     decision = plan.decision
     effects = (decision.smallest, *(0.0 for _ in plan.other_arms[1:]))
-    case = Case(
-        recording, effects, decision.smallest, decision.measure, plan.design.minutes
-    )
+    all_rounds = plan.design.rounds * recording.seconds / SECONDS_PER_MINUTE
+    limit = min(plan.design.minutes, all_rounds)
+    case = Case(recording, effects, decision.smallest, decision.measure, limit)
     controlled = CONTROLLED if decision.control else ()
     candidates = (*UNCONTROLLED, *controlled)
     return case, [one for one in candidates if one.judge is not slices_as_independent]

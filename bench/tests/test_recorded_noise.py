@@ -100,7 +100,7 @@ def test_table_of_a_recording_has_the_methods_with_a_control(recorded: Path) -> 
     )
 
     assert result.exit_code == 0, result.output
-    assert "run, mean: planted +5%, +0%, 5% matter, 20 rounds in 10 minutes" in (
+    assert "run, mean: planted +5%, +0%, 5% matter, 8 rounds in 4 minutes" in (
         result.output
     )
     assert "| planned looks, control |" in result.output

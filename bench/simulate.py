@@ -1,126 +1,268 @@
-"""Simulate experiments to measure their error rates.
+"""Simulate experiments to compare ways to judge them.
 
     .venv/bin/python bench/simulate.py
+    .venv/bin/python bench/simulate.py --recording out/experiments/same/latest
 
-Each experiment has its own seed.  The model has
+Each experiment has its own seed, and the noise of `simulated_noise`.  It ends when all
+arms have a verdict, or at its time limit on two cores.  Prints how often a method
 
-- requests with a median of 12 ms and a long tail, in whole milliseconds like JMeter's;
-- a machine whose speed drifts, equally for all arms of a round;
-- a random effect of each restart of Keystone, whose size is that of the machine: quiet,
-  usual or restless.
+- claims a difference in an A/A check (at most 5 % are allowed);
+- finds in time that equal arms do not differ, and that planted effects do;
+- has a wrong verdict on any arm in an experiment with planted effects;
+- has an interval of equal arms that does not hold zero, at any of its looks;
 
-The code of real experiments judges them after every round.
+and the mean duration of all these experiments.
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
-from random import Random
-from statistics import NormalDist
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from statistics import fmean
+from typing import Protocol
 
 import click
+import numpy as np
 
+from candidates import (
+    CONTROLLED,
+    QUANTILES,
+    UNCONTROLLED,
+    Candidate,
+    Question,
+    slices_as_independent,
+)
 from keylag.experiment.analysis import ALPHA
-from keylag.experiment.confidence_sequence import confidence_interval
-from keylag.experiment.measures import grouped_quantile
-from keylag.experiment.verdicts import CANNOT_TELL, verdict
+from keylag.experiment.interval import Interval
+from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE
+from keylag.experiment.verdicts import (
+    CANNOT_TELL,
+    FASTER,
+    NO_DIFFERENCE,
+    SLOWER,
+    verdict,
+)
+from recorded_noise import Recording, load_recording
+from simulated_noise import ISSUE, VALIDATE, SimulatedRound
 
-MEDIAN_SECONDS = 0.012
-SPREAD = 0.25
-"""Standard deviation of the logarithm of a latency."""
-DRIFT = 0.05
-"""Standard deviation of the change of speed from round to round, as a share."""
-RESTART_SPREAD = {"quiet": 0.003, "usual": 0.01, "restless": 0.03}
-"""Standard deviation of the effect of a restart, as a share, by machine."""
-REQUESTS = 650
-"""Requests of each arm per round."""
-ROUNDS = 24
-"""Rounds of ten minutes on two cores, with turns of 8 s and a warm-up of 2 s."""
-SMALLEST = 0.02
-LATENCY_FACTORS = [math.exp(x) for x in NormalDist(0, SPREAD).samples(50_000, seed=1)]
-"""Latencies relative to the median; a fixed population is faster to draw from."""
+CLAIMS = (FASTER, SLOWER)
+Rounds = Sequence[SimulatedRound]
+
+
+class Noise(Protocol):
+    """What the rounds of an experiment would be without effects, and with them."""
+
+    @property
+    def name(self) -> str:
+        """The name in the title of a table."""
+
+    def round_seconds(self, arms: int) -> float:
+        """How long a round takes, with restarts and warm-up."""
+
+    def draw(
+        self, rng: np.random.Generator, slowdowns: list[float]
+    ) -> list[SimulatedRound]:
+        """Return the figures of all arms but the base, which has the first slowdown."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """The true slowdown of each arm, as a share of the base."""
+    """A load, its arms, and the smallest effect that matters."""
 
-    name: str
-    slowdowns: Sequence[float]
+    load: Noise
+    effects: tuple[float, ...]
+    """The slowdown of each arm but the base."""
+    smallest: float
+    measure: str
+    limit: float
+    """In minutes."""
+
+    @property
+    def planned(self) -> int:
+        """The rounds that fit into the time limit."""
+        seconds = self.load.round_seconds(len(self.effects) + 1)
+        return int(self.limit * SECONDS_PER_MINUTE / seconds)
+
+    def minutes(self, rounds: int) -> float:
+        """How long so many rounds take."""
+        seconds = self.load.round_seconds(len(self.effects) + 1)
+        return rounds * seconds / SECONDS_PER_MINUTE
 
 
-CASES = (
-    Case("A/A", (0.0,)),
-    Case("A/A with three arms", (0.0, 0.0, 0.0)),
-    Case("planted 2 %", (0.02,)),
-    Case("planted 5 %", (0.05,)),
+@dataclass(frozen=True)
+class Outcome:
+    """The verdicts on the arms of one experiment, and its length."""
+
+    verdicts: tuple[str, ...]
+    missed: tuple[bool, ...]
+    """Whether an interval of the arm did not hold the true effect, at any look."""
+    minutes: float
+
+
+def simulate_experiment(seed: int, case: Case) -> list[list[SimulatedRound]]:
+    """Return the rounds of each arm but the base."""
+    rng = np.random.default_rng(seed)
+    slowdowns = [0.0, *case.effects]
+    rounds = [case.load.draw(rng, slowdowns) for _ in range(case.planned)]
+    return [list(arm) for arm in zip(*rounds, strict=True)]
+
+
+def judge_experiment(
+    arms: Sequence[Rounds], case: Case, candidate: Candidate
+) -> Outcome:
+    """Return the outcome at the first look with a verdict on every arm, or the last."""
+    first = case.planned if candidate.at_end_only else MIN_ROUNDS
+    missed = tuple(False for _ in arms)
+    for rounds in range(first, case.planned + 1):
+        looks = [_look(arm[:rounds], case, candidate) for arm in arms]
+        verdicts = tuple(text for text, _ in looks)
+        missed = tuple(
+            before or not own.low <= effect <= own.high
+            for before, (_, own), effect in zip(
+                missed, looks, case.effects, strict=True
+            )
+        )
+        if CANNOT_TELL not in verdicts:
+            break
+    return Outcome(verdicts, missed, case.minutes(rounds))
+
+
+def _look(rounds: Rounds, case: Case, candidate: Candidate) -> tuple[str, Interval]:
+    def interval(alpha: float) -> Interval:
+        question = Question(case.measure, case.planned, alpha, candidate.control)
+        return candidate.judge(rounds, question).mapped(math.expm1)
+
+    shared = interval(ALPHA / len(case.effects))
+    own = shared if candidate.shares_no_difference else interval(ALPHA)
+    return verdict(own, case.smallest, shared=shared), own
+
+
+def is_true(text: str, effect: float, smallest: float) -> bool:
+    """Return whether a verdict is true, or claims nothing."""
+    truths = {
+        FASTER: effect < 0,
+        SLOWER: effect > 0,
+        NO_DIFFERENCE: abs(effect) < smallest,
+    }
+    return truths.get(text, True)
+
+
+def table_row(
+    candidate: Candidate,
+    equal: Sequence[Outcome],
+    planted: Sequence[Outcome],
+    case: Case,
+) -> list[str]:
+    """Return the shares of a method, and its minutes."""
+    shares = [
+        fmean(any(text in CLAIMS for text in one.verdicts) for one in equal),
+        fmean(text == NO_DIFFERENCE for one in equal for text in one.verdicts),
+        fmean(
+            text in CLAIMS and is_true(text, effect, case.smallest)
+            for text, effect in _verdicts(planted, case)
+            if effect
+        ),
+        fmean(
+            not all(is_true(*found, case.smallest) for found in _verdicts([one], case))
+            for one in planted
+        ),
+        fmean(missed for one in equal for missed in one.missed),
+    ]
+    minutes = fmean(one.minutes for one in chain(equal, planted))
+    return [candidate.name, *(f"{share:.1%}" for share in shares), f"{minutes:.1f}"]
+
+
+def _verdicts(outcomes: Sequence[Outcome], case: Case) -> Iterator[tuple[str, float]]:
+    # With the true effect.
+    for one in outcomes:
+        yield from zip(one.verdicts, case.effects, strict=True)
+
+
+HEADER = (
+    *("method", "false claims, A/A", "equal arms found", "planted effects found"),
+    *("any verdict wrong", "intervals miss", "minutes"),
 )
 
 
-def simulated_median(rng: Random, true_median: float, spread: float) -> float:
-    """Return the measured median of an arm in a round, in seconds."""
-    median = true_median * math.exp(rng.gauss(0, spread))
-    factors = rng.choices(LATENCY_FACTORS, k=REQUESTS)
-    values = [round(median * factor, 3) for factor in factors]
-    return grouped_quantile(values, 0.5)
-
-
-def simulate_rounds(rng: Random, case: Case, spread: float) -> Iterator[list[float]]:
-    """Yield the relative differences of all arms from the base, round by round."""
-    machine = 1.0
-    for _ in range(ROUNDS):
-        machine *= math.exp(rng.gauss(0, DRIFT))
-        median = machine * MEDIAN_SECONDS
-        base = simulated_median(rng, median, spread)
-        yield [
-            simulated_median(rng, median * (1 + slowdown), spread) / base - 1
-            for slowdown in case.slowdowns
-        ]
-
-
-def simulate_experiment(seed: int, case: Case, spread: float) -> str:
-    """Return the final verdict; with several arms, one that claims a difference."""
-    seen: list[list[float]] = [[] for _ in case.slowdowns]
-    verdicts = [CANNOT_TELL] * len(case.slowdowns)
-    for differences in simulate_rounds(Random(seed), case, spread):
-        for values, difference in zip(seen, differences, strict=True):
-            values.append(difference)
-        alpha = ALPHA / len(case.slowdowns)
-        verdicts = [
-            verdict(confidence_interval(values, alpha), SMALLEST) for values in seen
-        ]
-        if CANNOT_TELL not in verdicts:
-            break
-    return max(verdicts, key=claims_difference)
-
-
-def claims_difference(verdict_text: str) -> bool:
-    """Return whether a verdict is faster or slower."""
-    return verdict_text.endswith("er")
-
-
-def verdict_shares(case: Case, spread: float, experiments: int) -> dict[str, float]:
-    """Return the share of experiments with each verdict."""
-    counted = Counter(
-        simulate_experiment(seed, case, spread) for seed in range(experiments)
+def describe(case: Case) -> str:
+    """Return the title of a table."""
+    effects = ", ".join(f"{effect:+.0%}" for effect in case.effects)
+    return (
+        f"{case.load.name}, {case.measure}: planted {effects}, {case.smallest:.0%} "
+        f"matter, {case.planned} rounds in {case.limit:g} minutes"
     )
-    return {
-        verdict_text: number / experiments for verdict_text, number in counted.items()
-    }
+
+
+def table(
+    case: Case, candidates: Sequence[Candidate], experiments: int
+) -> Iterator[str]:
+    """Yield the lines of the Markdown table of a case."""
+    equal = replace(case, effects=(0.0,) * len(case.effects))
+    simulated = [
+        (kind, [simulate_experiment(seed, kind) for seed in range(experiments)])
+        for kind in (equal, case)
+    ]
+    yield f"| {' | '.join(HEADER)} |"
+    yield f"|---{'|---:' * (len(HEADER) - 1)}|"
+    for candidate in candidates:
+        without, with_effects = (
+            [judge_experiment(arms, kind, candidate) for arms in found]
+            for kind, found in simulated
+        )
+        cells = table_row(candidate, without, with_effects, case)
+        yield f"| {' | '.join(cells)} |"
+
+
+FIVE_ARMS = Case(ISSUE, (-0.05, -0.05, 0.0, 0.0), 0.03, "mean", 20)
+TABLES: Sequence[tuple[Case, Sequence[Candidate]]] = (
+    (Case(VALIDATE, (0.02,), 0.02, "p50", 10), UNCONTROLLED),
+    (Case(ISSUE, (0.03,), 0.03, "mean", 20), (*UNCONTROLLED, *CONTROLLED)),
+    (FIVE_ARMS, (*UNCONTROLLED[:2], *CONTROLLED)),
+    (replace(FIVE_ARMS, limit=30), (*UNCONTROLLED[:2], *CONTROLLED)),
+    (Case(VALIDATE, (0.05,), 0.03, "p95", 10), QUANTILES[:1] + QUANTILES[2:]),
+    (Case(ISSUE, (0.1,), 0.05, "p95", 20), QUANTILES),
+)
+
+
+def recorded_table(recording: Recording) -> tuple[Case, Sequence[Candidate]]:
+    """Return the table of a run: the smallest effect is planted in its first arm."""
+    plan = recording.plan
+    decision = plan.decision
+    effects = (decision.smallest, *(0.0 for _ in plan.other_arms[1:]))
+    all_rounds = plan.design.rounds * recording.seconds / SECONDS_PER_MINUTE
+    limit = min(plan.design.minutes, all_rounds)
+    case = Case(recording, effects, decision.smallest, decision.measure, limit)
+    controlled = CONTROLLED if decision.control else ()
+    candidates = (*UNCONTROLLED, *controlled)
+    return case, [one for one in candidates if one.judge is not slices_as_independent]
 
 
 @click.command()
 @click.option(
-    "--experiments", default=500, show_default=True, help="Experiments per case."
+    "--experiments", default=1000, show_default=True, help="Experiments per table."
 )
-def command(experiments: int) -> None:
+@click.option(
+    "--table",
+    "numbers",
+    type=click.IntRange(1, len(TABLES)),
+    multiple=True,
+    help="Only the table with this number.",
+)
+@click.option(
+    "--recording",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder of a run, whose rounds to draw from instead.",
+)
+def command(experiments: int, numbers: Sequence[int], recording: Path | None) -> None:
     """Simulate experiments and print the shares of their verdicts."""
-    for case, (machine, spread) in product(CASES, RESTART_SPREAD.items()):
-        found = verdict_shares(case, spread, experiments)
-        text = ", ".join(f"{name} {share:.1%}" for name, share in sorted(found.items()))
-        click.echo(f"{case.name}, {machine} machine: {text}")
+    chosen = [TABLES[number - 1] for number in numbers] or TABLES
+    if recording:
+        chosen = [recorded_table(load_recording(recording))]
+    for case, candidates in chosen:
+        click.echo(f"\n{describe(case)}:\n")
+        for line in table(case, candidates, experiments):
+            click.echo(line)
 
 
 if __name__ == "__main__":

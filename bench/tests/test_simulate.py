@@ -1,28 +1,75 @@
 """The simulation of experiments, with few of them."""
 
-from simulate import CASES, RESTART_SPREAD, claims_difference, verdict_shares
+from dataclasses import replace
 
-FEW = 40
-CASE = {case.name: case for case in CASES}
+import numpy as np
+import pytest
+from scipy import stats
+
+from candidates import CONTROLLED, UNCONTROLLED, Candidate, sequence_factor
+from keylag.experiment.estimates import Estimate
+from keylag.experiment.planned_looks import PlannedLooks
+from keylag.experiment.verdicts import CANNOT_TELL, NO_DIFFERENCE, SLOWER
+from simulate import Case, judge_experiment, simulate_experiment
+from simulated_noise import ISSUE, VALIDATE
+
+FEW = 30
+CANDIDATE = {one.name: one for one in (*UNCONTROLLED, *CONTROLLED)}
+PRESENT = CANDIDATE["planned looks, control"]
+ISSUED = Case(ISSUE, (0.05,), 0.03, "mean", 15)
 
 
-def share_of_claims(name: str) -> float:
-    """Return the share of experiments that claim a difference."""
-    found = verdict_shares(CASE[name], RESTART_SPREAD["usual"], FEW)
-    return sum(
-        share
-        for verdict_text, share in found.items()
-        if claims_difference(verdict_text)
-    )
+def verdicts(case: Case, candidate: Candidate) -> list[str]:
+    """Return the verdicts on the first arm of few experiments."""
+    outcomes = [
+        judge_experiment(simulate_experiment(seed, case), case, candidate)
+        for seed in range(FEW)
+    ]
+    assert all(0 < one.minutes <= case.limit for one in outcomes)
+    return [one.verdicts[0] for one in outcomes]
 
 
 def test_a_a_check_rarely_claims_a_difference() -> None:
     """5 % are allowed; few experiments vary more."""
-    assert share_of_claims("A/A") <= 0.1
+    found = verdicts(replace(ISSUED, effects=(0.0,)), PRESENT)
+
+    assert found.count(NO_DIFFERENCE) >= 0.7 * FEW
+    assert len(found) - found.count(NO_DIFFERENCE) - found.count(CANNOT_TELL) <= 4
 
 
-def test_planted_effect_of_5_percent_is_found_in_the_right_direction() -> None:
-    found = verdict_shares(CASE["planted 5 %"], RESTART_SPREAD["usual"], FEW)
+def test_planted_effect_is_found_sooner_than_by_the_former_method() -> None:
+    now, before = (
+        verdicts(ISSUED, one) for one in (PRESENT, CANDIDATE["confidence sequence"])
+    )
 
-    assert found["slower"] >= 0.8
-    assert "faster" not in found
+    assert now.count(SLOWER) >= 0.9 * FEW
+    assert before.count(SLOWER) < now.count(SLOWER)
+
+
+def test_noise_is_like_that_of_recorded_runs() -> None:
+    """The spread of figures between rounds; see simulated_noise."""
+    rng = np.random.default_rng(1)
+    issue, validate = (
+        [load.draw(rng, [0.0] * arms)[0] for _ in range(100)]
+        for load, arms in ((ISSUE, 5), (VALIDATE, 2))
+    )
+
+    assert 0.02 < np.std([one.ratios["mean"] for one in issue]) < 0.074
+    assert 0.008 < np.std([one.ratios["mean"] for one in validate]) < 0.032
+    assert 0.005 < np.std([one.ratios["p50"] for one in validate]) < 0.023
+    assert {len(one.seconds[0]) for one in issue} == {60}
+
+
+@pytest.mark.parametrize(("rounds", "expected"), [(4, 10.09), (10, 3.882)])
+def test_confidence_sequence_is_that_of_the_former_experiments(
+    rounds: int, expected: float
+) -> None:
+    assert sequence_factor(rounds, 0.05) == pytest.approx(expected, rel=1e-3)
+
+
+def test_confidence_sequence_is_half_again_as_wide_as_planned_looks() -> None:
+    last = Estimate(0.0, 1.0, 19, 20)
+    planned = PlannedLooks(20, 0.05).half_width(last)
+
+    assert sequence_factor(20, 0.05) / planned == pytest.approx(1.5, abs=0.01)
+    assert planned / stats.t.isf(0.025, 19) == pytest.approx(1.13, abs=0.01)

@@ -28,7 +28,7 @@ from keylag.diagnosis.registry import RULES
 from keylag.diagnosis.rule import Saving
 from keylag.diagnosis.verification import Check
 from keylag.errors import KeylagError, WrongUsageError
-from keylag.experiment.confidence_sequence import Interval
+from keylag.experiment.interval import Interval
 from keylag.experiment.plan_parser import read_plan
 from keylag.experiment.run import ArmResult
 from keylag.experiment.samples import Row

@@ -1,7 +1,8 @@
 """Comparisons of arms from samples: differences, shares and verdicts."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from math import inf
+from math import expm1, fsum, inf, log
 from statistics import fmean
 
 import pytest
@@ -10,27 +11,32 @@ from fake_experiment import fake_rows
 from keylag.experiment.analysis import (
     ALPHA,
     Comparison,
-    Difference,
     RequestCounts,
     compare_arms,
     count_requests,
     figures_by_arm,
 )
-from keylag.experiment.confidence_sequence import Interval, confidence_interval
+from keylag.experiment.arm_pair import Difference
+from keylag.experiment.estimates import estimate_mean
+from keylag.experiment.interval import Interval
 from keylag.experiment.measures import MEASURES, PARTS, measure_round
+from keylag.experiment.messages import describe_control
 from keylag.experiment.plan import Decision
+from keylag.experiment.planned_looks import PlannedLooks
 from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Round
 from keylag.experiment.verdicts import (
     CANNOT_TELL,
+    CONTROL,
     FASTER,
     NO_DIFFERENCE,
     SLOWER,
-    rounds_needed,
 )
 from keylag.server_timing import COUNTS
 
 DECISION = Decision(method="GET")
+PLANNED = 20
+LOOKS = PlannedLooks(PLANNED, ALPHA)
 
 
 def sent_rows(number: int, arm: str, **other: object) -> list[Row]:
@@ -49,29 +55,29 @@ def rows_of_two_arms(rounds: int, **other: object) -> list[Row]:
 def test_equal_rounded_latencies_get_no_verdict() -> None:
     """1 ms in every request may be 0.6 ms in one arm and 1.4 ms in the other."""
     found = compare_arms(
-        rows_of_two_arms(20, latency_seconds=0.001), "a", ["b"], DECISION
+        rows_of_two_arms(20, latency_seconds=0.001), "a", ["b"], DECISION, PLANNED
     )[0]
 
     assert {found.measures[name].verdict for name in ("p50", "p95", "mean")} == {
         CANNOT_TELL
     }
-    assert found.measures["p50"].absolute == Interval(-inf, 0.0, inf)
+    assert found.measures["p50"].relative == Interval(-1.0, 0.0, inf)
     assert found.measures["p50"].rounds_needed is None
     assert found.counts["sql_statements"].verdict == NO_DIFFERENCE
 
 
 def test_absent_part_is_no_difference_and_equal_part_is_undecided() -> None:
     """Equal non-zero values are equal only by rounding."""
-    parts = compare_arms(rows_of_two_arms(8), "a", ["b"], DECISION)[0].parts
+    parts = compare_arms(rows_of_two_arms(8), "a", ["b"], DECISION, PLANNED)[0].parts
 
     assert parts["password_hash"].verdict == NO_DIFFERENCE
     assert parts["cache"].verdict == CANNOT_TELL
-    assert parts["cache"].absolute == Interval(-inf, 0.0, inf)
+    assert parts["cache"].absolute == Interval(-0.005, 0.0, inf)
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_three_rounds_give_no_verdict(rounds: int) -> None:
-    found = compare_arms(rows_of_two_arms(rounds), "a", ["b"], DECISION)[0]
+@pytest.mark.parametrize("rounds", [1, 2, 4])
+def test_four_rounds_give_no_verdict(rounds: int) -> None:
+    found = compare_arms(rows_of_two_arms(rounds), "a", ["b"], DECISION, PLANNED)[0]
     figures = [*found.measures.values(), *found.parts.values(), *found.counts.values()]
 
     assert found.rounds == rounds
@@ -96,7 +102,7 @@ def test_failed_share_is_judged_per_method() -> None:
         for r in sent_rows(n, "a", method=m)
     ]
 
-    found = compare_arms([*base, *failed, *good], "a", ["b"], DECISION)
+    found = compare_arms([*base, *failed, *good], "a", ["b"], DECISION, PLANNED)
 
     assert {one.method: one.sound for one in found} == {"GET": False, "POST": True}
 
@@ -115,7 +121,7 @@ def test_missing_arm_or_base_gives_an_empty_comparison() -> None:
     only = [row for row in rows_of_two_arms(8) if row.arm == "b"]
 
     for base, arm in (("a", "b"), ("b", "a")):
-        found = compare_arms(only, base, [arm], DECISION)[0]
+        found = compare_arms(only, base, [arm], DECISION, PLANNED)[0]
         assert (found.rounds, found.sound, found.measures) == (0, False, {})
         assert found.parts == found.counts == {}
 
@@ -128,32 +134,123 @@ def test_only_rounds_with_both_arms_are_paired() -> None:
             (row.arm == "a" and row.round < 2) or (row.arm == "b" and row.round == 9)
         )
     ]
-    found = compare_arms(some, "a", ["b"], DECISION)[0]
+    found = compare_arms(some, "a", ["b"], DECISION, PLANNED)[0]
     arms = figures_by_arm(some, "GET")
 
     assert found.rounds == 7
-    values = [arms["b"][n]["mean"] - arms["a"][n]["mean"] for n in range(2, 9)]
-    assert found.measures["mean"].absolute == confidence_interval(values, ALPHA)
+    values = [log(arms["b"][n]["mean"] / arms["a"][n]["mean"]) for n in range(2, 9)]
+    expected = LOOKS.interval(estimate_mean(values)).mapped(expm1)
+    assert found.measures["mean"].relative.low == pytest.approx(expected.low)
     assert found.measures["mean"].base == fmean(
         arms["a"][n]["mean"] for n in range(2, 9)
     )
 
 
-def test_alpha_is_shared_by_arms_and_then_by_parts() -> None:
-    found = compare_arms(rows_of_two_arms(8), "a", ["b", "c", "d"], DECISION)[0]
-    values = {
-        name: [there[name] - here[name] for here, there in zip(*both, strict=True)]
-        for both in [
-            [figures_by_arm(rows_of_two_arms(8), "GET")[arm].values() for arm in "ab"]
-        ]
-        for name in ("p50", "sql")
-    }
+def rows_with_noise(milliseconds: Sequence[float], slower: float) -> list[Row]:
+    """Return rounds in which b is slower than a, by noise and by a share."""
+    return [
+        replace(row, arm=arm, latency_seconds=latency, server_timing={})
+        for n, noise in enumerate(milliseconds)
+        for arm, latency in (
+            ("a", 0.1),
+            ("b", (0.1 + noise / 1000) * (1 + slower)),
+        )
+        for row in sent_rows(n, "a")
+    ]
 
-    assert found.measures["p50"].absolute == confidence_interval(
-        values["p50"], 0.05 / 3
+
+def test_arms_share_the_error_of_claims_but_not_of_no_difference() -> None:
+    noise = [-1, 1, 0.5, -0.5, 1, -1]
+    slower, equal = rows_with_noise(noise, 0.015), rows_with_noise(noise, 0.0)
+
+    def verdicts(rows: Sequence[Row], arms: Sequence[str]) -> set[str]:
+        decision = Decision(method="GET", measure="mean")
+        found = compare_arms(rows, "a", arms, decision, 6)[0].measures["mean"]
+        return {found.verdict}
+
+    assert verdicts(slower, ["b"]) == {SLOWER}
+    assert verdicts(slower, [*"bcdefghi"]) == {CANNOT_TELL}
+    assert verdicts(equal, ["b"]) == verdicts(equal, [*"bcdefghi"]) == {NO_DIFFERENCE}
+
+
+def test_no_interval_says_that_an_arm_takes_less_than_no_time() -> None:
+    noise = [-90, 90, -50, 50, -80]
+    found = compare_arms(rows_with_noise(noise, 0.0), "a", ["b"], DECISION, 5)[0]
+
+    for one in found.measures.values():
+        assert one.relative.low > -1
+        assert one.absolute.low > -one.base
+
+
+def rows_with_hash(shares: Sequence[float], arm_shares: Sequence[float]) -> list[Row]:
+    """Return rounds in which b's cache saves 5 ms, and hashes take so many seconds."""
+    return [
+        replace(
+            row,
+            arm=arm,
+            latency_seconds=hashing + cache,
+            server_timing=row.server_timing
+            | {"sql": 0.0, "cache": cache, "password_hash": hashing},
+        )
+        for n, hashes in enumerate(zip(shares, arm_shares, strict=True))
+        for arm, hashing, cache in zip(
+            "ab", hashes, (0.1, 0.095 + n % 3 / 1e4), strict=True
+        )
+        for row in sent_rows(n, "a")
+    ]
+
+
+HASHES = [0.1, 0.14, 0.12, 0.1, 0.13, 0.1, 0.12, 0.11]
+OTHER_HASHES = [0.12, 0.1, 0.11, 0.13, 0.12, 0.11, 0.1, 0.13]
+
+
+def test_control_takes_the_noise_of_the_machine_out_of_differences() -> None:
+    """The hash varies by a third; without it, 5 of 215 ms drown."""
+    rows = rows_with_hash(HASHES, OTHER_HASHES)
+    plain, controlled = (
+        compare_arms(rows, "a", ["b"], replace_control(name), 8)[0]
+        for name in ("", "password_hash")
     )
-    share = 0.05 / 3 / len(PARTS)
-    assert found.parts["sql"].absolute == confidence_interval(values["sql"], share)
+    parts = controlled.parts
+
+    assert plain.measures["mean"].verdict == CANNOT_TELL
+    assert controlled.measures["mean"].verdict == FASTER
+    assert plain.control is None
+    assert describe_control(plain.control, "b") == ""
+    assert "Control: password hash, which no arm changes" in (
+        describe_control(controlled.control, "b")
+    )
+    assert controlled.control.explained > 0.9
+    assert (parts["password_hash"].verdict, parts["cache"].verdict) == (CONTROL, FASTER)
+    assert fsum(part.absolute.mid for part in parts.values()) == pytest.approx(
+        controlled.measures["mean"].absolute.mid
+    )
+
+
+def replace_control(name: str) -> Decision:
+    """Return a decision on the mean with a control."""
+    return Decision(method="GET", measure="mean", control=name)
+
+
+def test_control_that_an_arm_changes_is_not_used() -> None:
+    slower = [0.05 + hashing for hashing in OTHER_HASHES]
+    rows = rows_with_hash(HASHES, slower)
+    found = compare_arms(rows, "a", ["b"], replace_control("password_hash"), 8)[0]
+
+    assert not found.control.is_used
+    assert "password hash, is not used: with b it changes the mean by +2" in (
+        describe_control(found.control, "b")
+    )
+    assert found.parts["password_hash"].verdict == SLOWER
+    assert found.measures["mean"].absolute.mid > 0.03
+
+
+def test_control_without_server_timing_is_left_out() -> None:
+    rows = rows_with_noise([-1, 1, 0, 1, -1], 0.0)
+
+    [found] = compare_arms(rows, "a", ["b"], replace_control("password_hash"), 5)
+    assert found.control is None
+    assert found.measures["mean"].verdict == NO_DIFFERENCE
 
 
 def test_round_without_time_under_load_has_no_figures() -> None:
@@ -167,7 +264,7 @@ def compare_one(**other: object) -> Comparison:
     """Compare b with a over eight rounds, with fields of b's requests replaced."""
     base = [row for n in range(8) for row in sent_rows(n, "a")]
     arm = [row for n in range(8) for row in sent_rows(n, "b", **other)]
-    [found] = compare_arms([*base, *arm], "a", ["b"], DECISION)
+    [found] = compare_arms([*base, *arm], "a", ["b"], DECISION, PLANNED)
     return found
 
 
@@ -184,7 +281,7 @@ def test_relative_difference_is_a_share_of_the_base() -> None:
     )
     for whole, one in (("p95", found.measures["p95"]), ("mean", found.parts["sql"])):
         assert (one.base, one.arm) == (base[one.name], arm[one.name])
-        assert one.absolute.mid == pytest.approx(arm[one.name] - base[one.name])
+        assert one.absolute.mid == pytest.approx(arm[one.name] - base[one.name], 0.01)
         assert one.relative == one.absolute.scaled(1 / base[whole])
     assert (found.arm, found.method, found.rounds, found.sound) == ("b", "GET", 8, True)
 
@@ -199,7 +296,9 @@ def test_differences_carry_the_name_of_their_key() -> None:
 def test_higher_throughput_and_shorter_latency_are_faster() -> None:
     """Arm b takes ten milliseconds less."""
     faster = compare_one().measures
-    slower = compare_arms(rows_of_two_arms(8), "b", ["a"], DECISION)[0].measures
+    slower = compare_arms(rows_of_two_arms(8), "b", ["a"], DECISION, PLANNED)[
+        0
+    ].measures
 
     assert {one.verdict for one in faster.values()} == {FASTER}
     assert {one.verdict for one in slower.values()} == {SLOWER}
@@ -219,7 +318,7 @@ def test_smallest_effect_of_a_part_is_a_share_of_the_mean() -> None:
             for row in sent_rows(n, "b")
         ]
         base = [row for n in range(20) for row in sent_rows(n, "a")]
-        [found] = compare_arms([*base, *other], "a", ["b"], DECISION)
+        [found] = compare_arms([*base, *other], "a", ["b"], DECISION, PLANNED)
         return found.parts["cache"]
 
     assert cached(0.0).verdict == FASTER
@@ -234,7 +333,7 @@ def test_count_that_is_zero_in_the_base_has_no_relative_difference() -> None:
         for row in sent_rows(n, "a")
     ]
     arm = [row for n in range(8) for row in sent_rows(n, "b")]
-    [found] = compare_arms([*base, *arm], "a", ["b"], DECISION)
+    [found] = compare_arms([*base, *arm], "a", ["b"], DECISION, PLANNED)
 
     assert found.counts["sql_statements"].relative is None
     assert found.counts["sql_statements"].verdict == SLOWER
@@ -248,7 +347,7 @@ def test_arm_with_many_failures_has_figures_but_no_verdict() -> None:
         for row in sent_rows(n, "b")
     ]
     base = [row for n in range(8) for row in sent_rows(n, "a")]
-    [found] = compare_arms([*base, *failed], "a", ["b"], DECISION)
+    [found] = compare_arms([*base, *failed], "a", ["b"], DECISION, PLANNED)
 
     assert not found.sound
     assert {one.verdict for one in found.measures.values()} == {CANNOT_TELL}
@@ -257,17 +356,20 @@ def test_arm_with_many_failures_has_figures_but_no_verdict() -> None:
     assert figures_by_arm(failed, "GET")["b"].keys() == set(range(8))
 
 
-def test_rounds_needed_uses_the_smallest_effect_of_the_plan() -> None:
-    [found] = compare_arms(rows_of_two_arms(4), "a", ["b"], DECISION)
-    arms = figures_by_arm(rows_of_two_arms(4), "GET")
-    values = [
-        there["p95"] - here["p95"]
-        for here, there in zip(arms["a"].values(), arms["b"].values(), strict=True)
-    ]
-    needed = rounds_needed(values, 0.02 * found.measures["p95"].base, ALPHA)
+def test_rounds_needed_are_those_of_a_run_that_goes_on_alike() -> None:
+    """With so many rounds there is a verdict, and with one less there is none."""
+    noise = [-3, 3, 1, -1, 2]
 
-    assert found.measures["p95"].rounds_needed == needed
-    assert needed is not None
+    def compare(times: int) -> Difference:
+        rows = rows_with_noise(noise * times, 0.0)
+        return compare_arms(rows, "a", ["b"], DECISION, PLANNED)[0].measures["mean"]
+
+    first = compare(1)
+    assert first.verdict == CANNOT_TELL
+    assert first.rounds_needed in range(10, PLANNED + 100)
+    again = first.rounds_needed // 5
+    assert compare(again + 2).verdict == NO_DIFFERENCE
+    assert compare(again - 2).verdict == CANNOT_TELL
 
 
 def test_requests_are_counted_by_arm_and_status_code_without_warm_up() -> None:

@@ -102,6 +102,11 @@ def test_arm_inherits_settings_of_the_base(tmp_path: Path) -> None:
         ('"token-issue"', '"service-call"', ":5: load.plan: this load calls a service"),
         ('"POST"', '"GET"', ":12: decision.method: token-issue sends no GET"),
         ('method = "POST"', "", ":11: decision.method: Field required"),
+        (
+            'method = "POST"',
+            'method = "POST"\ncontrol = "hash"',
+            ":13: decision.control: choose one of sql, cache",
+        ),
         ("processes = 4", "processes = 0", ":15: arms.plain.processes: Input should"),
         ('"redis"', '"rediss"', ":19: arms.other.cache: choose one of null"),
         ("[arms.other]", "[arms.other", "line 18"),

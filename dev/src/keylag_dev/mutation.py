@@ -92,10 +92,14 @@ PROJECTS: Mapping[str, Project] = {
     "keylag": Project(
         source="src",
         modules=(
-            "src/keylag/experiment/confidence_sequence.py",
+            "src/keylag/experiment/estimates.py",
+            "src/keylag/experiment/planned_looks.py",
+            "src/keylag/experiment/ratios.py",
             "src/keylag/experiment/verdicts.py",
         ),
         tests=(
+            "tests/test_experiment_estimates.py",
+            "tests/test_experiment_planned_looks.py",
             "tests/test_experiment_statistics.py",
             "tests/test_experiment_verdicts.py",
         ),

@@ -15,13 +15,14 @@ from keylag.command_errors import INTERRUPTED
 from keylag.commands.common import Function, out_folder_option
 from keylag.errors import KeylagError
 from keylag.experiment import (
-    environment,
     forecast,
     option_checks,
     plan_parser,
     report,
 )
+from keylag.experiment.environment import collect
 from keylag.experiment.grafana_annotations import TOKEN_VARIABLE, AnnotatingExecutor
+from keylag.experiment.obstacles import find_obstacles
 from keylag.experiment.plan import MAX_MINUTES, Plan
 from keylag.experiment.progress import print_round
 from keylag.experiment.remote import RemoteExecutor
@@ -97,6 +98,9 @@ def command() -> None:
 @click.option(
     "--dry-run", is_flag=True, help="Check the plan, print a forecast, and stop."
 )
+@click.option(
+    "--anyway", is_flag=True, help="Start although other programs disturb it."
+)
 @monitoring_options
 def run(  # noqa: PLR0913 - one for each option
     *,
@@ -105,6 +109,7 @@ def run(  # noqa: PLR0913 - one for each option
     seed: int | None,
     minutes: float | None,
     dry_run: bool,
+    anyway: bool,
     otlp: str | None,
     grafana: str | None,
 ) -> None:
@@ -128,9 +133,13 @@ def run(  # noqa: PLR0913 - one for each option
     if dry_run:
         click.echo("The plan is valid; nothing was started.")
         return
+    environment = collect(plan)
+    if (obstacles := list(find_obstacles(environment))) and not anyway:
+        advice = "Stop these programs, or start with --anyway."
+        raise KeylagError(" ".join([*obstacles, advice]))
     state = RunState(
         seed=secrets.randbelow(SEED_LIMIT) if seed is None else seed,
-        environment=environment.collect(plan),
+        environment=environment,
         minutes=minutes,
     )
     with results.folder(out, KIND, file.stem) as made:
@@ -159,6 +168,18 @@ def resume(
         run_folder.save_state(replace(run_folder.load_state(), minutes=minutes))
     _execute(run_folder, otlp, grafana)
     _exit_with_status(run_folder)
+
+
+@command.command("report")
+@click.argument("folder", type=RUN_FOLDER)
+def report_(folder: Path) -> None:
+    """Analyse the samples of a run again, and write its reports.
+
+    \b
+    Example:
+      keylag experiment report out/experiments/cache-backends/latest
+    """  # noqa: D301 - click reads a backspace
+    _write_reports(RunFolder(folder), Console())
 
 
 @command.command("compare")
@@ -203,6 +224,10 @@ def _execute(folder: RunFolder, otlp: str | None, grafana: str | None) -> None:
                 f"`keylag experiment resume {folder.path}`."
             )
             raise KeylagError(message) from error
+    _write_reports(folder, console)
+
+
+def _write_reports(folder: RunFolder, console: Console) -> None:
     report.write_reports(folder)
     console.print(Markdown((folder.path / "report.md").read_text(encoding="utf-8")))
     console.print(f"{folder.path / 'report.html'}", highlight=False, soft_wrap=True)

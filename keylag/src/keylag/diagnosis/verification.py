@@ -21,7 +21,7 @@ from keylag.diagnosis.wording import format_number
 from keylag.errors import KeylagError, WrongUsageError
 from keylag.experiment import environment, option_checks
 from keylag.experiment.analysis import Comparison
-from keylag.experiment.confidence_sequence import Interval
+from keylag.experiment.interval import Interval
 from keylag.experiment.plan_parser import read_plan
 from keylag.experiment.progress import print_round
 from keylag.experiment.remote import RemoteExecutor
@@ -132,7 +132,7 @@ def compare(
 def _saved(found: Comparison) -> Interval | None:
     """Return how much shorter the mean of the arm is than that of the base."""
     mean = found.measures.get("mean")
-    if mean is None or not math.isfinite(mean.absolute.low):
+    if mean is None or not math.isfinite(mean.absolute.high):
         return None
     longer = mean.absolute
     return Interval(-longer.high, -longer.mid, -longer.low)

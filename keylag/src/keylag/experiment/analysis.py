@@ -1,10 +1,13 @@
 """Compare every arm with the base arm, from samples to verdicts.
 
-The measured values of a comparison are the differences between the arm and the base
-in the same round.  Pairing removes what the machine did to both arms in that round.
-Relative differences are divided by the base's mean over all rounds.  The error
-probability of 5 % is shared by all comparisons of a plan, and within one comparison by
-the parts of the mean (Bonferroni), so that all intervals hold together.
+The value of a round is a logarithm of the ratio between the arm and the base in that
+round, or a part's contribution to it; see keylag.experiment.ratios.  Pairing removes
+what the machine did to both arms in that round.  A control variate, if the plan
+declares one, removes what it did to one of them.
+
+Each interval misses the true value with a probability of 5 %.  All arms of a plan, and
+the parts of the mean of each, share this probability for claims of a difference
+(Bonferroni), so that a plan with equal arms claims none in 95 of 100 experiments.
 
 Failed requests are handled like this:
 
@@ -17,29 +20,18 @@ Failed requests are handled like this:
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Final
 
-from keylag.experiment.confidence_sequence import Interval, confidence_interval
-from keylag.experiment.measures import (
-    HIGHER_IS_BETTER,
-    MEASURES,
-    PARTS,
-    measure_round,
-    seconds_under_load,
-)
+from keylag.experiment.arm_pair import ArmPair, Control, Difference, FiguresByRound
+from keylag.experiment.measures import measure_round, seconds_under_load
 from keylag.experiment.plan import Decision
+from keylag.experiment.planned_looks import PlannedLooks
 from keylag.experiment.samples import Row
-from keylag.experiment.verdicts import CANNOT_TELL, rounds_needed, verdict
-from keylag.server_timing import COUNTS
 
 ALPHA: Final = 0.05
-"""Probability that any interval of a comparison misses the true value."""
+"""Probability that an interval misses the true value."""
 MAX_FAILED_SHARE: Final = 0.01
 """An arm with a larger share of failed requests gets no verdict."""
-
-FiguresByRound = Mapping[int, Mapping[str, float]]
-"""The figures of one arm, by round number and name."""
 
 
 @dataclass(frozen=True)
@@ -58,21 +50,6 @@ class RequestCounts:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """How one figure of an arm differs from the base; in seconds, or a count."""
-
-    name: str
-    base: float
-    arm: float
-    absolute: Interval
-    relative: Interval | None
-    """As a share of the base's figure; of its mean for parts; None if that is zero."""
-    verdict: str
-    rounds_needed: int | None
-    """Total rounds until a verdict, at the present mean and spread; None if unknown."""
-
-
-@dataclass(frozen=True)
 class Comparison:
     """One arm compared with the base, for one HTTP method."""
 
@@ -85,6 +62,8 @@ class Comparison:
     measures: Mapping[str, Difference]
     parts: Mapping[str, Difference]
     counts: Mapping[str, Difference]
+    control: Control | None
+    """What the differences are freed from; None if the plan declares no control."""
 
 
 def count_requests(rows: Iterable[Row]) -> dict[str, RequestCounts]:
@@ -123,10 +102,15 @@ def figures_by_arm(rows: Iterable[Row], method: str) -> Mapping[str, FiguresByRo
 
 
 def compare_arms(
-    rows: Sequence[Row], base: str, arms: Sequence[str], decision: Decision
+    rows: Sequence[Row],
+    base: str,
+    arms: Sequence[str],
+    decision: Decision,
+    planned_rounds: int,
 ) -> list[Comparison]:
     """Compare each arm with the base, for each HTTP method of the load."""
     no_requests = RequestCounts(0, 0)
+    looks = PlannedLooks(planned_rounds, ALPHA)
     comparisons = []
     for method in http_methods(rows):
         figures = figures_by_arm(rows, method)
@@ -134,81 +118,25 @@ def compare_arms(
         for arm in arms:
             sound = all(counts.get(name, no_requests).is_sound for name in (base, arm))
             pair = ArmPair(
-                figures.get(base, {}), figures.get(arm, {}), len(arms), sound
+                base=figures.get(base, {}),
+                arm=figures.get(arm, {}),
+                decision=decision,
+                looks=looks,
+                arms=len(arms),
+                sound=sound,
             )
-            comparisons.append(pair.compare(arm, method, decision.smallest))
+            comparisons.append(_comparison(pair, arm, method))
     return comparisons
 
 
-@dataclass(frozen=True)
-class ArmPair:
-    """The figures of the base and of one of `arms` other arms."""
-
-    base: FiguresByRound
-    arm: FiguresByRound
-    arms: int
-    sound: bool
-
-    @property
-    def rounds(self) -> list[int]:
-        """The numbers of the rounds in which both arms have figures."""
-        return sorted(set(self.base) & set(self.arm))
-
-    def compare(self, arm: str, method: str, smallest: float) -> Comparison:
-        """Compare all figures.
-
-        `smallest` is the smallest effect, as a share of the base's figure.  For parts
-        it is a share of the base's mean.
-        """
-        alpha = ALPHA / self.arms
-        mean = fmean(self._values(self.base, "mean")) if self.rounds else 0.0
-        return Comparison(
-            arm=arm,
-            method=method,
-            rounds=len(self.rounds),
-            sound=self.sound,
-            measures=self._differences(MEASURES, smallest, alpha),
-            parts=self._differences(PARTS, smallest, alpha / len(PARTS), mean),
-            counts=self._differences(COUNTS, smallest, alpha),
-        )
-
-    def _values(self, figures: FiguresByRound, name: str) -> list[float]:
-        return [figures[round_number][name] for round_number in self.rounds]
-
-    def _differences(
-        self,
-        names: Iterable[str],
-        smallest: float,
-        alpha: float,
-        whole: float | None = None,
-    ) -> dict[str, Difference]:
-        return {
-            name: self._difference(name, smallest, alpha, whole)
-            for name in names
-            if self.rounds and self._is_in_every_round(name)
-        }
-
-    def _is_in_every_round(self, name: str) -> bool:
-        both = (self.base, self.arm)
-        return all(name in side[number] for side in both for number in self.rounds)
-
-    def _difference(
-        self, name: str, smallest: float, alpha: float, whole: float | None
-    ) -> Difference:
-        base, arm = self._values(self.base, name), self._values(self.arm, name)
-        values = [there - here for here, there in zip(base, arm, strict=True)]
-        unit = fmean(base) if whole is None else whole
-        # A part that neither arm has is exactly zero, not zero by rounding.
-        exact = name in COUNTS or not any(base + arm)
-        absolute = confidence_interval(values, alpha, exact=exact)
-        margin = smallest * unit
-        judged = verdict(absolute, margin, higher_is_better=name in HIGHER_IS_BETTER)
-        return Difference(
-            name=name,
-            base=fmean(base),
-            arm=fmean(arm),
-            absolute=absolute,
-            relative=absolute.scaled(1 / unit) if unit else None,
-            verdict=judged if self.sound else CANNOT_TELL,
-            rounds_needed=rounds_needed(values, margin, alpha) if self.sound else None,
-        )
+def _comparison(pair: ArmPair, arm: str, method: str) -> Comparison:
+    return Comparison(
+        arm=arm,
+        method=method,
+        rounds=len(pair.rounds),
+        sound=pair.sound,
+        measures=pair.measures(),
+        parts=pair.parts(),
+        counts=pair.counts(),
+        control=pair.control,
+    )

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from keylag.experiment.analysis import Comparison, Difference, figures_by_arm
+from keylag.experiment.analysis import Comparison, figures_by_arm
+from keylag.experiment.arm_pair import Difference
 from keylag.experiment.measures import PARTS
 from keylag.experiment.messages import MEASURE_NAMES, PART_NAMES, format_percent
 from keylag.experiment.samples import Row
@@ -102,17 +103,18 @@ def waterfall(one: Comparison) -> list[Bar]:
         for part, before, after in zip(PARTS, sums, sums[1:], strict=False)
     ]
     first = Bar("base", 0, mean.base * scale, 0, f"{mean.base * 1000:.2f} ms", "whole")
-    last = Bar(one.arm, 0, mean.arm * scale, 0, f"{mean.arm * 1000:.2f} ms", "whole")
+    last = Bar(one.arm, 0, sums[-1] * scale, 0, f"{sums[-1] * 1000:.2f} ms", "whole")
     return [first, *steps, last]
 
 
 def _waterfall_bar(
     label: str, before: float, after: float, scale: float, part: Difference
 ) -> Bar:
-    differs = part.absolute.low > 0 or part.absolute.high < 0
-    kind = ("more" if after > before else "less") if differs else "noise"
+    kind = ("more" if after > before else "less") if part.differs else "noise"
     left, width = min(before, after) * scale, abs(after - before) * scale
-    text = f"{(after - before) * 1000:+.2f} ms{'' if differs else ', within noise'}"
+    text = (
+        f"{(after - before) * 1000:+.2f} ms{'' if part.differs else ', within noise'}"
+    )
     return Bar(label, left, width, 0, text, kind)
 
 

@@ -8,20 +8,18 @@ import subprocess
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Final
 
 import psutil
 
 from keylag import results
+from keylag.experiment.obstacles import measure_disturbance
 from keylag.experiment.plan import Plan, RemoteKeystone
 from keylag.experiment.settings import Arm
 from keylag.experiment.stack_setup import services_for
 from keylag.tools import Tools, find_program
 from keylag.tools.venvs import keystone_version
 
-CPU_SAMPLE_SECONDS: Final = 2.0
-"""How long to measure the processor usage of other programs before the start."""
 OPTIONAL_PROGRAMS: Final = {"proxysql": "proxysql", "redis": "redis-server"}
 """The programs of servers that only some arms have, by service."""
 OVERHEAD_RESULT: Final = results.OUT / "bench/overhead/latest/overhead.json"
@@ -43,7 +41,7 @@ def collect(plan: Plan) -> dict[str, Any]:
         "processors": len(_usable_processors()),
         "processors_of_the_machine": psutil.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "busy_before": round(_processor_usage(), 3),
+        **measure_disturbance(_usable_processors()),
         "cost_of_keylag": instrumentation_cost(OVERHEAD_RESULT),
         "arms": {
             name: arm.model_dump(exclude_defaults=True) for name, arm in arms.items()
@@ -102,11 +100,6 @@ def _version_output(program: Path) -> str:
 
 def _usable_processors() -> list[int]:
     return sorted(os.sched_getaffinity(0))
-
-
-def _processor_usage() -> float:
-    used = psutil.cpu_percent(CPU_SAMPLE_SECONDS, percpu=True)
-    return fmean(used[number] / 100 for number in _usable_processors())
 
 
 def _processor_model() -> str:

@@ -3,16 +3,14 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 from typing import Final
 
 from keylag.experiment.analysis import ALPHA
-from keylag.experiment.confidence_sequence import half_width_in_sd
-from keylag.experiment.messages import MEASURE_NAMES, SECONDS_PER_MINUTE
-from keylag.experiment.plan import Plan
+from keylag.experiment.estimates import Estimate
+from keylag.experiment.messages import MEASURE_NAMES
+from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE, Plan
+from keylag.experiment.planned_looks import PlannedLooks
 
-RESTART_SECONDS: Final = 6.0
-"""Time to restart the Keystone and JMeter of one arm; measured on two processors."""
 EXAMPLE_SPREAD: Final = 0.03
 """Spread of a difference between rounds, as a share; the example in the output."""
 EARLY_END: Final = "; the run ends earlier when every arm has a verdict"
@@ -38,18 +36,14 @@ class Forecast:
 
 def forecast_plan(plan: Plan) -> Forecast:
     """Forecast a run of a plan, which has one round at least."""
-    round_seconds = plan.round_load_seconds + len(plan.arms) * RESTART_SECONDS
-    rounds_in_time = int(plan.design.minutes * SECONDS_PER_MINUTE / round_seconds)
-    rounds = max(1, min(plan.design.rounds, rounds_in_time))
-    alpha = ALPHA / max(1, len(plan.other_arms))
-    min_rounds = next(
-        number for number in count(1) if half_width_in_sd(number, alpha) < math.inf
-    )
+    rounds = max(1, plan.rounds_in_time)
+    looks = PlannedLooks(plan.planned_rounds, ALPHA / max(1, len(plan.other_arms)))
+    spread_of_one = Estimate(0.0, 1 / math.sqrt(rounds), rounds - 1, rounds)
     return Forecast(
         rounds,
-        round_seconds,
-        half_width_in_sd(rounds, alpha),
-        min_rounds * round_seconds / SECONDS_PER_MINUTE,
+        plan.round_seconds,
+        looks.half_width(spread_of_one),
+        MIN_ROUNDS * plan.round_seconds / SECONDS_PER_MINUTE,
     )
 
 

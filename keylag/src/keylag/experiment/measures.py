@@ -72,13 +72,16 @@ def measure_round(rows: Sequence[Row], seconds: float) -> dict[str, float] | Non
     """Return the measures, parts and counts of an arm in one round.
 
     `rows` are its successful requests, `seconds` its time under load.  Returns None
-    with fewer than MIN_REQUESTS rows or without time.  Parts and counts need a
+    with fewer than MIN_REQUESTS rows, without time, and if JMeter's clock sees no time
+    in most requests, because figures are compared as ratios.  Parts and counts need a
     Server-Timing in each row; the parts add up to the mean.
     """
     if len(rows) < MIN_REQUESTS or seconds <= 0:
         return None
     latencies = [row.latency_seconds for row in rows]
     figures = {name: measure(latencies, seconds) for name, measure in MEASURES.items()}
+    if figures["p50"] <= 0:
+        return None
     if all(row.server_timing for row in rows):
         figures |= _means(rows, (*CATEGORIES, *COUNTS))
         inside = math.fsum(figures[name] for name in CATEGORIES)

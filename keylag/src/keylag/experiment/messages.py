@@ -7,11 +7,12 @@ from typing import Final
 from keylag.experiment.analysis import (
     MAX_FAILED_SHARE,
     Comparison,
-    Difference,
     RequestCounts,
 )
-from keylag.experiment.confidence_sequence import Interval
+from keylag.experiment.arm_pair import Control, Difference
+from keylag.experiment.interval import Interval
 from keylag.experiment.measures import OUTSIDE
+from keylag.experiment.plan import SECONDS_PER_MINUTE
 from keylag.experiment.verdicts import CANNOT_TELL, FASTER, SLOWER
 from keylag.phases import CATEGORY_NAMES
 from keylag.server_timing import COUNTS
@@ -26,7 +27,6 @@ MEASURE_NAMES: Final = {
     "cache_calls": "cache calls",
 }
 COUNT_VERDICTS: Final = {FASTER: "fewer", SLOWER: "more"}
-SECONDS_PER_MINUTE: Final = 60
 
 
 def verdict_text(found: Difference) -> str:
@@ -78,7 +78,7 @@ def explain_difference(one: Comparison) -> str:
     mean = one.measures.get("mean")
     if mean is None or not one.parts:
         return ""
-    differing = [part for part in one.parts.values() if _excludes_zero(part)]
+    differing = [part for part in one.parts.values() if part.differs]
     differing.sort(key=lambda part: -abs(part.absolute.mid))
     parts = [f"{PART_NAMES[p.name]} {p.absolute.mid * 1000:+.2f}" for p in differing]
     start = f"Difference of the mean: {format_milliseconds(mean.absolute)}."
@@ -88,8 +88,21 @@ def explain_difference(one: Comparison) -> str:
     return f"{start} Parts that differ, in ms: {', '.join(parts)}.{others}"
 
 
-def _excludes_zero(part: Difference) -> bool:
-    return part.absolute.low > 0 or part.absolute.high < 0
+def describe_control(control: Control | None, arm: str) -> str:
+    """Say what the control is, and what it is good for."""
+    if control is None:
+        return ""
+    name = PART_NAMES[control.name]
+    if not control.is_used:
+        return (
+            f"The plan's control, {name}, is not used: with {arm} it changes the mean "
+            f"by {format_percent(control.relative)}."
+        )
+    return (
+        f"Control: {name}, which no arm changes. The differences are those at an equal "
+        f"time of it. {100 * control.explained:.0f} % of the variance of the mean "
+        "between rounds goes with it."
+    )
 
 
 def describe_counts(one: Comparison) -> str:
@@ -116,17 +129,25 @@ def detectable_difference(compared: Sequence[Comparison], measure: str) -> str:
     return f"The rounds so far can detect differences above {100 * widest:.1f} %."
 
 
+def remaining_rounds(compared: Sequence[Comparison], measure: str) -> int | None:
+    """Return the rounds until every arm has a verdict; None if that is unknown."""
+    found = [one.measures[measure] for one in compared if measure in one.measures]
+    needed = [one.rounds_needed for one in found if one.verdict == CANNOT_TELL]
+    if not found or None in needed:
+        return None
+    most = max(filter(None, needed), default=0)
+    return max(1, most - compared[0].rounds) if needed else 0
+
+
 def remaining_time(
     compared: Sequence[Comparison], measure: str, round_seconds: float
 ) -> str:
     """Return the time until every arm has a verdict, as a sentence."""
-    found = [one.measures[measure] for one in compared if measure in one.measures]
-    needed = [one.rounds_needed for one in found if one.verdict == CANNOT_TELL]
-    if not found or None in needed:
+    rounds = remaining_rounds(compared, measure)
+    if rounds is None:
         return "Not enough data to estimate the remaining time."
-    if not needed:
+    if not rounds:
         return "Every arm has a verdict."
-    rounds = max(1, max(filter(None, needed)) - compared[0].rounds)
     minutes = max(1, rounds * round_seconds / SECONDS_PER_MINUTE)
     return (
         f"At the present mean and spread, a verdict needs about {rounds} more rounds "

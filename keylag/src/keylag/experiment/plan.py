@@ -8,6 +8,9 @@ from keylag.experiment.settings import Arm, Properties, Scalar, StrictModel
 
 MIN_ROUNDS: Final = 5
 """With fewer rounds the interval is infinite or too wide for a verdict."""
+RESTART_SECONDS: Final = 6.0
+"""Time to restart the Keystone and JMeter of one arm; measured on two processors."""
+SECONDS_PER_MINUTE: Final = 60
 MAX_MINUTES: Final = 24 * 60
 ArmName = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
 """The name of an arm is the name of its folder."""
@@ -63,6 +66,8 @@ class Decision(StrictModel):
     method: Literal["POST", "GET", "DELETE"]
     smallest: Annotated[float, Field(gt=0, lt=1)] = 0.02
     """The smallest effect, as a share of the base's figure."""
+    control: str = ""
+    """The category that no arm changes; see keylag.experiment.estimates."""
 
 
 class RemoteKeystone(StrictModel):
@@ -102,6 +107,22 @@ class Plan(StrictModel):
         if self.remote:
             return arms * self.design.load_seconds(1)
         return self.design.load_seconds(arms)
+
+    @property
+    def round_seconds(self) -> float:
+        """About how long a round takes, with the restarts."""
+        return self.round_load_seconds + len(self.arms) * RESTART_SECONDS
+
+    @property
+    def rounds_in_time(self) -> int:
+        """The rounds that fit into the time limit, at most those of the design."""
+        in_time = int(self.design.minutes * SECONDS_PER_MINUTE / self.round_seconds)
+        return min(self.design.rounds, in_time)
+
+    @property
+    def planned_rounds(self) -> int:
+        """The rounds that the intervals are made for."""
+        return max(MIN_ROUNDS, self.rounds_in_time)
 
     def with_minutes(self, minutes: float | None) -> Self:
         """Return the plan with another time limit; None keeps the plan's."""

@@ -28,6 +28,7 @@ from keylag.experiment.plan import (
 )
 from keylag.experiment.settings import REMOTE_SETTINGS, Arm, Properties
 from keylag.experiment.toml_positions import KeyPath, line_of
+from keylag.phases import CATEGORIES
 from keylag.services.keystone import CACHE_BACKENDS
 from keylag.suggestions import did_you_mean
 from keylag.tools.venvs import KEYSTONE_TOOLS
@@ -152,6 +153,8 @@ def _load_mistakes(plan: Plan) -> Iterator[Mistake]:
             "this load calls a service, but an arm has only Keystone",
         )
     sampler = f'testname="{plan.decision.method} '
+    if (control := plan.decision.control) and control not in CATEGORIES:
+        yield ("decision", "control"), f"choose one of {', '.join(CATEGORIES)}"
     if sampler not in load.path.read_text(encoding="utf-8"):
         reason = f"{load.name} sends no {plan.decision.method} requests"
         yield ("decision", "method"), reason

@@ -3,10 +3,11 @@
 from rich.console import Console
 
 from keylag.experiment.messages import (
-    SECONDS_PER_MINUTE,
     format_percent,
+    remaining_rounds,
     remaining_time,
 )
+from keylag.experiment.plan import SECONDS_PER_MINUTE
 from keylag.experiment.run import ExperimentRun
 
 
@@ -28,4 +29,8 @@ def describe_round(run: ExperimentRun) -> list[str]:
         if (found := one.measures.get(measure))
     ]
     round_seconds = run.state.seconds / run.state.rounds
-    return [first, *estimates, f"  {remaining_time(compared, measure, round_seconds)}"]
+    outlook = remaining_time(compared, measure, round_seconds)
+    rounds = remaining_rounds(compared, measure) or 0
+    if rounds * round_seconds > left * SECONDS_PER_MINUTE:
+        outlook += " The time limit is shorter: start a run with a longer --minutes."
+    return [first, *estimates, f"  {outlook}"]

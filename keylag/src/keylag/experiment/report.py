@@ -66,10 +66,11 @@ def compare_runs(first: RunFolder, second: RunFolder) -> str:
         rows += [replace(row, arm=renamed[row.arm]) for row in folder.load_rows()]
     base, *others = arms
     decision = first.load_plan().decision
+    planned = first.load_state().planned_rounds
     return _render(
         "experiments.md.j2",
         base=base,
-        comparisons=compare_arms(rows, base, others, decision),
+        comparisons=compare_arms(rows, base, others, decision, planned),
         measure=decision.measure,
     )
 

@@ -15,7 +15,9 @@ from keylag.experiment.analysis import (
     count_requests,
     figures_by_arm,
 )
+from keylag.experiment.measures import OUTSIDE
 from keylag.experiment.messages import detectable_difference, headline, remaining_time
+from keylag.experiment.obstacles import find_obstacles
 from keylag.experiment.plan import Plan
 from keylag.experiment.run_folder import RunFolder
 from keylag.experiment.samples import Row
@@ -24,8 +26,8 @@ MAX_SPREAD: Final = 0.1
 """Warn if the medians of an arm spread by more than this share of their mean."""
 MIN_REQUESTS_PER_SLICE: Final = 4
 """Warn if a slice has room for fewer requests: its idle end is a large share."""
-MAX_BUSY_BEFORE: Final = 0.2
-"""Warn if other programs used more of the processors' time before the start."""
+MAX_WAITING_SHARE: Final = 0.5
+"""Warn if requests wait outside Keystone for more of their time."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Result:
     seed: int
     ended: str
     rounds: int
+    planned_rounds: int
+    """That the intervals are made for."""
     seconds: float
     comparisons: Sequence[Comparison]
     request_counts: Mapping[str, RequestCounts]
@@ -86,8 +90,11 @@ def analyse_run(folder: RunFolder) -> Result:
         seed=state.seed,
         ended=state.ended,
         rounds=state.rounds,
+        planned_rounds=state.planned_rounds,
         seconds=state.seconds,
-        comparisons=compare_arms(rows, plan.base, plan.other_arms, plan.decision),
+        comparisons=compare_arms(
+            rows, plan.base, plan.other_arms, plan.decision, state.planned_rounds
+        ),
         request_counts=count_requests(rows),
         warnings=list(_warnings(rows, plan, state.environment)),
         events=state.events,
@@ -98,12 +105,7 @@ def analyse_run(folder: RunFolder) -> Result:
 def _warnings(
     rows: Sequence[Row], plan: Plan, environment: Mapping[str, Any]
 ) -> list[str]:
-    warnings = []
-    if (before := environment["busy_before"]) > MAX_BUSY_BEFORE:
-        warnings.append(
-            f"Before the start, other programs used {before:.0%} of the processors' "
-            "time. Their load widens every interval."
-        )
+    warnings = [*find_obstacles(environment)]
     for arm, rounds_of_arm in figures_by_arm(rows, plan.decision.method).items():
         medians = [figures["p50"] for figures in rounds_of_arm.values()]
         if (
@@ -114,6 +116,13 @@ def _warnings(
                 f"The median of {arm} varied by {spread:.0%} between rounds. Look at "
                 "the chart of medians, and repeat the run on a quieter machine."
             )
+        waiting = _waiting_share(list(rounds_of_arm.values()))
+        if waiting > MAX_WAITING_SHARE:
+            warnings.append(
+                f"Requests of {arm} wait {waiting:.0%} of their time outside Keystone: "
+                "the load asks more than its workers serve, and waiting hides other "
+                "differences. Send fewer requests at a time."
+            )
         room = plan.design.slice_seconds / fmean(medians)
         if not plan.remote and room < MIN_REQUESTS_PER_SLICE:
             warnings.append(
@@ -122,6 +131,12 @@ def _warnings(
                 "Set a longer `slice_seconds` in the plan."
             )
     return warnings
+
+
+def _waiting_share(rounds: Sequence[Mapping[str, float]]) -> float:
+    if any(OUTSIDE not in figures for figures in rounds):
+        return 0.0
+    return fmean(figures[OUTSIDE] / figures["mean"] for figures in rounds)
 
 
 def to_json(result: Result) -> str:
@@ -134,6 +149,7 @@ def to_json(result: Result) -> str:
         "seed": result.seed,
         "ended": result.ended,
         "rounds": result.rounds,
+        "planned_rounds": result.planned_rounds,
         "seconds": result.seconds,
         "headlines": result.headlines,
         "outlook": result.outlook,

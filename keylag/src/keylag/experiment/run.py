@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from keylag.experiment.analysis import Comparison, compare_arms
-from keylag.experiment.plan import Plan
+from keylag.experiment.plan import MIN_ROUNDS, Plan
 from keylag.experiment.run_folder import INTERRUPTED, RUNNING, RunFolder, RunState
 from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Round, schedule_rounds
@@ -78,7 +78,13 @@ class ExperimentRun:
     def comparisons(self) -> list[Comparison]:
         """The comparisons so far, for the HTTP method that the plan decides by."""
         decision = self.plan.decision
-        found = compare_arms(self.rows, self.plan.base, self.plan.other_arms, decision)
+        found = compare_arms(
+            self.rows,
+            self.plan.base,
+            self.plan.other_arms,
+            decision,
+            self.state.planned_rounds,
+        )
         return [one for one in found if one.method == decision.method]
 
     def execute(self) -> None:
@@ -87,6 +93,8 @@ class ExperimentRun:
         try:
             self.executor.start()
             self.state.ended = self._run_rounds()
+            if self.state.ended == TIME_LIMIT_REACHED:
+                self._end_plan()
         except KeyboardInterrupt:
             self.state.ended = INTERRUPTED
         except (StackError, ToolError, OSError) as error:
@@ -95,6 +103,12 @@ class ExperimentRun:
         finally:
             self._stop()
             self.folder.save_state(self.state)
+
+    def _end_plan(self) -> None:
+        # Rounds that take longer than planned say nothing about the arms, so the last
+        # one may spend what the plan has left.
+        done = max(MIN_ROUNDS, self.state.rounds)
+        self.state.planned_rounds = min(self.state.planned_rounds, done)
 
     def _stop(self) -> None:
         try:
@@ -105,7 +119,9 @@ class ExperimentRun:
     def _run_rounds(self) -> str:
         started = self.clock() - self.state.seconds
         order = schedule_rounds(self.plan.arm_names, self.state.seed)
-        for this_round in islice(order, self.state.rounds, self.plan.design.rounds):
+        # The intervals beyond a plan are wider, so only a longer limit goes there.
+        last = max(self.state.planned_rounds, self.plan.planned_rounds)
+        for this_round in islice(order, self.state.rounds, last):
             if reason := self._stop_reason():
                 return reason
             self._run_round(this_round, started)

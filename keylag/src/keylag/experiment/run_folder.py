@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from keylag.errors import KeylagError
 from keylag.experiment import plan_parser, samples
-from keylag.experiment.plan import Plan
+from keylag.experiment.plan import MIN_ROUNDS, Plan
 from keylag.experiment.samples import Row
 from keylag.state import write_private
 
@@ -32,6 +32,8 @@ class RunState:
 
     seed: int
     environment: dict[str, Any] = field(default_factory=dict)
+    planned_rounds: int = MIN_ROUNDS
+    """As many as fit into the first time limit; the intervals are made for them."""
     minutes: float | None = None
     """The time limit, if it differs from the plan's."""
     rounds: int = 0
@@ -72,6 +74,8 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         (self.path / "plan.toml").write_bytes(plan.read_bytes())
         samples.append_rows(self.samples_path, [])
+        first_plan = plan_parser.read_plan(plan).with_minutes(state.minutes)
+        state.planned_rounds = first_plan.planned_rounds
         state.samples_size = self.samples_path.stat().st_size
         self.save_state(state)
 

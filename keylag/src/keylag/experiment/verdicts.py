@@ -1,60 +1,59 @@
 """Verdicts on intervals, and the number of rounds until a verdict."""
 
-from collections.abc import Callable, Sequence
-from statistics import fmean, stdev
+import math
+from bisect import bisect_left
+from collections.abc import Callable
 from typing import Final
 
-from keylag.experiment.confidence_sequence import MIN_VALUES, Interval, interval_around
+from keylag.experiment.estimates import Estimate
+from keylag.experiment.interval import Interval
 
 FASTER: Final = "faster"
 SLOWER: Final = "slower"
 NO_DIFFERENCE: Final = "no difference that matters"
 CANNOT_TELL: Final = "cannot tell yet"
+CONTROL: Final = "control"
+"""Of a part that no arm changes."""
 
-MAX_FORECAST_ROUNDS: Final = 10_000
-"""Forecasts of more rounds are useless in practice."""
 
-
-def verdict(found: Interval, margin: float, *, higher_is_better: bool = False) -> str:
+def verdict(
+    own: Interval,
+    margin: float,
+    *,
+    shared: Interval | None = None,
+    higher_is_better: bool = False,
+) -> str:
     """Judge a difference by its whole interval.
 
-    - An interval on one side of zero is faster or slower.
     - An interval within `margin` on both sides of zero is no difference that matters;
       so is a figure that is always zero.
+    - An interval on one side of zero is faster or slower.  All comparisons share the
+      error probability of such claims, so theirs is the wider interval `shared`.
     - Everything else, NaN included, is cannot tell.
     """
-    always_zero = found.low == found.high == 0
-    if always_zero or (-margin < found.low and found.high < margin):
+    always_zero = own.low == own.high == 0
+    if always_zero or (-margin < own.low and own.high < margin):
         return NO_DIFFERENCE
-    if found.low > 0:
+    claim = shared or own
+    if claim.low > 0:
         return FASTER if higher_is_better else SLOWER
-    if found.high < 0:
+    if claim.high < 0:
         return SLOWER if higher_is_better else FASTER
     return CANNOT_TELL
 
 
-def rounds_needed(values: Sequence[float], margin: float, alpha: float) -> int | None:
+def rounds_needed(
+    estimate: Estimate, judge: Callable[[Estimate], str], last: int
+) -> int | None:
     """Return the total rounds until a verdict, at the present mean and spread.
 
-    Returns None for more than MAX_FORECAST_ROUNDS, and without a spread.
+    Returns None without a spread, and for more rounds than `last`.
     """
-    if len(values) < MIN_VALUES:
-        return None
-    mean, deviation = fmean(values), stdev(values)
-    if not deviation:
-        return None
 
     def is_decided(rounds: int) -> bool:
-        interval = interval_around(mean, deviation, rounds, alpha)
-        return verdict(interval, margin) != CANNOT_TELL
+        return judge(estimate.after(rounds)) != CANNOT_TELL
 
-    if not is_decided(MAX_FORECAST_ROUNDS):
+    if math.isinf(estimate.standard_error) or not is_decided(last):
         return None
-    return _first_true(is_decided, len(values), MAX_FORECAST_ROUNDS)
-
-
-def _first_true(is_decided: Callable[[int], bool], low: int, high: int) -> int:
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_decided(middle) else (middle + 1, high)
-    return low
+    possible = range(estimate.rounds, last + 1)
+    return possible[bisect_left(possible, x=True, key=is_decided)]

@@ -1,0 +1,67 @@
+"""Writes the table of verdicts in docs/experiments/README.md, from the results there.
+
+    python -m keylag_dev.experiments_page
+
+Between two comments the page is made by this module; all else is written by hand.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from keylag.experiment.interval import Interval
+from keylag.experiment.messages import MEASURE_NAMES, format_percent
+from keylag.experiment.plan import SECONDS_PER_MINUTE
+from keylag.paths import CHECKOUT
+
+RESULTS: Final = CHECKOUT / "docs" / "experiments"
+PAGE: Final = RESULTS / "README.md"
+BLOCK: Final = re.compile(
+    r"(<!-- verdicts, by `python -m keylag_dev.experiments_page` -->\n)"
+    r".*?(<!-- end of verdicts -->)",
+    re.DOTALL,
+)
+NO_ROUNDS: Final = "cannot tell: no round is complete"
+
+
+def render(text: str, results: Path = RESULTS) -> str:
+    """Return the page with its table replaced."""
+    return BLOCK.sub(
+        lambda found: "\n".join([found[1], *_table(results), "", found[2]]), text
+    )
+
+
+def _table(results: Path) -> Iterator[str]:
+    yield "| plan | arm, compared with | decides by | difference | verdict | run |"
+    yield "|---|---|---|---:|---|---|"
+    for path in sorted(results.glob("*/result.json")):
+        yield from _rows(path.parent.name, json.loads(path.read_text()))
+
+
+def _rows(plan: str, result: Mapping[str, Any]) -> Iterator[str]:
+    decision = result["decision"]
+    decides_by = f"{decision['method']}, {MEASURE_NAMES[decision['measure']]}"
+    minutes = result["seconds"] / SECONDS_PER_MINUTE
+    run = f"{result['rounds']} rounds, {minutes:.1f} min"
+    for one in result["comparisons"]:
+        if one["method"] != decision["method"]:
+            continue
+        found = one["measures"].get(decision["measure"])
+        arms = f"{one['arm']}, {result['base']}"
+        judged = _judged(found) if found else ["-", NO_ROUNDS]
+        cells = [f"[`{plan}`]({plan}/report.md)", arms, decides_by, *judged, run]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _judged(found: Mapping[str, Any]) -> list[str]:
+    # JSON has null for an infinite end.
+    relative = found["relative"]
+    if None in relative.values():
+        return ["-", found["verdict"]]
+    return [format_percent(Interval(**relative)), found["verdict"]]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

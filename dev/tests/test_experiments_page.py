@@ -1,0 +1,53 @@
+"""The table of verdicts on the page of results."""
+
+import json
+from pathlib import Path
+
+from keylag_dev import experiments_page
+
+EMPTY = "before\n<!-- verdicts, by `python -m keylag_dev.experiments_page` -->\nold\n"
+END = "<!-- end of verdicts -->\nafter\n"
+
+
+def test_page_has_the_verdicts_of_the_results() -> None:
+    text = experiments_page.PAGE.read_text(encoding="utf-8")
+
+    assert experiments_page.BLOCK.search(text)
+    assert experiments_page.render(text) == text
+
+
+def write_result(folder: Path, relative: dict[str, float | None]) -> None:
+    """Write a result with one arm that has figures, and one that has none."""
+    found = {"relative": relative, "verdict": "faster"}
+    comparisons = [
+        {"arm": "b", "method": "GET", "measures": {"p50": found}},
+        {"arm": "c", "method": "GET", "measures": {}},
+        {"arm": "b", "method": "POST", "measures": {"p50": found}},
+    ]
+    result = {
+        "base": "a",
+        "decision": {"method": "GET", "measure": "p50"},
+        "seconds": 90,
+        "rounds": 5,
+        "comparisons": comparisons,
+    }
+    folder.mkdir()
+    (folder / "result.json").write_text(json.dumps(result))
+
+
+def test_row_has_the_verdict_on_the_deciding_measure(tmp_path: Path) -> None:
+    write_result(tmp_path / "caches", {"low": -0.1, "mid": -0.05, "high": -0.01})
+    write_result(tmp_path / "wide", {"low": -1.0, "mid": -0.05, "high": None})
+    found = experiments_page.render(EMPTY + END, tmp_path)
+
+    run = "5 rounds, 1.5 min |"
+    plan = "| [`caches`](caches/report.md)"
+    assert (
+        f"{plan} | b, a | GET, median | -5.0 % [-10.0, -1.0] | faster | {run}" in found
+    )
+    assert f"{plan} | c, a | GET, median | - | cannot tell: no round" in found
+    assert "| b, a | GET, median | - | faster |" in found
+    assert "POST" not in found
+    assert "old" not in found
+    assert found.startswith("before\n")
+    assert found.endswith("after\n")

@@ -388,6 +388,17 @@ def probed(quickest: float) -> Facts:
     )
 
 
+def test_a_missing_index_explains_events_that_take_long() -> None:
+    facts = make_facts(
+        slow_cells(0.05, ("sql", "check_revocation")),
+        index_present=by("columns", issued_before=0.0),
+        events_fetched=9000.0,
+        live_events=3000.0,
+    )
+
+    assert found(facts) == ["R2"]
+
+
 def test_a_fetch_of_few_events_is_not_their_cost() -> None:
     """Log-outs empty the cache, so that each check sends a statement: 8 ms, as all."""
     few = {("sql", "check_revocation"): 0.004, ("orm", "check_revocation"): 0.004}

@@ -38,5 +38,5 @@ RULE: Final = Rule(
     gain="The time of SQL in revocation checks beyond that of a healthy Keystone.",
     threshold="An index that Keystone's own migrations make is missing.",
     panel="revocation: Indexes",
-    explains=("D3", "D2"),
+    explains=("D3", "D2", "R1"),
 )

@@ -233,7 +233,7 @@ def test_slow_resolver_is_abandoned(monkeypatch):
             "longer than",
         ),
         (
-            send_forever(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+            send_forever(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
             "transfer",
             "longer than",
         ),

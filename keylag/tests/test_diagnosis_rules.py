@@ -375,13 +375,13 @@ def test_probes_that_wait_for_a_worker_are_no_network() -> None:
 
 
 def probed(quickest: float) -> Facts:
-    """Probes of which a third is quick; the others wait for a worker."""
+    """Probes of which a few are quick; the others wait for a worker."""
     return make_facts(
         probes=1.0,
         probe_seconds=by("phase", connect=0.0001, processing=0.05),
         probe_buckets=[
             Sample({"phase": "processing", "le": str(bound)}, float(count))
-            for bound, count in ((quickest / 2, 0), (quickest, 0.3), (0.1, 1))
+            for bound, count in ((quickest / 2, 0), (quickest, 0.02), (0.1, 1))
         ],
         probed_calls=1.0,
         probed_seconds=0.001,

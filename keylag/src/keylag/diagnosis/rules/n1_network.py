@@ -4,12 +4,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.facts import bucket_quantile
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 
 HOPS: Final = ("resolve", "connect", "tls", "transfer")
-QUICKEST: Final = 0.1
-"""Share of the probes that wait in no queue."""
 NEAR_SECONDS: Final = 0.002
 """All hops of a client in the same data centre."""
 
@@ -17,8 +14,8 @@ NEAR_SECONDS: Final = 0.002
 def _way_seconds(case: Case, hops: Mapping[str, float]) -> float:
     """Return the time of a probe on its way to Keystone and back.
 
-    It is in the wait for the first byte.  The quickest probes wait in no queue, so what
-    they wait beyond Keystone's own time is the way, or a proxy that holds them back.
+    It is in the wait for the first byte.  The quickest probe waited in no queue, so
+    what it waited beyond Keystone's own time is the way, or a proxy that held it back.
     """
     calls = case.facts.number("probed_calls")
     if not calls:
@@ -26,8 +23,14 @@ def _way_seconds(case: Case, hops: Mapping[str, float]) -> float:
         return max(way - NEAR_SECONDS / 2, 0.0)
     own = case.facts.number("probed_seconds") / calls
     buckets = case.facts.buckets("probe_buckets", phase="processing")
-    quickest = bucket_quantile(buckets, QUICKEST) or 0.0
-    return max(quickest - own - NEAR_SECONDS, 0.0)
+    return max(_quickest(buckets) - own - NEAR_SECONDS, 0.0)
+
+
+def _quickest(buckets: Mapping[float, float]) -> float:
+    """Return what the quickest one took at least: the bounds below it are empty."""
+    if not any(buckets.values()):
+        return 0.0
+    return max((bound for bound, count in buckets.items() if not count), default=0.0)
 
 
 def _judge(case: Case) -> Suspicion | str:

@@ -10,6 +10,7 @@ from keylag.diagnosis.common import (
     server_fails,
     statements,
 )
+from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 STALL_SECONDS: Final = 0.1
@@ -26,7 +27,7 @@ def _judge(case: Case) -> Suspicion | str:
         if case.facts.has("cache_call_buckets")
         else {}
     )
-    stalls, _ = slow_part(buckets, STALL_SECONDS)
+    stalls, stalled_seconds = slow_part(buckets, STALL_SECONDS)
     fails = server_fails(case)
     if not (fails or stalls):
         return "No call to the cache server failed or stalled."
@@ -56,7 +57,13 @@ def _judge(case: Case) -> Suspicion | str:
         evidence.insert(
             0, Evidence("memcached answers", answers, "of the time", "memcached_up", 1)
         )
-    return Suspicion(savings(case, case.cache_loss_seconds), evidence)
+    # Without failures, only the stalls are the server's doing.
+    part = 1.0
+    if not fails:
+        whole = case.facts.number("cache_call_seconds")
+        part = min(ratio(stalled_seconds, whole), 1.0)
+    lost = savings(case, lambda calls: part * case.cache_loss_seconds(calls))
+    return Suspicion(lost, evidence)
 
 
 RULE: Final = Rule(
@@ -67,6 +74,7 @@ RULE: Final = Rule(
     judge=_judge,
     asks=(
         "cache_call_buckets",
+        "cache_call_seconds",
         "cache_errors",
         "memcached_up",
         "memcached_connections",
@@ -88,9 +96,10 @@ RULE: Final = Rule(
         ),
     ),
     gain="The time of calls to the cache beyond that of a healthy server, and of the"
-    " statements that a warm cache saves.",
+    " statements that a warm cache saves; without failures, the part of it that stalls"
+    " have.",
     threshold=f"A call over {STALL_SECONDS:g} s is a stall: healthy ones take less than"
     " 5 ms, and the shortest time-out in use is 0.25 s.",
     panel="cache: Errors and stalls",
-    explains=("C4", "C9", "D5", "D6", "W1", "M1", "M2"),
+    explains=("C4", "C9", "D5", "D6", "W1", "M1", "M2", "N1"),
 )

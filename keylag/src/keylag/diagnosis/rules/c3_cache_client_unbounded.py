@@ -99,5 +99,5 @@ RULE: Final = Rule(
     " slowest healthy call takes about a second. A call that takes longer than 0.1 s"
     " and then succeeds had no time-out.",
     panel="workers: Workers by state",
-    explains=("C2", "W1"),
+    explains=("C2", "W1", "N1"),
 )

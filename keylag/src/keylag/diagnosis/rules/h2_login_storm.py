@@ -75,5 +75,5 @@ RULE: Final = Rule(
     threshold="Workers are 70 % busy, and there are fewer than two other token calls"
     " for each log-in, or twice the log-ins of the baseline.",
     panel="tokens: Calls per second",
-    explains=("W1", "W2"),
+    explains=("W1", "W2", "N1"),
 )

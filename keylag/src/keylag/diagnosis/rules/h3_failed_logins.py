@@ -59,5 +59,5 @@ RULE: Final = Rule(
     gain="The workers' time in refused log-ins, and its share of other calls' waits.",
     threshold="A sixth of the busy workers' time, as for all causes.",
     panel="tokens: Failed authentications",
-    explains=("H2", "W1", "W2"),
+    explains=("H2", "W1", "W2", "N1"),
 )

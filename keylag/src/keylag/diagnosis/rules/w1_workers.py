@@ -58,5 +58,6 @@ RULE: Final = Rule(
     threshold="Workers are 80 % busy, connections wait, and a fifth of the CPU time is"
     " idle.",
     panel="workers: Waiting connections",
+    explains=("N1",),
     fixed_options=lambda options: replace(options, processes=2 * options.processes),
 )

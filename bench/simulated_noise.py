@@ -141,7 +141,7 @@ def _drift(rng: np.random.Generator, slices: int, slice_seconds: float) -> Value
     for step, shock in enumerate(shocks):
         speed[step] = now
         now = memory * now + shock
-    return speed.reshape(slices, steps).mean(axis=1)
+    return np.asarray(speed.reshape(slices, steps).mean(axis=1))
 
 
 def _requests(
@@ -183,6 +183,6 @@ def _measures(seconds: Values) -> dict[str, float]:
 def _mean_and_control(
     base_hash: Values, base_rest: Values, arm_hash: Values, arm_rest: Values
 ) -> list[tuple[float, float]]:
-    base, arm = base_hash + base_rest, arm_hash + arm_rest
-    control = contributions((base_hash, arm_hash), (base, arm))
+    base, arm = (base_hash + base_rest).tolist(), (arm_hash + arm_rest).tolist()
+    control = contributions((base_hash.tolist(), arm_hash.tolist()), (base, arm))
     return list(zip(log_ratios(base, arm), control, strict=True))

@@ -90,7 +90,11 @@ _RATES: Final[Mapping[str, tuple[str, str]]] = {
 """Rates over all routes: name to metric and labels besides LEVEL."""
 _SPREADS: Final = ("busy_seconds", "cpu_seconds", "gc_seconds")
 """Rates of each worker whose spread over the workers of a controller is recorded."""
-_SPREAD: Final = {"highest": "max", "median": "quantile", "lowest": "min"}
+_SPREAD_QUERIES: Final = {
+    "highest": "max by (LEVEL) ({})",
+    "median": "quantile by (LEVEL) (0.5, {})",
+    "lowest": "min by (LEVEL) ({})",
+}
 _OF_ALL_HOSTS: Final = ("route_calls", "route_seconds")
 """Rates that are recorded for all controllers together, too."""
 _TABLE_CLASSES: Final = (
@@ -135,13 +139,10 @@ def coarse_means() -> Iterator[RecordingRule]:
 def _whole_cloud() -> Iterator[RecordingRule]:
     """Yield what panels read of a cloud instead of each worker or each controller."""
     for rate in _SPREADS:
-        for spread, aggregation in _SPREAD.items():
-            values = f"keylag:worker_{rate}:{FINE}"
-            if aggregation == "quantile":
-                values = f"0.5, {values}"
+        for spread, query in _SPREAD_QUERIES.items():
             yield RecordingRule(
                 f"keylag:worker_{rate}_spread:{FINE}",
-                f"{aggregation} by (LEVEL) ({values})",
+                query.format(f"keylag:worker_{rate}:{FINE}"),
                 {"spread": spread},
             )
     for rate in _OF_ALL_HOSTS:

@@ -11,6 +11,8 @@ from keylag.diagnosis.facts import Calls, Facts, bucket_quantile, ratio
 DATABASE_PHASES = ("sql", "sql_pool", "orm")
 NO_CACHE = ("", "disabled", "dogpile.cache.null", "null")
 REDIS = "redis"
+STALL_SECONDS = 0.1
+"""A call that takes longer waits for a time-out: the shortest in use is 0.25 s."""
 STARVED = 1 / 6
 """Share of workers' time that waits for a CPU, from which it matters."""
 

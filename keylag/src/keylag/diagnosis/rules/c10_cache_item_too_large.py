@@ -36,10 +36,9 @@ def _judge(case: Case) -> Suspicion | str:
         return "Keystone has no cache."
     refused = case.facts.number("memcached_too_large")
     catalogs, others = _missed(case)
+    flushed = case.facts.by("invalidations", "keystone_cache_region").get(CATALOG, 0.0)
     # Clients of memcached that know its limit do not send what is larger.
-    never_stored = catalogs >= NEVER_STORED and others <= OTHERS_MISSED
-    if case.facts.by("invalidations", "keystone_cache_region").get(CATALOG):
-        never_stored = False
+    never_stored = catalogs >= NEVER_STORED and others <= OTHERS_MISSED and not flushed
     if not (refused or never_stored):
         return "memcached refused no item for its size, and catalogs are found in it."
     found = savings(

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from keylag.diagnosis.case import Case, slow_part
+from keylag.diagnosis.case import STALL_SECONDS, Case, slow_part
 from keylag.diagnosis.common import (
     memcached_refuses,
     option,
@@ -13,8 +13,6 @@ from keylag.diagnosis.common import (
 from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
-STALL_SECONDS: Final = 0.1
-"""A call that takes longer waits for a time-out: the shortest in use is 0.25 s."""
 MOST: Final = 0.5
 """If more calls than this are slow, the server is far, and does answer."""
 

@@ -2,13 +2,12 @@
 
 from typing import Final
 
-from keylag.diagnosis.case import Case, slow_part
+from keylag.diagnosis.case import STALL_SECONDS, Case, slow_part
 from keylag.diagnosis.common import UP, option, savings
 from keylag.diagnosis.rule import Evidence, Rule, Suspicion
 
 UNBOUNDED: Final = ("dogpile.cache.pymemcache", "dogpile.cache.redis")
 """Backends whose client waits for ever, unless their arguments say otherwise."""
-STALL_SECONDS: Final = 0.1
 STUCK_SHARE: Final = 0.9
 FEW_REQUESTS: Final = 0.2
 """Requests per second of a busy worker; the slowest healthy ones take 1 s."""

@@ -34,8 +34,7 @@ def _judge(case: Case) -> Suspicion | str:
         ),
         Evidence("time of one", per_miss, "s", "service_cells"),
     ]
-    if case.facts.number("service_cache_errors"):
-        failed = case.facts.number("service_cache_errors")
+    if failed := case.facts.number("service_cache_errors"):
         evidence.append(
             Evidence(
                 "failed calls to the token cache",

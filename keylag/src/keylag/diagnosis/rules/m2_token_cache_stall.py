@@ -2,11 +2,9 @@
 
 from typing import Final
 
-from keylag.diagnosis.case import Case, slow_part
+from keylag.diagnosis.case import STALL_SECONDS, Case, slow_part
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 from keylag.diagnosis.rules.m1_token_cache import SERVICE
-
-STALL_SECONDS: Final = 0.1
 
 
 def _judge(case: Case) -> Suspicion | str:

@@ -1,7 +1,11 @@
 """The scores of a diagnosis: what counts as right, and the page of them."""
 
+import json
+import math
 from dataclasses import replace
 
+from keylag.diagnosis.facts import Facts, Window, make_calls
+from keylag.diagnosis.prometheus import Sample
 from keylag.faults.probe import Latency
 from keylag_dev.diagnosis_page import render
 from keylag_dev.diagnosis_scores import (
@@ -11,6 +15,7 @@ from keylag_dev.diagnosis_scores import (
     slower_calls,
     summary,
 )
+from keylag_dev.recorded_facts import recall, record
 
 FAST = {"GET": Latency(100, 0, 0.010, 0.020)}
 SLOW = {"GET": Latency(100, 0, 0.010, 0.080)}
@@ -25,6 +30,7 @@ HEALTHY = Score(
     seconds=0.4,
     text="nothing\n",
     document={},
+    recorded={},
 )
 FAR = replace(
     HEALTHY, case="C4", expected=("C4",), named=("C4", "W2"), latency=SLOW, text="far\n"
@@ -80,3 +86,17 @@ def test_page_has_each_wrong_diagnosis_in_full() -> None:
     assert "### D2\n\n```text\nwrong\n```" in page
     assert "### C4+H3" in page
     assert "### C4\n" not in page
+
+
+def test_recorded_facts_are_judged_again_as_they_were() -> None:
+    served = {"http_request_method": "GET", "http_response_status_code": "200"}
+    cell = {**served, "keystone_phase": "cache", "keystone_operation": "roles"}
+    answers = {
+        "calls": [Sample(served, 2.0)],
+        "cells": [Sample(cell, 0.5)],
+        "queue": [Sample({}, math.inf)],
+    }
+    window = Window(100.0, 160.0)
+    facts = Facts(window, make_calls(answers, window), answers)
+
+    assert recall(json.loads(json.dumps(record(facts)))) == facts

@@ -33,11 +33,11 @@ def shares(buckets: Mapping[float, float]) -> tuple[float, float]:
 
 
 def test_what_slows_all_calls_has_its_share_of_both_quantiles() -> None:
-    """Its least share is half of what it seems to cost."""
+    """Its least share is seven tenths of what it seems to cost."""
     p50, p95 = shares(ALL_SLOW)
 
-    assert 0.4 < p50 < 0.5
-    assert 0.4 < p95 < 0.5
+    assert 0.6 < p50 < 0.7
+    assert 0.6 < p95 < 0.7
 
 
 def test_what_stalls_some_calls_has_its_share_of_the_p95_only() -> None:

@@ -193,19 +193,29 @@ def slowed(kind: tuple[str, str]) -> object:
 
 
 def service_facts(
-    online: float, offline: float, stalls: float = 0.0, errors: float = 0.0
+    online: float,
+    offline: float,
+    *,
+    stalls: float = 0.0,
+    replayed: float = 0.0,
+    **others: float,
 ) -> Facts:
-    """A service that validates tokens, with stalls and errors of its token cache."""
+    """A service that validates tokens, with stalls of its token cache.
+
+    `replayed` are the misses of a cache that loses nothing, if they are fewer.
+    """
     label = "keystone_auth_token_validation"
     return make_facts(
         service_validations=by(label, online=online, offline=offline),
         service_requests=10.0,
         service_seconds=0.4,
         service_cells=by("keystone_phase", keystone=0.03 * online),
-        service_replayed=by("keystone_auth_token_times", **{"2": 0.1, "4": 0.1}),
+        service_replayed=by(
+            "keystone_auth_token_times", **{"1": replayed or online, "2": 0.1, "4": 0.1}
+        ),
         service_cache_buckets=histogram(le_0_1=10.0, le_0_5=10.0, le_Inf=10.0 + stalls),
         service_cache_seconds=0.01 + 0.5 * stalls,
-        service_cache_errors=errors,
+        **{"service_cache_errors": 0.0, "service_cache_time": 300.0, **others},
     )
 
 
@@ -263,8 +273,19 @@ def test_dead_memcached_explains_token_caches_of_services() -> None:
     assert found(make_facts(rebuilt(), **(dead | own))) == ["C2"]
 
 
+def test_a_token_cache_that_loses_its_tokens_is_down() -> None:
+    """Its client has marked the server as dead, and does not wait for it any more."""
+    assert found(service_facts(online=10.0, offline=0.0, replayed=0.1)) == ["M2"]
+
+
+def test_a_token_cache_that_is_off_is_not_down() -> None:
+    off = service_facts(online=10.0, offline=0.0, replayed=0.1, service_cache_time=-1.0)
+
+    assert found(off) == ["M1"]
+
+
 def test_failures_of_a_token_cache_are_evidence() -> None:
-    facts = service_facts(online=10.0, offline=0.0, errors=3.0)
+    facts = service_facts(online=10.0, offline=0.0, service_cache_errors=3.0)
     (finding,) = judge(facts).findings
 
     assert ("failed calls to the token cache", 3.0) in {
@@ -358,8 +379,8 @@ def test_rare_stalls_are_not_why_a_cache_is_slow() -> None:
 
 def test_a_slow_cache_makes_no_step_expensive() -> None:
     """The steps `roles` and `catalog` call the cache as well."""
-    steps = ("roles", "catalog", "validate", "scope", "render")
-    slow = {("cache", step): 0.1 for step in steps}
+    usual = healthy_calls(VALIDATION).cells
+    slow = {cell: 50 * seconds for cell, seconds in usual.items() if cell[0] == "cache"}
     facts = make_facts(
         healthy_calls(VALIDATION, slow),
         cache_call_buckets=histogram(le_0_005=0.0, le_0_02=10.0, le_Inf=10.0),
@@ -385,9 +406,26 @@ def test_probes_that_wait_for_a_worker_are_no_network() -> None:
     assert found(probed(quickest=0.001)) == []
 
 
-def probed(quickest: float) -> Facts:
+def test_all_probes_wait_while_all_workers_are_busy() -> None:
+    busy = probed(
+        quickest=0.05, workers=0.2, queue=2.0, host_cpu_seconds=by("mode", user=4.0)
+    )
+
+    assert found(busy) == []
+
+
+def test_a_way_longer_than_the_queue_is_found_while_all_workers_are_busy() -> None:
+    busy = probed(
+        quickest=0.8, workers=0.2, queue=2.0, host_cpu_seconds=by("mode", user=4.0)
+    )
+
+    assert found(busy) == ["N1"]
+
+
+def probed(quickest: float, **others: object) -> Facts:
     """Probes of which a few are quick; the others wait for a worker."""
     return make_facts(
+        **others,
         probes=1.0,
         probe_seconds=by("phase", connect=0.0001, processing=0.05),
         probe_buckets=[

@@ -26,11 +26,12 @@ from keylag.diagnosis.ranking import Diagnosis, diagnose
 from keylag.diagnosis.reading import read_facts
 from keylag.diagnosis.registry import RULES
 from keylag.errors import KeylagError
-from keylag.faults.model import SERVICE, Fault
+from keylag.faults.model import Fault
 from keylag.faults.planting import planted
 from keylag.faults.registry import FAULTS
 from keylag.stack import Stack
 from keylag.tools import Tools
+from keylag_dev.diagnosis_cases import single
 from keylag_dev.diagnosis_score import OPTIONS, WARM_SECONDS, WINDOW_SECONDS, load
 
 RESULTS: Final = "calibration.jsonl"
@@ -42,9 +43,8 @@ HEADING: Final = """\
 
 def calibrate(stack: Stack, fault: Fault, folder: Path) -> dict[str, Any]:
     """Plant a fault, predict what a fix saves, and measure it; return both."""
-    service = SERVICE in fault.slows
     with planted(stack, fault):
-        with load(stack, max(fault.clients, 2), service=service, folder=folder):
+        with load(stack, single(fault), folder):
             diagnosis = _predict(stack)
         named = [one.rule.id for one in diagnosis.findings]
         try:

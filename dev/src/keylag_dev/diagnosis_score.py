@@ -49,6 +49,7 @@ from keylag_dev.diagnosis_scores import (
     summary,
     table,
 )
+from keylag_dev.recorded_facts import record
 
 WARM_SECONDS: Final = 30
 """Load before the window, with the faults in place."""
@@ -66,14 +67,15 @@ DOCTOR: Final[Mapping[str, str]] = {
 
 
 @contextmanager
-def load(stack: Stack, threads: int, *, service: bool, folder: Path) -> Iterator[None]:
+def load(stack: Stack, case: Planted, folder: Path) -> Iterator[None]:
     """Send token calls from clients, and calls of the service, while the body runs."""
-    plans = ["token-mixed", *(["service-call"] if service else [])]
+    service = any(SERVICE in FAULTS[key].slows for key in case.faults)
+    plans = [case.plan, *(["service-call"] if service else [])]
     senders = [
         subprocess.Popen(
             [
                 *(Path(sys.executable).with_name("keylag"), "load", plan),
-                *(f"--state={stack.folder}", f"--set=threads={threads}"),
+                *(f"--state={stack.folder}", f"--set=threads={case.clients}"),
                 *("--set=loops=-1", "--set=ramp_seconds=0", "--max-errors=100%"),
                 f"--out={folder / plan}",
             ],
@@ -101,20 +103,29 @@ def observe(stack: Stack, case: Planted, window: float, folder: Path) -> Score:
     time.sleep(window)
     begun = time.monotonic()
     facts = read_facts(Prometheus(stack.url("prometheus")), Window(start, time.time()))
-    diagnosis = diagnose(Case(facts, Expected.shipped(facts)))
+    said = judge(facts)
     seconds = time.monotonic() - begun
     return Score(
         case=case.name,
         expected=case.expected,
         clients=case.clients,
         latency=client_latency(folder, start, start + window),
-        named=tuple(one.rule.id for one in diagnosis.findings),
         category=widest_category(facts.served),
         doctor=doctor_says(stack),
         seconds=seconds,
-        text=_text(diagnosis),
-        document=_document(diagnosis, facts),
+        recorded=record(facts),
+        **said,
     )
+
+
+def judge(facts: Facts) -> dict[str, Any]:
+    """Return what the rules say of facts, as fields of a score."""
+    diagnosis = diagnose(Case(facts, Expected.shipped(facts)))
+    return {
+        "named": tuple(one.rule.id for one in diagnosis.findings),
+        "text": _text(diagnosis),
+        "document": as_json(diagnosis),
+    }
 
 
 def client_latency(folder: Path, start: float, end: float) -> dict[str, Latency]:
@@ -154,21 +165,6 @@ def _text(diagnosis: Diagnosis) -> str:
     return console.export_text()
 
 
-def _document(diagnosis: Diagnosis, facts: Facts) -> dict[str, Any]:
-    """Return the diagnosis, with what each call spent."""
-    cells = [
-        {
-            "kind": one.kind,
-            "refused": one.refused,
-            "statements": one.statements,
-            "round_trips": one.round_trips,
-            "cells": {f"{p}.{o}": seconds for (p, o), seconds in one.cells.items()},
-        }
-        for one in facts.calls
-    ]
-    return {**as_json(diagnosis), "spent": cells}
-
-
 def widest_category(calls: Sequence[Calls]) -> str:
     """Return the category with most time, as the sentence of a run names it."""
     spent = dict.fromkeys(CATEGORY_NAMES, 0.0)
@@ -187,11 +183,10 @@ def under_faults(stack: Stack, case: Planted, folder: Path) -> Iterator[None]:
     """
     Site(stack.folder, Console(quiet=True), stack).execute(FORGET_REVOCATIONS)
     faults = [FAULTS[key] for key in case.faults]
-    service = any(SERVICE in fault.slows for fault in faults)
     with ExitStack() as planted_faults:
         for fault, strength in zip(faults, case.faults.values(), strict=True):
             planted_faults.enter_context(planted(stack, fault, strength))
-        with load(stack, case.clients, service=service, folder=folder):
+        with load(stack, case, folder):
             yield
 
 
@@ -254,7 +249,11 @@ def main(
             append_score(found, folder)
             named = " ".join(found.named) or "nothing"
             console.print(f"{shown}: {named}", highlight=False)
-    scores = read_scores(folder)
+    show(read_scores(folder), console)
+
+
+def show(scores: Sequence[Score], console: Console) -> None:
+    """Print the table of scores and what they come to."""
     console.print(table(scores))
     for line in summary(scores):
         console.print(line)

@@ -47,6 +47,8 @@ class Score:
     text: str
     """The diagnosis as the terminal shows it."""
     document: dict[str, Any]
+    recorded: dict[str, Any]
+    """The facts, as `recorded_facts` writes them."""
 
     @property
     def is_healthy(self) -> bool:

@@ -31,12 +31,15 @@ _CAUSES = dict.fromkeys(
 #: What keystonemiddleware before 10.2 caches for a refused token.
 _REFUSED = "invalid"
 
+#: keystonemiddleware's default, for the replay of a service that does not cache.
+_DEFAULT_CACHE_SECONDS = 300.0
+
 _CACHE_ERRORS = {"QueueEmpty": "no_connection"}
 
 
 def _cache_seconds(cache: Any) -> float:
     seconds: float = cache._cache_time  # noqa: SLF001 - the host has no other
-    return seconds
+    return seconds if seconds > 0 else _DEFAULT_CACHE_SECONDS
 
 
 def _count_validation(timer: RequestTimer, validation: str, result: str) -> None:

@@ -89,7 +89,8 @@ COUNTERS = {
     "replayed_misses": Instrument(
         "keystone.auth_token.cache.replayed_misses",
         "{miss}",
-        "Misses of the same look-ups if token_cache_time were this many times as long",
+        "Misses of the same look-ups if token_cache_time were this many times as long; "
+        "of 300 s for a service that does not cache",
         (TIMES,),
     ),
 }

@@ -13,6 +13,8 @@ NO_CACHE = ("", "disabled", "dogpile.cache.null", "null")
 REDIS = "redis"
 STALL_SECONDS = 0.1
 """A call that takes longer waits for a time-out: the shortest in use is 0.25 s."""
+BUSY = 0.8
+"""Share of busy workers from which calls queue."""
 STARVED = 1 / 6
 """Share of workers' time that waits for a CPU, from which it matters."""
 

@@ -16,7 +16,7 @@ CONFIGURATION: Final = "keystone.conf"
 
 
 def savings(
-    case: Case, seconds: Callable[[Calls], float], low: float = 0.5, high: float = 1.2
+    case: Case, seconds: Callable[[Calls], float], low: float = 0.7, high: float = 1.2
 ) -> dict[Kind, Saving]:
     """Return what each kind of served calls would save, without those of nothing."""
     found = {calls.kind: seconds(calls) for calls in case.facts.served}

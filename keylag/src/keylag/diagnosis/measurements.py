@@ -527,5 +527,11 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "misses/s",
         "misses if token_cache_time were longer",
     ),
+    "service_cache_time": Measurement(
+        SERVICES,
+        "min(keystone_auth_token_cache_time_seconds{ALL})",
+        "s",
+        "the shortest token_cache_time of a service",
+    ),
 }
 """All measurements by name."""

@@ -50,7 +50,7 @@ def _judge(case: Case) -> Suspicion | str:
         Evidence("its mean", seconds[worst] / times, "s", "log_seconds", usual),
         Evidence("rows read for each row sent", per_row, "rows", "log_rows_examined"),
     ]
-    return Suspicion(savings(case, slow), evidence)
+    return Suspicion(savings(case, slow, low=0.8, high=1.1), evidence)
 
 
 RULE: Final = Rule(

@@ -4,7 +4,7 @@ from typing import Final
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.common import savings
-from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 
@@ -15,16 +15,18 @@ def _judge(case: Case) -> Suspicion | str:
     whole = max(case.facts.number("log_seconds"), locked)
     if not whole or not locked:
         return "No statement waited for a lock."
-    share = locked / whole
+    inside = min(ratio(locked, max(case.driver_seconds, whole)), 1.0)
 
     def waited(one: Calls) -> float:
-        return share * one.spent(["sql"])
+        return inside * one.spent(["sql"])
 
     evidence = [
         Evidence("time waiting for locks", locked, "s/s", "log_lock_seconds", 0),
-        Evidence("its share of the database's time", share, "", "log_seconds", 0),
+        Evidence(
+            "its share of the database's time", locked / whole, "", "log_seconds", 0
+        ),
     ]
-    return Suspicion(savings(case, waited), evidence)
+    return Suspicion(savings(case, waited, low=0.8), evidence)
 
 
 RULE: Final = Rule(
@@ -36,6 +38,7 @@ RULE: Final = Rule(
         "log_lock_seconds",
         "row_lock_seconds",
         "log_seconds",
+        "sql_call_seconds",
     ),
     fixes=(
         Fix(

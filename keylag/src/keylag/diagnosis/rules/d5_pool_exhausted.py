@@ -16,7 +16,7 @@ def _judge(case: Case) -> Suspicion | str:
         Evidence("waits for a connection", waits, "waits/s", "sql_pool_waits", 0),
         Evidence("connections taken", checkouts, "check-outs/s", "sql_checkouts"),
     ]
-    found = savings(case, lambda calls: case.excess(calls, ["sql_pool"]))
+    found = savings(case, lambda calls: case.excess(calls, ["sql_pool"]), low=0.5)
     return Suspicion(found, evidence)
 
 

@@ -11,6 +11,26 @@ SERVICE: Final = ("service", "")
 LONGEST: Final = "inf"
 
 
+def seconds_of_miss(case: Case) -> float:
+    """Return the time of a validation in Keystone, as services see it."""
+    by_result = case.facts.by("service_validations", "keystone_auth_token_validation")
+    cells = case.facts.by("service_cells", "keystone_phase")
+    return ratio(cells.get("keystone", 0.0), by_result.get("online", 0.0))
+
+
+def lost_by_cache(case: Case) -> float:
+    """Return the misses per second of tokens that the cache should still have.
+
+    A replay of the same look-ups with the same token_cache_time has fewer.
+    """
+    if case.facts.number("service_cache_time") <= 0:
+        return 0.0
+    by_result = case.facts.by("service_validations", "keystone_auth_token_validation")
+    replayed = case.facts.by("service_replayed", "keystone_auth_token_times")
+    misses = by_result.get("online", 0.0)
+    return max(misses - replayed.get("1", misses), 0.0)
+
+
 def _judge(case: Case) -> Suspicion | str:
     by_result = case.facts.by("service_validations", "keystone_auth_token_validation")
     misses = by_result.get("online", 0.0)
@@ -19,10 +39,9 @@ def _judge(case: Case) -> Suspicion | str:
     if not misses or not requests:
         return "No service validated a token in Keystone."
     replayed = case.facts.by("service_replayed", "keystone_auth_token_times")
-    spared = max(misses - min(replayed.values(), default=0.0), 0.0)
-    cells = case.facts.by("service_cells", "keystone_phase")
-    per_miss = cells.get("keystone", 0.0) / misses
-    saved = spared * per_miss / requests
+    spared = misses - lost_by_cache(case) - min(replayed.values(), default=0.0)
+    per_miss = seconds_of_miss(case)
+    saved = max(spared, 0.0) * per_miss / requests
     evidence = [
         Evidence("validations in Keystone", misses, "/s", "service_validations"),
         Evidence("of all validations", ratio(misses, whole), "", "service_validations"),
@@ -59,6 +78,7 @@ RULE: Final = Rule(
         "service_replayed",
         "service_cells",
         "service_cache_errors",
+        "service_cache_time",
     ),
     fixes=(
         Fix(

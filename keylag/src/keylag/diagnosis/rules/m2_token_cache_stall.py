@@ -1,19 +1,25 @@
-"""M2: a service waits for the memcached of its token cache."""
+"""M2: the memcached of a service's token cache stalls, or is down."""
 
 from typing import Final
 
 from keylag.diagnosis.case import STALL_SECONDS, Case, slow_part
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
-from keylag.diagnosis.rules.m1_token_cache import SERVICE
+from keylag.diagnosis.rules.m1_token_cache import (
+    SERVICE,
+    lost_by_cache,
+    seconds_of_miss,
+)
 
 
 def _judge(case: Case) -> Suspicion | str:
     buckets = case.facts.buckets("service_cache_buckets")
     stalls, seconds = slow_part(buckets, STALL_SECONDS)
     requests = case.facts.number("service_requests")
-    if not stalls or not requests:
-        return "No call to a token cache stalled."
-    lost = max(case.facts.number("service_cache_seconds"), seconds) / requests
+    missing = lost_by_cache(case)
+    if not requests or not (stalls or missing):
+        return "No call to a token cache stalled, and it loses no token."
+    stalled = max(case.facts.number("service_cache_seconds"), seconds) if stalls else 0
+    lost = (stalled + missing * seconds_of_miss(case)) / requests
     evidence = [
         Evidence(
             f"calls to the token cache over {STALL_SECONDS:g} s",
@@ -21,7 +27,21 @@ def _judge(case: Case) -> Suspicion | str:
             "calls/s",
             "service_cache_buckets",
             0,
-        )
+        ),
+        Evidence(
+            "validations of tokens that it should have",
+            missing,
+            "/s",
+            "service_replayed",
+            0,
+        ),
+        Evidence(
+            "failed calls to the token cache",
+            case.facts.number("service_cache_errors"),
+            "errors/s",
+            "service_cache_errors",
+            0,
+        ),
     ]
     return Suspicion({SERVICE: Saving.about(lost)}, evidence)
 
@@ -29,12 +49,18 @@ def _judge(case: Case) -> Suspicion | str:
 RULE: Final = Rule(
     id="M2",
     name="token-cache-stall",
-    cause="Services wait for the memcached of their token cache.",
+    cause="The memcached of services' token caches stalls or is down: they wait for it,"
+    " and validate in Keystone what they had cached.",
     judge=_judge,
     asks=(
         "service_cache_buckets",
         "service_requests",
         "service_cache_seconds",
+        "service_cache_errors",
+        "service_cache_time",
+        "service_cells",
+        "service_replayed",
+        "service_validations",
     ),
     fixes=(
         Fix(
@@ -43,8 +69,10 @@ RULE: Final = Rule(
             "A memcached that is only slow counts as dead sooner.",
         ),
     ),
-    gain="The time of services in their token cache.",
-    threshold="A call over 0.1 s is a stall, as in C2.",
+    gain="The time of services in their token cache, and in validations of tokens that"
+    " it should have.",
+    threshold="A call over 0.1 s is a stall, as in C2; a client skips a dead server for"
+    " minutes, and then only misses show it.",
     panel="services: Stalls",
     explains=("M1",),
 )

@@ -1,9 +1,10 @@
 """N1: time passes before Keystone: name look-up, connection, TLS or a slow way."""
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
-from keylag.diagnosis.case import Case
+from keylag.diagnosis.case import BUSY, Case
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 
 HOPS: Final = ("resolve", "connect", "tls", "transfer")
@@ -11,26 +12,33 @@ NEAR_SECONDS: Final = 0.002
 """All hops of a client in the same data centre."""
 
 
-def _way_seconds(case: Case, hops: Mapping[str, float]) -> float:
-    """Return the time of a probe on its way to Keystone and back.
+def _way_seconds(case: Case, hops: Mapping[str, float]) -> tuple[float, float]:
+    """Return the time of a probe on its way to Keystone and back: at least, at most.
 
-    It is in the wait for the first byte.  The quickest probe waited in no queue, so
-    what it waited beyond Keystone's own time is the way, or a proxy that held it back.
+    It is in the wait for the first byte.  The quickest probe waited in no queue while
+    some worker was free, so what it waited beyond Keystone's own time is the way, or a
+    proxy that held it back.
     """
     calls = case.facts.number("probed_calls")
     if not calls:
         way = min(hops.get("processing", 0.0), hops.get("connect", 0.0))
-        return max(way - NEAR_SECONDS / 2, 0.0)
+        return (max(way - NEAR_SECONDS / 2, 0.0),) * 2
     own = case.facts.number("probed_seconds") / calls
     buckets = case.facts.buckets("probe_buckets", phase="processing")
-    return max(_quickest(buckets) - own - NEAR_SECONDS, 0.0)
+    queued = case.queue_seconds if case.busy_share > BUSY else 0.0
+    usual = queued + own + NEAR_SECONDS
+    least, most = (max(one - usual, 0.0) for one in _quickest(buckets))
+    return (least, most) if least else (0.0, 0.0)
 
 
-def _quickest(buckets: Mapping[float, float]) -> float:
-    """Return what the quickest one took at least: the bounds below it are empty."""
-    if not any(buckets.values()):
-        return 0.0
-    return max((bound for bound, count in buckets.items() if not count), default=0.0)
+def _quickest(buckets: Mapping[float, float]) -> tuple[float, float]:
+    """Return what the quickest one took, at least and at most."""
+    filled = [bound for bound, count in buckets.items() if count]
+    empty = [bound for bound, count in buckets.items() if not count]
+    if not filled:
+        return 0.0, 0.0
+    least = max(empty, default=0.0)
+    return least, min(filled) if math.isfinite(min(filled)) else least
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -42,10 +50,13 @@ def _judge(case: Case) -> Suspicion | str:
         for name, seconds in case.facts.by("probe_seconds", "phase").items()
     }
     outside = max(sum(hops.get(name, 0.0) for name in HOPS) - NEAR_SECONDS, 0.0)
-    way = _way_seconds(case, hops)
-    lost = outside + way
+    least, most = _way_seconds(case, hops)
     # Clients that keep their connection lose the way only.
-    saving = Saving(0.3 * outside + 0.8 * way, lost, 1.2 * lost)
+    saving = Saving(
+        0.3 * outside + 0.8 * least,
+        outside + (least + most) / 2,
+        1.2 * (outside + most),
+    )
     waits = {one.kind: saving for one in case.facts.served}
     evidence = [
         Evidence(f"probe: {name}", seconds, "s", "probe_seconds")
@@ -66,6 +77,10 @@ RULE: Final = Rule(
         "probe_buckets",
         "probed_calls",
         "probed_seconds",
+        "queue",
+        "requests",
+        "workers",
+        "other_seconds",
     ),
     fixes=(
         Fix(

@@ -3,11 +3,9 @@
 from dataclasses import replace
 from typing import Final
 
-from keylag.diagnosis.case import Case
+from keylag.diagnosis.case import BUSY, Case
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 
-BUSY: Final = 0.8
-"""Share of busy workers from which calls queue."""
 IDLE: Final = 0.2
 """With less idle CPU more workers only share it."""
 

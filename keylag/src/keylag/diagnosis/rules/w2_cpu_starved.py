@@ -48,7 +48,8 @@ def _judge(case: Case) -> Suspicion | str:
             )
         )
     return Suspicion(
-        savings(case, lambda calls: share * calls.seconds, high=1.5), evidence
+        savings(case, lambda calls: share * calls.seconds, low=0.5, high=1.5),
+        evidence,
     )
 
 

@@ -29,7 +29,7 @@ def _judge(case: Case) -> Suspicion | str:
             "time of computing, relative to one thread", slowness, "times", "cells", 1
         ),
     ]
-    return Suspicion(savings(case, waited), evidence)
+    return Suspicion(savings(case, waited, low=0.5), evidence)
 
 
 RULE: Final = Rule(

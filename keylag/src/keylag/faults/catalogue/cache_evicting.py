@@ -24,7 +24,7 @@ FAULT = Fault(
         "writes other items into it."
     ),
     slows=(POST, GET),
-    strength=Strength(2000, "other items per second", 50, 50_000),
+    strength=Strength(5000, "other items per second", 50, 50_000),
     uses=uses(parts.CACHE),
     needs=(parts.CACHED,),
     changes=_changes,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "fault-directory"
 PYTHON_LIBRARIES: Final = (
-    *("ldap", "_ldap*.so", "ldapurl.py", "ldappool"),
+    *("ldap", "_ldap*.so", "ldapurl.py", "ldif.py", "ldappool"),
     *("pyasn1", "pyasn1_modules"),
 )
 """Debian's libraries with which Keystone reads a directory."""

@@ -7,7 +7,9 @@ from keylag.faults.helpers.host import Host, ready
 from keylag.faults.helpers.memcached_client import MemcachedClient
 
 SIZES = (200, 500, 1000, 2000, 4000, 8000, 16000)
-"""Bytes of items, in all slabs that Keystone's items use."""
+"""Bytes of items, in all slab classes that Keystone's items use."""
+WEIGHTS = tuple(1 / size for size in SIZES)
+"""As many bytes for each slab class, so all of them evict after the same time."""
 BATCH = 50
 
 
@@ -17,10 +19,11 @@ def run(host: Host, address: str, per_second: float) -> None:
     random_sizes = random.Random(1)  # noqa: S311 - no secret
     next_batch = time.monotonic()
     for batch in host.turns():
+        sizes = random_sizes.choices(SIZES, WEIGHTS, k=BATCH)
         client.store(
             {
-                f"keylag-{batch}-{number}": b"x" * random_sizes.choice(SIZES)
-                for number in range(BATCH)
+                f"keylag-{batch}-{number}": b"x" * size
+                for number, size in enumerate(sizes)
             }
         )
         if not batch:

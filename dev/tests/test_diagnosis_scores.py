@@ -4,10 +4,13 @@ import json
 import math
 from dataclasses import replace
 
+import pytest
+
 from keylag.diagnosis.facts import Facts, Window, make_calls
 from keylag.diagnosis.prometheus import Sample
 from keylag.faults.probe import Latency
 from keylag_dev.diagnosis_page import render
+from keylag_dev.diagnosis_savings import savings
 from keylag_dev.diagnosis_scores import (
     Score,
     append_score,
@@ -24,12 +27,14 @@ HEALTHY = Score(
     expected=(),
     named=(),
     clients=2,
+    plans=("token-mixed",),
     latency=FAST,
+    slices={"GET": (0.010, 0.012)},
     category="password_hash",
     doctor=(),
     seconds=0.4,
     text="nothing\n",
-    document={},
+    document={"findings": []},
     recorded={},
 )
 FAR = replace(
@@ -100,3 +105,24 @@ def test_recorded_facts_are_judged_again_as_they_were() -> None:
     facts = Facts(window, make_calls(answers, window), answers)
 
     assert recall(json.loads(json.dumps(record(facts)))) == facts
+
+
+def test_a_predicted_saving_is_compared_with_the_one_that_clients_saw() -> None:
+    calls = {"GET": {"saving_seconds": [0.08, 0.10, 0.12]}}
+    slow = {"GET": (0.110, 0.112)}
+    document = {"findings": [{"id": "C4", "calls": calls}]}
+    far = replace(FAR, slices=slow, document=document)
+
+    ((_, verification),) = (one.values() for one in savings([HEALTHY, far]))
+    found = verification["calls"]["GET"]
+
+    assert found["verdict"] == "agrees"
+    assert found["measured_saving_seconds"][1] == pytest.approx(0.1)
+
+
+def test_a_saving_under_another_load_is_not_compared() -> None:
+    calls = {"GET": {"saving_seconds": [0.08, 0.10, 0.12]}}
+    document = {"findings": [{"id": "C4", "calls": calls}]}
+    far = replace(FAR, document=document, clients=8)
+
+    assert savings([HEALTHY, far]) == []

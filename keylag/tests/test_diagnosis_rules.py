@@ -263,6 +263,54 @@ def test_two_causes_are_both_found() -> None:
     assert set(found(make_facts(calls))) == {"T1", "A2"}
 
 
+def looked_up(region: str, **results: float) -> list[Sample]:
+    return [
+        Sample({"keystone_cache_region": region, "keystone_cache_result": name}, value)
+        for name, value in results.items()
+    ]
+
+
+def test_misses_that_are_not_stored_are_of_sections_that_do_not_cache() -> None:
+    """Most misses are of roles; those of tokens come from log-outs."""
+    facts = make_facts(
+        rebuilt(),
+        memoized=[
+            *looked_up("roles", miss=90.0),
+            *looked_up("tokens", miss=10.0, hit=10.0),
+        ],
+        cache_sets=by("keystone_cache_region", roles=0.0, tokens=10.0),
+        invalidations=by("keystone_cache_region", tokens=2.0),
+    )
+    (finding,) = judge(facts).findings
+
+    assert finding.rule.id == "C1"
+    assert finding.suspicion.savings[VALIDATION].mid == pytest.approx(0.9 * 0.06)
+
+
+def test_a_catalog_that_is_not_stored_is_not_too_large() -> None:
+    catalogs = make_facts(
+        replace(rebuilt(), cells={("sql", "catalog"): 0.06}),
+        memoized=looked_up("computed catalog region", miss=10.0),
+        cache_sets=by("keystone_cache_region", **{"computed catalog region": 0.0}),
+    )
+
+    assert found(catalogs) == ["C1"]
+
+
+def test_a_statement_that_reads_little_has_most_time_on_slow_storage() -> None:
+    """Such as COMMIT, while it waits for a flush."""
+    facts = make_facts(
+        SQL,
+        log_seconds=by("id", commit=0.2, read=0.001),
+        log_calls=by("id", commit=10.0, read=10.0),
+        log_rows_examined=by("id", commit=0.0),
+        log_rows_sent=by("id", commit=0.0),
+        sql_call_seconds=by("keystone_sql_call", commit=0.2),
+    )
+
+    assert found(facts) == ["D2"]
+
+
 def test_dead_memcached_explains_token_caches_of_services() -> None:
     """Services wait for it, and validate their tokens in Keystone meanwhile."""
     services = service_facts(online=10.0, offline=0.0, stalls=5.0)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from keylag.faults.model import Fault
+from keylag.faults.model import SERVICE, Fault
 from keylag.faults.registry import FAULTS
 
 HEALTHY_CLIENTS: Final = (1, 2, 4)
@@ -15,7 +15,7 @@ PAIRS: Final = (
     ("C8", "D1"),
     ("D3", "W2"),
     ("R1", "D1"),
-    ("D2", "H3"),
+    ("D2:cpu", "H3"),
     ("C4", "D4"),
     ("A2", "H1"),
     ("D5", "D1"),
@@ -24,10 +24,11 @@ PAIRS: Final = (
 ONLY_IN_PAIRS: Final = ("D5",)
 """On a host with two CPUs and a near database, calls that do not wait for the pool wait
 for a CPU instead: a small pool alone makes no call slower."""
-PLANS: Final[Mapping[str, str]] = {"W3": "token-validate"}
-"""Loads of single faults; others have `token-mixed`.
-
-Log-ins of several threads use several CPUs, because bcrypt releases the GIL."""
+MIXED: Final = ("token-mixed",)
+WITH_SERVICE: Final = (*MIXED, "service-call")
+VALIDATIONS: Final[Mapping[str, tuple[str, ...]]] = {"W3": ("token-validate",)}
+"""Faults that log-ins would hide: threads log in on several CPUs, because bcrypt
+releases the GIL."""
 DECOYS: Final[Mapping[str, float]] = {
     "C4": 0.1,
     "D1": 0.1,
@@ -50,13 +51,15 @@ class Planted:
     faults: Mapping[str, float | None]
     expected: tuple[str, ...]
     clients: int = 2
-    plan: str = "token-mixed"
+    plans: tuple[str, ...] = MIXED
+    """The plans of its load, each with so many clients."""
 
 
 def single(fault: Fault) -> Planted:
     """Return the case of a fault, as strong as it is by default."""
-    plan = PLANS.get(fault.key, Planted.plan)
-    return Planted(fault.key, {fault.key: None}, (fault.id,), fault.clients, plan)
+    usual = WITH_SERVICE if SERVICE in fault.slows else MIXED
+    plans = VALIDATIONS.get(fault.key, usual)
+    return Planted(fault.key, {fault.key: None}, (fault.id,), fault.clients, plans)
 
 
 def single_faults() -> Iterator[Planted]:
@@ -68,7 +71,8 @@ def pairs() -> Iterator[Planted]:
     """Yield the cases of two faults at the same time."""
     for keys in PAIRS:
         clients = max(FAULTS[key].clients for key in keys)
-        yield Planted("+".join(keys), dict.fromkeys(keys), keys, clients)
+        expected = tuple(FAULTS[key].id for key in keys)
+        yield Planted("+".join(keys), dict.fromkeys(keys), expected, clients)
 
 
 def decoys() -> Iterator[Planted]:
@@ -78,7 +82,12 @@ def decoys() -> Iterator[Planted]:
 
 
 def healthy(rounds: int) -> Iterator[Planted]:
-    """Yield the cases without a fault."""
+    """Yield the cases without a fault: at three loads, then at those of faults."""
     for round_ in range(1, rounds + 1):
         for clients in HEALTHY_CLIENTS:
             yield Planted(f"healthy {round_}, {clients} clients", {}, (), clients)
+    known = {(clients, MIXED) for clients in HEALTHY_CLIENTS}
+    loads = {(one.clients, one.plans) for one in single_faults()}
+    for clients, plans in sorted(loads - known):
+        name = f"healthy, {clients} clients, {' and '.join(plans)}"
+        yield Planted(name, {}, (), clients, plans)

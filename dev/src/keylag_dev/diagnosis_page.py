@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from keylag.paths import CHECKOUT
+from keylag_dev import diagnosis_calibration as calibration
+from keylag_dev.diagnosis_savings import savings
 from keylag_dev.diagnosis_scores import Score, read_scores, slower_text, summary
 
 PAGE: Final = CHECKOUT / "docs" / "diagnosis-score.md"
@@ -34,6 +36,16 @@ a cause that is too weak to matter, there is no finding.
 
 Beside it are three baselines: the widest category of time, as an operator would read it
 from the breakdown, `keystone-manage doctor`, and chance.
+"""
+
+CALIBRATION: Final = """
+## Predicted and measured
+
+What each call would save without the fault: as the finding predicts it, and as clients
+measured it, as the mean of the case less that of the healthy stacks under the same
+load. The measured interval is Welch's at 95 %, from ten slices of each window; it
+cannot tell where it holds zero. A kind of calls is left out if the finding predicts
+nothing for it.
 """
 
 
@@ -59,6 +71,10 @@ def _lines(scores: Sequence[Score]) -> Iterator[str]:
             f"{one.seconds:.1f}",
         )
         yield f"| {' | '.join(cells)} |"
+    calibrated = savings(scores)
+    yield CALIBRATION
+    yield from calibration.table(calibrated)
+    yield f"\n{calibration.summary(calibrated)}"
     by_case = {one.case: one for one in scores}
     yield "\n## Diagnoses in full"
     for name in IN_FULL:

@@ -8,11 +8,12 @@ three baselines: the largest category of time, `keystone-manage doctor`, and cha
 """
 
 import io
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -31,12 +32,12 @@ from keylag.diagnosis.prometheus import Prometheus
 from keylag.diagnosis.ranking import Diagnosis, diagnose
 from keylag.diagnosis.reading import read_facts
 from keylag.diagnosis.terminal import render
-from keylag.faults.model import SERVICE, FaultError, FaultUsageError
+from keylag.faults.model import FaultError, FaultUsageError
 from keylag.faults.planting import planted
 from keylag.faults.probe import Latency
 from keylag.faults.registry import FAULTS
 from keylag.faults.site import Site
-from keylag.jtl import JtlError, JtlReader
+from keylag.jtl import JtlError, JtlReader, Sample
 from keylag.phases import CATEGORY_NAMES, category_of
 from keylag.processes import find_processes
 from keylag.stack import Stack, StackOptions
@@ -54,6 +55,8 @@ from keylag_dev.recorded_facts import record
 WARM_SECONDS: Final = 30
 """Load before the window, with the faults in place."""
 WINDOW_SECONDS: Final = 60.0
+SLICES: Final = 10
+"""Parts of a window, of which each has a mean latency."""
 DOCTOR_SECONDS: Final = 60
 FORGET_REVOCATIONS: Final = ("DELETE FROM revocation_event",)
 OPTIONS: Final = StackOptions(cache="memcache_pool", extras=("service",))
@@ -68,9 +71,7 @@ DOCTOR: Final[Mapping[str, str]] = {
 
 @contextmanager
 def load(stack: Stack, case: Planted, folder: Path) -> Iterator[None]:
-    """Send token calls from clients, and calls of the service, while the body runs."""
-    service = any(SERVICE in FAULTS[key].slows for key in case.faults)
-    plans = [case.plan, *(["service-call"] if service else [])]
+    """Send the calls of a case while the body runs."""
     senders = [
         subprocess.Popen(
             [
@@ -82,7 +83,7 @@ def load(stack: Stack, case: Planted, folder: Path) -> Iterator[None]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        for plan in plans
+        for plan in case.plans
     ]
     try:
         yield
@@ -105,11 +106,14 @@ def observe(stack: Stack, case: Planted, window: float, folder: Path) -> Score:
     facts = read_facts(Prometheus(stack.url("prometheus")), Window(start, time.time()))
     said = judge(facts)
     seconds = time.monotonic() - begun
+    samples = read_samples(folder, start, start + window)
     return Score(
         case=case.name,
         expected=case.expected,
         clients=case.clients,
-        latency=client_latency(folder, start, start + window),
+        plans=case.plans,
+        latency=client_latency(samples),
+        slices=slices(samples, start, start + window),
         category=widest_category(facts.served),
         doctor=doctor_says(stack),
         seconds=seconds,
@@ -128,19 +132,49 @@ def judge(facts: Facts) -> dict[str, Any]:
     }
 
 
-def client_latency(folder: Path, start: float, end: float) -> dict[str, Latency]:
-    """Return the clients' latency of each kind of call that began in a window."""
-    seconds = defaultdict[str, list[float]](list)
-    errors = Counter[str]()
+def read_samples(folder: Path, start: float, end: float) -> dict[str, list[Sample]]:
+    """Return the clients' samples that began in a window, by kind of call."""
+    found = defaultdict[str, list[Sample]](list)
     for file in folder.glob("*/samples.jtl"):
         with suppress(JtlError):
             for one in JtlReader(file):
                 if start <= one.start_seconds < end and not one.is_setup:
-                    seconds[one.label].append(one.elapsed_seconds)
-                    errors[one.label] += not one.success
+                    found[one.label].append(one)
+    return found
+
+
+def client_latency(samples: Mapping[str, Sequence[Sample]]) -> dict[str, Latency]:
+    """Return the clients' latency of each kind of call."""
     return {
-        label: Latency.of(values, errors[label]) for label, values in seconds.items()
+        label: Latency.of(
+            [one.elapsed_seconds for one in found],
+            sum(not one.success for one in found),
+        )
+        for label, found in samples.items()
     }
+
+
+def slices(
+    samples: Mapping[str, Sequence[Sample]], start: float, end: float
+) -> dict[str, tuple[float, ...]]:
+    """Return the mean latency in each slice of a window, by kind of call.
+
+    Calls that follow each other are alike; the means of slices hardly are.
+    """
+    found: dict[str, tuple[float, ...]] = {}
+    for label, ones in samples.items():
+        means = []
+        for number in range(SLICES):
+            begun = start + number * (end - start) / SLICES
+            ended = begun + (end - start) / SLICES
+            taken = [
+                one.elapsed_seconds
+                for one in ones
+                if begun <= one.start_seconds < ended
+            ]
+            means += [statistics.fmean(taken)] if taken else []
+        found[label] = tuple(means)
+    return found
 
 
 def doctor_says(stack: Stack) -> tuple[str, ...]:

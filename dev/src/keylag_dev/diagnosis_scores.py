@@ -13,6 +13,7 @@ from keylag.faults.impact import Impact
 from keylag.faults.probe import Latency
 
 FILE: Final = "scores.jsonl"
+LISTS: Final = ("expected", "named", "doctor", "plans")
 LEADING: Final = 3
 """A cause among so many is found, if not first."""
 SUSPECT: Final = {
@@ -36,8 +37,12 @@ class Score:
     named: tuple[str, ...]
     """Ids of findings, the first one first."""
     clients: int
+    plans: tuple[str, ...]
+    """The plans of the load."""
     latency: Mapping[str, Latency]
     """What clients measured, by kind of call."""
+    slices: Mapping[str, Sequence[float]]
+    """Means of the same in parts of the window, in seconds."""
     category: str
     """The widest category."""
     doctor: tuple[str, ...]
@@ -79,14 +84,21 @@ class Score:
         return self.expected[:1] == (SUSPECT[self.category],)
 
 
+def references(score: Score, scores: Sequence[Score]) -> list[Score]:
+    """Return the healthy cases under the same load."""
+    load = (score.clients, score.plans)
+    return [
+        one for one in scores if one.is_healthy and (one.clients, one.plans) == load
+    ]
+
+
 def slower_calls(score: Score, scores: Sequence[Score]) -> list[str] | None:
     """Return the kinds of calls that a case made slower.
 
-    None without a healthy case of as many clients to compare with.
+    None without a healthy case under the same load to compare with.
     """
-    for one in scores:
-        if one.is_healthy and one.clients == score.clients:
-            return Impact(one.latency, score.latency).slower
+    for one in references(score, scores):
+        return Impact(one.latency, score.latency).slower
     return None
 
 
@@ -169,6 +181,7 @@ def read_scores(folder: Path) -> list[Score]:
 
 
 def _score(content: dict[str, Any]) -> Score:
-    lists = {name: tuple(content[name]) for name in ("expected", "named", "doctor")}
+    lists = {name: tuple(content[name]) for name in LISTS}
     latency = {name: Latency(**one) for name, one in content["latency"].items()}
-    return Score(**{**content, **lists, "latency": latency})
+    slices = {name: tuple(means) for name, means in content["slices"].items()}
+    return Score(**{**content, **lists, "latency": latency, "slices": slices})

@@ -58,11 +58,25 @@ def with_memcached(options: "StackOptions") -> "StackOptions":
     return replace(options, cache="memcache_pool")
 
 
-def rebuild_suspicion(case: Case, evidence: Sequence[Evidence]) -> Suspicion:
-    """Return the suspicion of a cause that empties the cache."""
-    return Suspicion(
-        savings(case, case.rebuild_seconds), [*evidence, *statements(case)]
+def rebuild_suspicion(
+    case: Case, evidence: Sequence[Evidence], part: float = 1.0
+) -> Suspicion:
+    """Return the suspicion of a cause of a part of the misses."""
+    found = savings(case, lambda calls: part * case.rebuild_seconds(calls))
+    return Suspicion(found, [*evidence, *statements(case)])
+
+
+READ_FOR_NOTHING: Final = 50
+"""Rows read for each row sent; with an index there are few."""
+
+
+def rows_per_sent(case: Case, statement: str) -> float:
+    """Return the rows that a statement, by its id, reads for each that it sends."""
+    read, sent, times = (
+        case.facts.by(name, "id").get(statement, 0.0)
+        for name in ("log_rows_examined", "log_rows_sent", "log_calls")
     )
+    return ratio(read, max(sent, times))
 
 
 def step_suspicion(case: Case, steps: Sequence[str], of_what: str) -> Suspicion | str:

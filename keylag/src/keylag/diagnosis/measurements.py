@@ -188,6 +188,16 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "look-ups/s",
         "look-ups of memoized functions",
     ),
+    "cache_sets": Measurement(
+        KEYSTONE,
+        _rate(
+            "keystone_cache_calls_total",
+            "keystone_cache_region",
+            'keystone_cache_operation="set", ALL',
+        ),
+        "calls/s",
+        "values stored in the cache",
+    ),
     "invalidations": Measurement(
         KEYSTONE,
         _rate("keystone_cache_invalidations_total", "keystone_cache_region"),

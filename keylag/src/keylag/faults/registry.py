@@ -31,6 +31,7 @@ from keylag.faults.catalogue import (
     revocation_churn,
     revocation_events,
     revocation_index,
+    sections_not_cached,
     statement_slow,
     threads,
     token_cache,
@@ -43,6 +44,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
     module.FAULT.key: module.FAULT
     for module in (
         cache_disabled,
+        sections_not_cached,
         cache_server_hung,
         cache_server_stopped,
         cache_client_unbounded,

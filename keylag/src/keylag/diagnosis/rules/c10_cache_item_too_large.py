@@ -38,7 +38,12 @@ def _judge(case: Case) -> Suspicion | str:
     catalogs, others = _missed(case)
     flushed = case.facts.by("invalidations", "keystone_cache_region").get(CATALOG, 0.0)
     # Clients of memcached that know its limit do not send what is larger.
-    never_stored = catalogs >= NEVER_STORED and others <= OTHERS_MISSED and not flushed
+    never_stored = (
+        catalogs >= NEVER_STORED
+        and others <= OTHERS_MISSED
+        and CATALOG not in case.unstored
+        and not flushed
+    )
     if not (refused or never_stored):
         return "memcached refused no item for its size, and catalogs are found in it."
     found = savings(
@@ -58,7 +63,13 @@ RULE: Final = Rule(
     cause="The catalog is larger than memcached's largest item: it is built anew for"
     " each call.",
     judge=_judge,
-    asks=("memcached_too_large", "memoized", "invalidations", "cache_backends"),
+    asks=(
+        "memcached_too_large",
+        "memoized",
+        "invalidations",
+        "cache_backends",
+        "cache_sets",
+    ),
     fixes=(
         Fix("memcached", "-I 4m", "The restart empties the cache."),
         Fix(

@@ -42,24 +42,28 @@ def _judge(case: Case) -> Suspicion | str:
 
 
 def _judge_sections(case: Case) -> Suspicion | str:
-    """Judge a Keystone that has a cache, by what its configuration leaves out."""
+    """Judge a Keystone that has a cache, by what is not stored in it."""
     caching = {name: case.facts.configuration.find(name, "caching") for name in CACHED}
     off = [name for name, found in caching.items() if found and found.is_false]
-    if not off:
-        return "Keystone has a cache."
+    if not (off or case.unstored):
+        return "Keystone has a cache, and stores in it what it reads."
     if case.facts.has("cache_errors") and server_fails(case):
         return "The cache server fails: see C2."
     evidence = [Evidence(f"[{name}] caching", 0, "", "", 1) for name in off]
-    return rebuild_suspicion(case, evidence)
+    evidence += [
+        Evidence(f"misses of {region} not stored", share, "of all", "cache_sets", 0)
+        for region, share in case.unstored.items()
+    ]
+    return rebuild_suspicion(case, evidence, case.unstored_share or 1.0)
 
 
 RULE: Final = Rule(
     id="C1",
     name="cache-disabled",
-    cause="Keystone has no cache: it is disabled, or its backend is"
-    " dogpile.cache.null.",
+    cause="Keystone does not cache: the cache is disabled, its backend is"
+    " dogpile.cache.null, or some sections have `caching = false`.",
     judge=_judge,
-    asks=("cache_backends", "cache_errors", "memcached_up"),
+    asks=("cache_backends", "cache_errors", "cache_sets", "memcached_up", "memoized"),
     fixes=(
         option(
             "cache",
@@ -77,10 +81,16 @@ RULE: Final = Rule(
             "enabled = true",
             "None with a backend that caches; it is Keystone's default.",
         ),
+        option(
+            "role",
+            "caching = true, and so in [identity], [resource], [catalog] and [token]",
+            "Changes take effect after the cache time; it is Keystone's default.",
+        ),
     ),
     gain="The time in SQL, its pool and the ORM, for the statements that a warm cache"
     " saves, less the calls to the cache.",
-    threshold="The backend is read from Keystone's configuration; no limit is needed.",
+    threshold="The backend is read from Keystone's configuration; no limit is needed."
+    " A section does not cache if half of its misses are not stored.",
     panel="cache: Hits by layer",
     explains=("C9", "D1", "D6"),
     fixed_options=with_memcached,

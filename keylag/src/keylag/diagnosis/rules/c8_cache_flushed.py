@@ -30,7 +30,7 @@ def _judge(case: Case) -> Suspicion | str:
         for region, value in sorted(by_region.items(), key=lambda one: -one[1])
         if value
     ]
-    return rebuild_suspicion(case, evidence)
+    return rebuild_suspicion(case, evidence, 1 - case.unstored_share)
 
 
 RULE: Final = Rule(
@@ -45,6 +45,8 @@ RULE: Final = Rule(
         "cache_errors",
         "memcached_up",
         "cache_backends",
+        "cache_sets",
+        "memoized",
     ),
     fixes=(
         Fix(

@@ -3,14 +3,14 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import savings
+from keylag.diagnosis.common import READ_FOR_NOTHING, rows_per_sent, savings
 from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 USUAL_SECONDS: Final = 0.0004
 """A statement of a token call inside a healthy database."""
 ONE_STATEMENT: Final = 0.6
-"""With more of the time in one statement, that one is the cause."""
+"""With more of the time in a statement that reads many rows, that is the cause."""
 LOCKED: Final = 0.3
 
 
@@ -19,7 +19,9 @@ def _judge(case: Case) -> Suspicion | str:
     whole, calls = sum(seconds.values()), case.facts.number("log_calls")
     if not calls:
         return "The slow log has no statement of this time."
-    if max(seconds.values(), default=0.0) > ONE_STATEMENT * whole:
+    worst = max(seconds, key=lambda one: seconds[one], default="")
+    reads_much = rows_per_sent(case, worst) >= READ_FOR_NOTHING
+    if reads_much and seconds[worst] > ONE_STATEMENT * whole:
         return "One statement has most of the database's time: see D3."
     if case.facts.number("log_lock_seconds") > LOCKED * whole:
         return "Statements wait for locks: see D4."
@@ -57,12 +59,15 @@ def _judge(case: Case) -> Suspicion | str:
 RULE: Final = Rule(
     id="D2",
     name="database-slow",
-    cause="The database takes long for all statements: its storage or its CPU is slow.",
+    cause="The database takes long for statements that read little: its storage or its"
+    " CPU is slow.",
     judge=_judge,
     asks=(
         "log_seconds",
         "log_calls",
         "log_lock_seconds",
+        "log_rows_examined",
+        "log_rows_sent",
         "host_io_pressure",
         "threads_running",
         "sql_call_seconds",
@@ -77,7 +82,7 @@ RULE: Final = Rule(
     ),
     gain="The time inside the database beyond that of a healthy one.",
     threshold="0.4 ms for a statement of a token call, scaled by the machine's speed;"
-    " no single statement has 60 % of the time.",
+    " no statement that reads many rows has 60 % of the time.",
     panel="sql: Time in SQL per call",
     explains=("D1", "D5"),
 )

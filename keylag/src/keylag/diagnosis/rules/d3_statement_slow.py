@@ -3,14 +3,12 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import savings
+from keylag.diagnosis.common import READ_FOR_NOTHING, rows_per_sent, savings
 from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 MOST: Final = 0.5
 """Share of the database's time in one statement."""
-READ_FOR_NOTHING: Final = 50
-"""Rows read for each row sent; with an index there are few."""
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -22,12 +20,10 @@ def _judge(case: Case) -> Suspicion | str:
     whole = sum(seconds.values())
     if seconds[worst] < MOST * whole:
         return "No statement has most of the database's time."
-    examined = case.facts.by("log_rows_examined", "id").get(worst, 0.0)
-    sent = case.facts.by("log_rows_sent", "id").get(worst, 0.0)
     times = calls.get(worst, 0.0)
     if not times:
         return "The slow log has no statement of this time."
-    per_row = examined / max(sent, times)
+    per_row = rows_per_sent(case, worst)
     if per_row < READ_FOR_NOTHING:
         return f"It reads {per_row:.0f} rows for each that it sends."
     others = whole - seconds[worst]

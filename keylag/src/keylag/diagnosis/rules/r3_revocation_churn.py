@@ -31,7 +31,8 @@ def _judge(case: Case) -> Suspicion | str:
     again = sum(one.per_second * case.usual_seconds(one) for one in logins)
     seconds += share * again
     rebuilt = {
-        one.kind: Saving.about(case.rebuild_seconds(one)) for one in case.facts.served
+        one.kind: Saving.about((1 - case.unstored_share) * case.rebuild_seconds(one))
+        for one in case.facts.served
     }
     evidence = [
         Evidence("revoked tokens", revoked, "calls/s", "calls"),
@@ -47,7 +48,7 @@ RULE: Final = Rule(
     cause="A client revokes its token after each use: each time it logs in again, and"
     " the cache of tokens is emptied for everybody.",
     judge=_judge,
-    asks=("events_written",),
+    asks=("events_written", "cache_sets", "memoized"),
     fixes=(
         Fix(
             "the client",

@@ -1,0 +1,67 @@
+"""Compares what findings predict with what clients saw with the fault and without."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from scipy import stats
+
+from keylag.diagnosis.facts import ratio
+from keylag.diagnosis.rule import Saving
+from keylag.diagnosis.verification import Check
+from keylag.experiment.interval import Interval
+from keylag_dev.diagnosis_scores import Score, references
+
+PATH: Final = " /v3/auth/tokens"
+KEYS: Final = {"GET service": "service"}
+"""Kinds of calls by the label of their samples, where they differ."""
+CONFIDENCE: Final = 0.95
+FAILED: Final = 0.01
+"""With more failed calls their latency says nothing."""
+
+
+def savings(scores: Sequence[Score]) -> list[dict[str, Any]]:
+    """Return both for each single fault, in the shape of a calibration's results."""
+    return [
+        {"fault": one.case, "verification": {"calls": calls}}
+        for one in scores
+        if len(one.expected) == 1 and (calls := dict(_calls(one, scores)))
+    ]
+
+
+def _calls(score: Score, scores: Sequence[Score]) -> Iterator[tuple[str, Any]]:
+    findings = {one["id"]: one for one in score.document["findings"]}
+    predicted = findings.get(score.expected[0], {"calls": {}})["calls"]
+    calm = references(score, scores)
+    for label, slow in score.slices.items():
+        key = KEYS.get(label, label.replace(PATH, ""))
+        quick = [mean for one in calm for mean in one.slices.get(label, ())]
+        if key not in predicted or not quick:
+            continue
+        latency = score.latency[label]
+        check = Check(
+            (key, ""),
+            Saving(*predicted[key]["saving_seconds"]),
+            _difference(slow, quick),
+            ratio(latency.errors, latency.calls) <= FAILED,
+        )
+        yield key, _as_json(check)
+
+
+def _difference(slow: Sequence[float], quick: Sequence[float]) -> Interval | None:
+    """Return how much longer calls took, by Welch's t-test; None with too few."""
+    if min(len(slow), len(quick)) < 2:  # noqa: PLR2004 - a variance needs two
+        return None
+    test = stats.ttest_ind(slow, quick, equal_var=False)
+    bounds = test.confidence_interval(CONFIDENCE)
+    middle = sum(slow) / len(slow) - sum(quick) / len(quick)
+    return Interval(float(bounds.low), middle, float(bounds.high))
+
+
+def _as_json(check: Check) -> dict[str, Any]:
+    saved, measured = check.predicted, check.measured
+    return {
+        "predicted_saving_seconds": [saved.low, saved.mid, saved.high],
+        "measured_saving_seconds": measured
+        and [measured.low, measured.mid, measured.high],
+        "verdict": check.verdict,
+    }

@@ -129,6 +129,7 @@ def test_json_has_the_present_value(tmp_path: Path) -> None:
         "dogpile.cache.null",
         None,
         None,
+        None,
     ]
     assert fixes[0]["present"]["line"] == 2
 

@@ -42,6 +42,13 @@ def by(label: str, **values: float) -> list[Sample]:
     return [Sample({label: name}, value) for name, value in values.items()]
 
 
+def looked_up(region: str, **results: float) -> list[Sample]:
+    return [
+        Sample({"keystone_cache_region": region, "keystone_cache_result": name}, value)
+        for name, value in results.items()
+    ]
+
+
 def slow_cells(seconds: float, *cells: tuple[str, str]) -> object:
     return healthy_calls(VALIDATION, dict.fromkeys(cells, seconds))
 
@@ -79,9 +86,11 @@ CASES = {
         cache_backends=by("keystone_cache_backend", **{"dogpile.cache.redis": 4}),
     ),
     "C8": lambda: make_facts(
-        rebuilt(), invalidations=by("keystone_cache_region", role=8.0)
+        rebuilt(),
+        invalidations=by("keystone_cache_region", role=8.0),
+        memoized=looked_up("role", miss=100.0),
     ),
-    "C9": lambda: make_facts(rebuilt()),
+    "C9": lambda: make_facts(rebuilt(), memoized=looked_up("role", miss=100.0)),
     "C10": lambda: make_facts(
         slow_cells(0.05, ("sql", "catalog")), memcached_too_large=10.0
     ),
@@ -263,23 +272,17 @@ def test_two_causes_are_both_found() -> None:
     assert set(found(make_facts(calls))) == {"T1", "A2"}
 
 
-def looked_up(region: str, **results: float) -> list[Sample]:
-    return [
-        Sample({"keystone_cache_region": region, "keystone_cache_result": name}, value)
-        for name, value in results.items()
-    ]
-
-
 def test_misses_that_are_not_stored_are_of_sections_that_do_not_cache() -> None:
-    """Most misses are of roles; those of tokens come from log-outs."""
+    """Those of tokens come from log-outs, and cost next to nothing."""
     facts = make_facts(
         rebuilt(),
         memoized=[
             *looked_up("roles", miss=90.0),
+            *looked_up("projects", miss=10.0),
             *looked_up("tokens", miss=10.0, hit=10.0),
         ],
-        cache_sets=by("keystone_cache_region", roles=0.0, tokens=10.0),
-        invalidations=by("keystone_cache_region", tokens=2.0),
+        cache_sets=by("keystone_cache_region", roles=0.0, projects=10.0, tokens=10.0),
+        invalidations=by("keystone_cache_region", projects=1.0, tokens=2.0),
     )
     (finding,) = judge(facts).findings
 
@@ -309,6 +312,56 @@ def test_a_statement_that_reads_little_has_most_time_on_slow_storage() -> None:
     )
 
     assert found(facts) == ["D2"]
+
+
+def test_a_server_of_which_nothing_is_found_is_dead() -> None:
+    """Its client skips it without an error, and nobody else watches it."""
+    facts = make_facts(
+        rebuilt(),
+        memoized=looked_up("roles", miss=90.0),
+        cache_gets=by("keystone_cache_result", hit=0.0, miss=90.0),
+        cache_sets=by("keystone_cache_region", roles=90.0),
+    )
+
+    assert found(facts) == ["C2"]
+
+
+def test_calls_that_take_too_long_fill_workers_that_are_enough() -> None:
+    far = slow_cells(0.1, ("cache", "validate"))
+    facts = make_facts(
+        far,
+        cache_call_buckets=histogram(le_0_005=0.0, le_0_02=10.0, le_Inf=10.0),
+        cache_call_seconds=0.12,
+        workers=1.0,
+        queue=20.0,
+    )
+
+    assert found(facts)[0] == "C4"
+    assert "W1" not in found(facts)
+
+
+def test_a_lock_that_nobody_gets_is_found() -> None:
+    """Statements that still wait are in no log, and their calls have not ended."""
+    assert found(make_facts(row_lock_waits=2.0)) == ["D4"]
+
+
+def test_opening_tables_is_no_lock() -> None:
+    quick = make_facts(
+        SQL, log_seconds=by("id", a=0.2), log_lock_seconds=by("id", a=0.06)
+    )
+
+    assert "D4" not in found(quick)
+
+
+def test_another_algorithm_is_compared_with_the_time_of_the_default() -> None:
+    """Its cost is not all that its time depends on."""
+    labels = {
+        "keystone_password_hash_algorithm": "scrypt",
+        "keystone_password_hash_cost": "16",
+    }
+    slow = healthy_calls(LOGIN, {("password_hash", "authenticate"): 0.8})
+
+    assert found(make_facts(slow, hashes=[Sample(labels, 0.5)])) == ["H1"]
 
 
 def test_dead_memcached_explains_token_caches_of_services() -> None:
@@ -367,7 +420,7 @@ def test_a_stall_without_an_error_had_no_time_out(
     assert found(facts) == [cause]
 
 
-@pytest.mark.parametrize(("others", "cause"), [(0.0, ["C10"]), (9.0, ["C8"])])
+@pytest.mark.parametrize(("others", "cause"), [(0.0, ["C10"]), (9.0, ["C9"])])
 def test_catalogs_that_the_client_does_not_send(
     others: float, cause: list[str]
 ) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from keylag.diagnosis.cache_misses import CacheMisses
 from keylag.diagnosis.expected import Expected
 from keylag.diagnosis.facts import Calls, Facts, bucket_quantile, ratio
 
@@ -15,8 +16,6 @@ STALL_SECONDS = 0.1
 """A call that takes longer waits for a time-out: the shortest in use is 0.25 s."""
 BUSY = 0.8
 """Share of busy workers from which calls queue."""
-MOST = 0.5
-"""Share of a region's misses that are not stored, if its section does not cache."""
 STARVED = 1 / 6
 """Share of workers' time that waits for a CPU, from which it matters."""
 
@@ -66,33 +65,9 @@ class Case:
         return ratio(results.get("miss", 0.0), math.fsum(results.values()))
 
     @cached_property
-    def unstored(self) -> dict[str, float]:
-        """Return the share of misses that are not stored afterwards, by region.
-
-        Only regions with most misses of this kind; none if unknown.
-        """
-        if not self.facts.has("cache_sets", "memoized"):
-            return {}
-        sets = self.facts.by("cache_sets", "keystone_cache_region")
-        if not sets:
-            return {}
-        found = {}
-        for one in self.facts.samples("memoized"):
-            region = one.labels.get("keystone_cache_region", "")
-            if one.labels["keystone_cache_result"] == "miss" and one.value:
-                found[region] = 1 - ratio(sets.get(region, 0.0), one.value)
-        return {region: share for region, share in found.items() if share >= MOST}
-
-    @cached_property
-    def unstored_share(self) -> float:
-        """Return the share of all misses in regions that are not stored."""
-        missed = {
-            one.labels.get("keystone_cache_region", ""): one.value
-            for one in (self.facts.samples("memoized") if self.unstored else ())
-            if one.labels["keystone_cache_result"] == "miss"
-        }
-        of_these = math.fsum(missed[region] for region in self.unstored)
-        return ratio(of_these, math.fsum(missed.values()))
+    def misses(self) -> CacheMisses:
+        """Return why look-ups in the cache missed."""
+        return CacheMisses.of(self.facts)
 
     @cached_property
     def queue_seconds(self) -> float:
@@ -111,6 +86,15 @@ class Case:
     def busy_share(self) -> float:
         """Return the share of workers that are busy."""
         return ratio(self.facts.busy_seconds, self.facts.number("workers"))
+
+    @cached_property
+    def usual_busy_share(self) -> float:
+        """Return the share of workers that healthy calls, as many, would keep busy."""
+        served = (one.per_second * self.usual_seconds(one) for one in self.facts.served)
+        others = self.facts.busy_seconds - math.fsum(
+            one.per_second * one.seconds for one in self.facts.served
+        )
+        return ratio(math.fsum(served) + others, self.facts.number("workers"))
 
     @cached_property
     def idle_cpu_share(self) -> float:

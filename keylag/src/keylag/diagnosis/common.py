@@ -144,7 +144,18 @@ def server_fails(case: Case) -> bool:
     """Return whether calls to the cache server fail, or the server does not answer."""
     errors = case.facts.number("cache_errors") > 0
     silent = case.facts.has("memcached_up") and case.facts.number("memcached_up") < UP
-    return errors or (silent and "memc" in " ".join(case.backends))
+    return (
+        errors or finds_nothing(case) or (silent and "memc" in " ".join(case.backends))
+    )
+
+
+def finds_nothing(case: Case) -> bool:
+    """Return whether no stored value is found: the client skips a dead server."""
+    if not case.facts.has("cache_gets", "cache_sets"):
+        return False
+    found = case.facts.by("cache_gets", "keystone_cache_result")
+    stored = case.facts.number("cache_sets")
+    return bool(stored and found.get("miss") and not found.get("hit"))
 
 
 UP: Final = 0.9

@@ -171,6 +171,11 @@ class Facts:
         return [one for one in self.calls if one.refused]
 
     @cached_property
+    def calls_per_second(self) -> float:
+        """Served token calls per second."""
+        return math.fsum(one.per_second for one in self.served)
+
+    @cached_property
     def token_seconds(self) -> float:
         """Time of all token calls in Keystone, per second."""
         return math.fsum(one.per_second * one.seconds for one in self.calls)

@@ -188,6 +188,16 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "look-ups/s",
         "look-ups of memoized functions",
     ),
+    "cache_gets": Measurement(
+        KEYSTONE,
+        _rate(
+            "keystone_cache_calls_total",
+            "keystone_cache_result",
+            'keystone_cache_operation="get", keystone_cache_layer="backend", ALL',
+        ),
+        "calls/s",
+        "look-ups in the cache server",
+    ),
     "cache_sets": Measurement(
         KEYSTONE,
         _rate(
@@ -313,6 +323,12 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "max by (id, statement) (keylag_slow_log_class_info{ALL})",
         "",
         "statements by id",
+    ),
+    "row_lock_waits": Measurement(
+        MYSQL,
+        _average("mysql_global_status_innodb_row_lock_current_waits"),
+        "statements",
+        "statements that wait for a row lock",
     ),
     "row_lock_seconds": Measurement(
         MYSQL,

@@ -3,13 +3,13 @@
 from collections import defaultdict
 from typing import Final
 
+from keylag.diagnosis.cache_misses import FLUSHED_BY_LOGOUTS
 from keylag.diagnosis.case import DATABASE_PHASES, Case
 from keylag.diagnosis.common import savings
 from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 CATALOG: Final = "computed catalog region"
-FLUSHED_BY_LOGOUTS: Final = ("tokens", "revoke")
 NEVER_STORED: Final = 0.5
 OTHERS_MISSED: Final = 0.1
 
@@ -41,7 +41,7 @@ def _judge(case: Case) -> Suspicion | str:
     never_stored = (
         catalogs >= NEVER_STORED
         and others <= OTHERS_MISSED
-        and CATALOG not in case.unstored
+        and CATALOG not in case.misses.unstored
         and not flushed
     )
     if not (refused or never_stored):

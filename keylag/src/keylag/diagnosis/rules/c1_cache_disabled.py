@@ -45,16 +45,16 @@ def _judge_sections(case: Case) -> Suspicion | str:
     """Judge a Keystone that has a cache, by what is not stored in it."""
     caching = {name: case.facts.configuration.find(name, "caching") for name in CACHED}
     off = [name for name, found in caching.items() if found and found.is_false]
-    if not (off or case.unstored):
+    if not (off or case.misses.unstored):
         return "Keystone has a cache, and stores in it what it reads."
     if case.facts.has("cache_errors") and server_fails(case):
         return "The cache server fails: see C2."
     evidence = [Evidence(f"[{name}] caching", 0, "", "", 1) for name in off]
     evidence += [
         Evidence(f"misses of {region} not stored", share, "of all", "cache_sets", 0)
-        for region, share in case.unstored.items()
+        for region, share in case.misses.unstored.items()
     ]
-    return rebuild_suspicion(case, evidence, case.unstored_share or 1.0)
+    return rebuild_suspicion(case, evidence, case.misses.unstored_share or 1.0)
 
 
 RULE: Final = Rule(
@@ -63,7 +63,15 @@ RULE: Final = Rule(
     cause="Keystone does not cache: the cache is disabled, its backend is"
     " dogpile.cache.null, or some sections have `caching = false`.",
     judge=_judge,
-    asks=("cache_backends", "cache_errors", "cache_sets", "memcached_up", "memoized"),
+    asks=(
+        "cache_backends",
+        "cache_errors",
+        "cache_gets",
+        "cache_sets",
+        "invalidations",
+        "memcached_up",
+        "memoized",
+    ),
     fixes=(
         option(
             "cache",

@@ -74,6 +74,8 @@ RULE: Final = Rule(
         "cache_call_buckets",
         "cache_call_seconds",
         "cache_errors",
+        "cache_gets",
+        "cache_sets",
         "memcached_up",
         "memcached_connections",
         "memcached_refusals",

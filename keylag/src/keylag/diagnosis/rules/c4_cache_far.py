@@ -9,7 +9,7 @@ from keylag.diagnosis.common import (
     savings,
     server_fails,
 )
-from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Rule, Suspicion
 
 ONE_MODE: Final = 0.5
@@ -31,7 +31,13 @@ def _judge(case: Case) -> Suspicion | str:
         return "Most calls to the cache server are fast; a few are slow."
 
     def distance(one: Calls) -> float:
-        return case.excess(one, ["cache"]) * (1 - case.cpu_wait_share)
+        usual = case.expected.seconds(one, ["cache"], ())
+        if not usual:
+            return 0.0
+        trips = max(ratio(one.round_trips, case.expected.round_trips(one) or 0.0), 1.0)
+        return max(one.spent(["cache"]) - trips * usual, 0.0) * (
+            1 - case.cpu_wait_share
+        )
 
     evidence = [
         Evidence(
@@ -58,6 +64,8 @@ RULE: Final = Rule(
         "memcached_refusals",
         "memcached_full",
         "cache_errors",
+        "cache_gets",
+        "cache_sets",
         "memcached_up",
         "cache_backends",
         "other_seconds",

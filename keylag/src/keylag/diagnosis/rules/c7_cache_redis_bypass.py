@@ -33,7 +33,9 @@ def _judge(case: Case) -> Suspicion | str:
         )
         for calls in case.facts.served
     ]
-    return Suspicion(savings(case, lambda calls: _extra(case, calls)), evidence)
+    return Suspicion(
+        savings(case, lambda calls: _extra(case, calls), low=0.4), evidence
+    )
 
 
 RULE: Final = Rule(

@@ -20,13 +20,17 @@ def _judge(case: Case) -> Suspicion | str:
         return "Keystone has no cache."
     if server_fails(case) or memcached_is_full(case):
         return "The cache server fails or evicts."
-    if case.facts.number("invalidations"):
-        return "Regions were invalidated: see C8."
+    lost = case.misses.lost_share
+    if not lost:
+        return "No region misses that nothing has emptied."
     age = case.facts.number("memcached_uptime")
     if age < WARM_WINDOWS * case.facts.window.seconds:
         return "memcached has restarted: its cache is still filling."
-    evidence = [Evidence("missed look-ups", case.missed(), "of all", "memoized")]
-    return rebuild_suspicion(case, evidence)
+    evidence = [
+        Evidence("missed look-ups", case.missed(), "of all", "memoized"),
+        Evidence("of them in regions that nothing emptied", lost, "", "memoized", 0),
+    ]
+    return rebuild_suspicion(case, evidence, lost)
 
 
 RULE: Final = Rule(
@@ -37,10 +41,12 @@ RULE: Final = Rule(
     judge=_judge,
     asks=(
         "invalidations",
+        "cache_sets",
         "memcached_uptime",
         "memoized",
         "memcached_evictions",
         "cache_errors",
+        "cache_gets",
         "memcached_up",
         "cache_backends",
     ),
@@ -52,7 +58,7 @@ RULE: Final = Rule(
         ),
     ),
     gain="The time of the statements that a warm cache saves.",
-    threshold="All other reasons for misses have to be absent: evictions,"
-    " invalidations, errors, a restart within two windows.",
+    threshold="Misses in regions that nobody invalidated count, without evictions,"
+    " errors, or a restart within two windows.",
     panel="cache: Hits by layer",
 )

@@ -1,5 +1,6 @@
 """D2: the database takes long for all statements: its storage or CPU is slow."""
 
+import math
 from typing import Final
 
 from keylag.diagnosis.case import Case
@@ -9,9 +10,30 @@ from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 USUAL_SECONDS: Final = 0.0004
 """A statement of a token call inside a healthy database."""
+FLUSH_SECONDS: Final = 0.01
+"""A commit that waits for a usual disk."""
 ONE_STATEMENT: Final = 0.6
 """With more of the time in a statement that reads many rows, that is the cause."""
-LOCKED: Final = 0.3
+LOCKED: Final = 0.5
+
+
+def _beyond_usual(case: Case) -> float:
+    """Return the statements' time beyond that in a healthy database."""
+    commits = {
+        one.labels["id"]
+        for one in case.facts.samples("log_statements")
+        if one.labels.get("statement") == "COMMIT"
+    }
+    times = case.facts.by("log_calls", "id")
+    return math.fsum(
+        max(
+            seconds
+            - times.get(id_, 0.0)
+            * (FLUSH_SECONDS if id_ in commits else case.scaled(USUAL_SECONDS)),
+            0.0,
+        )
+        for id_, seconds in case.facts.by("log_seconds", "id").items()
+    )
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -25,17 +47,19 @@ def _judge(case: Case) -> Suspicion | str:
         return "One statement has most of the database's time: see D3."
     if case.facts.number("log_lock_seconds") > LOCKED * whole:
         return "Statements wait for locks: see D4."
-    mean = whole / calls
-    usual = case.scaled(USUAL_SECONDS)
-    share = max(1 - ratio(usual, mean), 0.0) if mean else 0.0
-    sql = case.driver_seconds
-    inside = min(ratio(whole, sql), 1.0)
+    share = min(ratio(_beyond_usual(case), case.driver_seconds), 1.0)
 
     def slow(one: Calls) -> float:
-        return share * inside * one.spent(["sql"])
+        return share * one.spent(["sql"])
 
     evidence = [
-        Evidence("mean of a statement in the database", mean, "s", "log_seconds", usual)
+        Evidence(
+            "mean of a statement in the database",
+            whole / calls,
+            "s",
+            "log_seconds",
+            case.scaled(USUAL_SECONDS),
+        )
     ]
     if case.facts.has("host_io_pressure"):
         pressure = case.facts.number("host_io_pressure")
@@ -68,6 +92,7 @@ RULE: Final = Rule(
         "log_lock_seconds",
         "log_rows_examined",
         "log_rows_sent",
+        "log_statements",
         "host_io_pressure",
         "threads_running",
         "sql_call_seconds",
@@ -81,7 +106,8 @@ RULE: Final = Rule(
         ),
     ),
     gain="The time inside the database beyond that of a healthy one.",
-    threshold="0.4 ms for a statement of a token call, scaled by the machine's speed;"
+    threshold="0.4 ms for a statement of a token call, scaled by the machine's speed,"
+    " and 10 ms for a commit;"
     " no statement that reads many rows has 60 % of the time.",
     panel="sql: Time in SQL per call",
     explains=("D1", "D5"),

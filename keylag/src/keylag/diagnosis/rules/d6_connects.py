@@ -7,14 +7,11 @@ from keylag.diagnosis.common import option, savings
 from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
-FEW: Final = 0.02
-"""Connections per request; a pool opens some at the start and every hour."""
-
 
 def _judge(case: Case) -> Suspicion | str:
     connects = case.facts.number("sql_connects")
     requests = case.facts.number("requests")
-    if connects <= FEW * requests:
+    if not connects:
         return "Connections to the database are reused."
     by_call = case.facts.by("sql_call_seconds", "keystone_sql_call")
     whole = sum(by_call.values())
@@ -67,6 +64,6 @@ RULE: Final = Rule(
         ),
     ),
     gain="The time of connects in token calls.",
-    threshold="One connect in fifty requests.",
+    threshold="A sixth of a call, as for all causes: a pool opens a few at the start.",
     panel="sql: Pool",
 )

@@ -10,6 +10,8 @@ from keylag.diagnosis.rule import Evidence, Rule, Suspicion
 
 DEFAULT_COSTS: Final = {"bcrypt": 12, "bcrypt_sha256": 12, "scrypt": 16}
 """Keystone's defaults: rounds, or log2 of n; each step doubles the time."""
+RATED: Final = ("bcrypt", "bcrypt_sha256")
+"""Algorithms whose time depends on that cost alone."""
 
 
 def _steps_above(labels: Mapping[str, str]) -> float:
@@ -20,23 +22,27 @@ def _steps_above(labels: Mapping[str, str]) -> float:
 
 
 def _judge(case: Case) -> Suspicion | str:
-    steps = {_steps_above(one.labels) for one in case.facts.samples("hashes")}
-    if not any(steps):
+    samples = case.facts.samples("hashes")
+    steps = {_steps_above(one.labels) for one in samples}
+    others = sorted(
+        {one.labels["keystone_password_hash_algorithm"] for one in samples if one.value}
+        - set(RATED)
+    )
+    if not (any(steps) or others):
         return "No hash costs more than Keystone's default."
     hashes = case.facts.number("hashes")
-    spent = sum(
-        one.value * 2 ** _steps_above(one.labels)
-        for one in case.facts.samples("hashes")
-    )
+    spent = sum(one.value * 2 ** _steps_above(one.labels) for one in samples)
     share = 1 - hashes / spent if spent else 0.0
 
     def beyond(calls: Calls) -> float:
-        return share * calls.spent(["password_hash"])
+        longer = case.excess(calls, ["password_hash"]) if others else 0.0
+        return max(share * calls.spent(["password_hash"]), longer)
 
     evidence = [
         Evidence("doublings beyond Keystone's default", max(steps), "", "hashes", 0),
         Evidence("password hashes", hashes, "hashes/s", "hashes"),
     ]
+    evidence += [Evidence(f"algorithm {name}", 1, "", "hashes", 0) for name in others]
     return Suspicion(savings(case, beyond, low=0.8, high=1.1), evidence)
 
 
@@ -57,6 +63,6 @@ RULE: Final = Rule(
     gain="The time of hashes, less that of hashes with the default cost: each step"
     " doubles it.",
     threshold="Keystone's default cost is healthy: a lower one is a decision about"
-    " security, not about latency.",
+    " security, not about latency. Other algorithms are compared with its time.",
     panel="workers: Time of a hash",
 )

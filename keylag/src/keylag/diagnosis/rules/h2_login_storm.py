@@ -39,7 +39,9 @@ def _judge(case: Case) -> Suspicion | str:
         Evidence("busy workers", case.busy_share, "of all", "cells"),
     ]
     waits = {
-        one.kind: Saving.about(spared * _wait(case, one)) for one in case.facts.served
+        one.kind: Saving(wait / 4, spared * wait, wait)
+        for one in case.facts.served
+        if (wait := _wait(case, one))
     }
     return Suspicion(waits, evidence, worker_seconds=seconds)
 

@@ -25,10 +25,22 @@ def _way_seconds(case: Case, hops: Mapping[str, float]) -> tuple[float, float]:
         return (max(way - NEAR_SECONDS / 2, 0.0),) * 2
     own = case.facts.number("probed_seconds") / calls
     buckets = case.facts.buckets("probe_buckets", phase="processing")
-    queued = case.queue_seconds if case.busy_share > BUSY else 0.0
-    usual = queued + own + NEAR_SECONDS
+    waited = _wait_of_quickest(case) if case.busy_share > BUSY else 0.0
+    usual = waited + own + NEAR_SECONDS
     least, most = (max(one - usual, 0.0) for one in _quickest(buckets))
     return (least, most) if least else (0.0, 0.0)
+
+
+def _wait_of_quickest(case: Case) -> float:
+    """Return what the quickest probe waits for a worker while all are busy.
+
+    For those before it, and for the first worker that ends its call, which is a long
+    one if any; twice as long as the quickest of so many probes waits on average.
+    """
+    probes = case.facts.number("probes") * case.facts.window.seconds
+    workers = case.facts.number("workers")
+    longest = max((one.seconds for one in case.facts.calls), default=0.0)
+    return case.queue_seconds + 2 * longest / ((workers + 1) * max(probes, 1.0))
 
 
 def _quickest(buckets: Mapping[float, float]) -> tuple[float, float]:

@@ -8,6 +8,8 @@ from keylag.diagnosis.facts import Calls
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 STEP: Final = ("check_revocation",)
+EVENT_SECONDS: Final = 0.0002
+"""An event takes less, to fetch and to compare; the rest has another cause."""
 FETCHES: Final = 2
 """Statements of a validation that fetch events: for its caller, and for its subject."""
 
@@ -16,8 +18,11 @@ def _of_events(case: Case, calls: Calls) -> float:
     """Return the time of checks beyond what they take if they fetch no event."""
     usual = case.expected.statements(calls) or 0.0
     fetches = min(max(calls.statements - usual, 0.0), FETCHES)
-    beyond = case.excess(calls, operations=STEP) - fetches * case.statement_seconds
-    return max(beyond, 0.0)
+    in_cache = case.excess(calls, ["cache", "sql_pool"], STEP)
+    beyond = case.excess(calls, operations=STEP) - in_cache
+    compared = case.facts.number("events_fetched") / case.facts.calls_per_second
+    most = compared * case.scaled(EVENT_SECONDS)
+    return min(max(beyond - fetches * case.statement_seconds, 0.0), most)
 
 
 def _judge(case: Case) -> Suspicion | str:

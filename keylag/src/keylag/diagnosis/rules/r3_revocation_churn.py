@@ -30,8 +30,9 @@ def _judge(case: Case) -> Suspicion | str:
     seconds = sum(one.per_second * case.usual_seconds(one) for one in logouts)
     again = sum(one.per_second * case.usual_seconds(one) for one in logins)
     seconds += share * again
+    others = 1 - case.misses.unstored_share
     rebuilt = {
-        one.kind: Saving.about((1 - case.unstored_share) * case.rebuild_seconds(one))
+        one.kind: Saving.about(others * case.rebuild_seconds(one))
         for one in case.facts.served
     }
     evidence = [
@@ -48,7 +49,7 @@ RULE: Final = Rule(
     cause="A client revokes its token after each use: each time it logs in again, and"
     " the cache of tokens is emptied for everybody.",
     judge=_judge,
-    asks=("events_written", "cache_sets", "memoized"),
+    asks=("events_written", "cache_sets", "invalidations", "memoized"),
     fixes=(
         Fix(
             "the client",

@@ -8,6 +8,8 @@ from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 
 IDLE: Final = 0.2
 """With less idle CPU more workers only share it."""
+FULL_ANYWAY: Final = 0.6
+"""With a smaller share, calls that take too long keep the workers busy."""
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -15,6 +17,9 @@ def _judge(case: Case) -> Suspicion | str:
         return f"{1 - case.busy_share:.0%} of the workers' time is idle."
     if not case.queue_seconds:
         return "No connection waits for a worker."
+    usual = case.usual_busy_share
+    if usual < FULL_ANYWAY:
+        return f"Healthy calls would keep the workers {usual:.0%} busy."
     idle = case.idle_cpu_share
     if idle < IDLE:
         return f"Only {idle:.0%} of the CPU time is idle: more workers would share it."
@@ -53,8 +58,8 @@ RULE: Final = Rule(
     ),
     gain="The wait for a worker, by Little's law: waiting connections by requests per"
     " second.",
-    threshold="Workers are 80 % busy, connections wait, and a fifth of the CPU time is"
-    " idle.",
+    threshold="Workers are 80 % busy, and 60 % with healthy calls; connections wait,"
+    " and a fifth of the CPU time is idle.",
     panel="workers: Waiting connections",
     explains=("N1",),
     fixed_options=lambda options: replace(options, processes=2 * options.processes),

@@ -48,7 +48,7 @@ def _judge(case: Case) -> Suspicion | str:
             )
         )
     return Suspicion(
-        savings(case, lambda calls: share * calls.seconds, low=0.5, high=1.5),
+        savings(case, lambda calls: share * calls.seconds, low=0.7, high=1.5),
         evidence,
     )
 

@@ -621,3 +621,19 @@ def test_no_facts_break_a_rule(random: Random) -> None:
     diagnosis = judge(Facts(facts.window, calls, answers))
 
     assert json.loads(json.dumps(as_json(diagnosis)))
+
+
+def test_answers_that_are_late_at_times_are_of_a_slow_database() -> None:
+    """It reads messages late, or packets are lost; its log shows neither."""
+    facts = make_facts(
+        SQL,
+        log_seconds=by("id", a=0.001, b=0.001),
+        log_calls=by("id", a=10.0, b=10.0),
+        sql_call_seconds=by("keystone_sql_call", read=0.2),
+        sql_call_buckets=[
+            Sample({"keystone_sql_call": "read", "le": str(bound)}, count)
+            for bound, count in ((0.0005, 10.0), (0.02, 20.0))
+        ],
+    )
+
+    assert found(facts) == ["D2"]

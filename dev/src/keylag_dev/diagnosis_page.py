@@ -3,7 +3,8 @@
     python -m keylag_dev.diagnosis_page out/diagnosis/TIME
 
 The folder is that of one run. The page has its table, its summary, five diagnoses in
-full, one of them of a pair, and each wrong one.
+full, one of them of a pair, and each wrong one.  The windows are kept for the tests,
+which judge them by the rules of their day.
 """
 
 import sys
@@ -15,6 +16,7 @@ from keylag.paths import CHECKOUT
 from keylag_dev import diagnosis_calibration as calibration
 from keylag_dev.diagnosis_savings import savings
 from keylag_dev.diagnosis_scores import Score, read_scores, slower_text, summary
+from keylag_dev.recorded_facts import RecordedWindow, keep, recall
 
 PAGE: Final = CHECKOUT / "docs" / "diagnosis-score.md"
 IN_FULL: Final = ("C2", "D4", "H3", "W2", "C4+H3")
@@ -94,4 +96,9 @@ def _in_full(score: Score) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(render(read_scores(Path(sys.argv[1]))), encoding="utf-8")
+    published = read_scores(Path(sys.argv[1]))
+    PAGE.write_text(render(published), encoding="utf-8")
+    keep(
+        RecordedWindow(one.case, one.expected, recall(one.recorded))
+        for one in published
+    )

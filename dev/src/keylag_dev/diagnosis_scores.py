@@ -28,6 +28,13 @@ SUSPECT: Final = {
 """What an operator suspects who sees only the widest category."""
 
 
+def answers(expected: Sequence[str], named: Sequence[str]) -> bool:
+    """Return whether findings are right: of a pair, both among the first ones."""
+    if len(expected) > 1:
+        return set(expected) <= set(named[:LEADING])
+    return list(named[: len(expected) or None]) == list(expected)
+
+
 @dataclass(frozen=True)
 class Score:
     """What was said of one case."""
@@ -75,8 +82,7 @@ class Score:
     @property
     def is_right(self) -> bool:
         """Return whether the answer is what the case asks for."""
-        is_pair = len(self.expected) > 1
-        return self.is_leading if is_pair else self.is_first
+        return answers(self.expected, self.named)
 
     @property
     def category_is_right(self) -> bool:

@@ -1,10 +1,28 @@
 """Facts of a window as JSON, so that other rules can judge them again."""
 
-from collections.abc import Mapping
-from typing import Any
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
 from keylag.diagnosis.facts import Facts, Window, make_calls
 from keylag.diagnosis.prometheus import Sample
+from keylag.paths import CHECKOUT
+
+KEPT: Final = CHECKOUT / "dev" / "tests" / "data" / "windows.jsonl.gz"
+"""Windows of the published score, which tests judge by today's rules."""
+
+
+@dataclass(frozen=True)
+class RecordedWindow:
+    """What was planted in a window, and what was measured."""
+
+    case: str
+    expected: tuple[str, ...]
+    """Ids of the causes, none of a healthy stack."""
+    facts: Facts
 
 
 def record(facts: Facts) -> dict[str, Any]:
@@ -27,3 +45,24 @@ def recall(recorded: Mapping[str, Any]) -> Facts:
         for name, samples in recorded["answers"].items()
     }
     return Facts(window, make_calls(answers, window), answers)
+
+
+def keep(windows: Iterable[RecordedWindow], file: Path = KEPT) -> None:
+    """Write windows to a file, the same bytes for the same windows."""
+    lines = (
+        json.dumps(
+            {"case": one.case, "expected": one.expected, "facts": record(one.facts)}
+        )
+        for one in windows
+    )
+    text = "".join(f"{line}\n" for line in lines)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def kept(file: Path = KEPT) -> Iterator[RecordedWindow]:
+    """Yield the windows of a file."""
+    for line in gzip.decompress(file.read_bytes()).decode().splitlines():
+        one = json.loads(line)
+        expected = tuple(one["expected"])
+        yield RecordedWindow(one["case"], expected, recall(one["facts"]))

@@ -16,6 +16,12 @@ STALL_SECONDS = 0.1
 """A call that takes longer waits for a time-out: the shortest in use is 0.25 s."""
 BUSY = 0.8
 """Share of busy workers from which calls queue."""
+QUICKEST = 0.1
+"""A distance is in every message, so even the quickest tenth takes it."""
+MESSAGES = ("ping", "commit", "rollback", "read")
+"""Calls of the database driver that are one message and its answer."""
+NEAR_SECONDS = 0.0005
+"""A message to a database in the same rack, with the driver's own time."""
 STARVED = 1 / 6
 """Share of workers' time that waits for a CPU, from which it matters."""
 
@@ -118,6 +124,12 @@ class Case:
         """Return a quantile of one kind of calls of the database driver."""
         buckets = self.facts.buckets("sql_call_buckets", keystone_sql_call=call)
         return bucket_quantile(buckets, share)
+
+    @cached_property
+    def quickest_message_seconds(self) -> float:
+        """Return what the quickest tenth of messages to the database takes."""
+        found = (self.sql_quantile(QUICKEST, name) for name in MESSAGES)
+        return min((one for one in found if one is not None), default=0.0)
 
     @cached_property
     def others_take_cpu(self) -> bool:

@@ -82,12 +82,12 @@ def rows_per_sent(case: Case, statement: str) -> float:
 def step_suspicion(case: Case, steps: Sequence[str], of_what: str) -> Suspicion | str:
     """Return the suspicion of steps that take longer than they should.
 
-    What they spend on data that a warm cache would have is left out, and on a cache
-    that is as slow for other steps.
+    What they spend on data that a warm cache would have is left out, on a directory,
+    and on a cache that is as slow for other steps.
     """
 
     def beyond(calls: Calls) -> float:
-        phases = {phase for phase, _ in calls.cells} - {"cache"}
+        phases = {phase for phase, _ in calls.cells} - {"cache", "ldap"}
         in_cache = calls.spent(["cache"], steps) - _usual_in_cache(case, calls, steps)
         rebuilt = case.rebuild_seconds(calls)
         outside = case.excess(calls, phases, steps)

@@ -2,16 +2,10 @@
 
 from typing import Final
 
-from keylag.diagnosis.case import Case
+from keylag.diagnosis.case import NEAR_SECONDS, Case
 from keylag.diagnosis.common import option, savings
 from keylag.diagnosis.facts import Calls
 from keylag.diagnosis.rule import Evidence, Rule, Suspicion
-
-QUICKEST: Final = 0.1
-"""A distance is in every message, so even the quickest tenth takes it."""
-NEAR_SECONDS: Final = 0.0005
-"""A message to a database in the same rack, with the driver's own time."""
-MESSAGES: Final = ("ping", "commit", "rollback", "read")
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -21,14 +15,7 @@ def _judge(case: Case) -> Suspicion | str:
     if not calls:
         return "No message went to the database."
     near = case.scaled(NEAR_SECONDS)
-    quickest = min(
-        (
-            found
-            for name in MESSAGES
-            if (found := case.sql_quantile(QUICKEST, name)) is not None
-        ),
-        default=0.0,
-    )
+    quickest = case.quickest_message_seconds
     if quickest <= near:
         return f"The quickest messages take {quickest * 1000:.1f} ms."
     share = (quickest - near) / max(seconds / calls, quickest)

@@ -3,7 +3,7 @@
 import math
 from typing import Final
 
-from keylag.diagnosis.case import Case
+from keylag.diagnosis.case import NEAR_SECONDS, Case
 from keylag.diagnosis.common import READ_FOR_NOTHING, rows_per_sent, savings
 from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
@@ -36,6 +36,22 @@ def _beyond_usual(case: Case) -> float:
     )
 
 
+def _outside_log(case: Case) -> float:
+    """Return the time of answers beyond the database's log and the distance.
+
+    A server that gets no CPU reads a message late, and a network may lose it; the
+    distance is in all messages, and these are only some.
+    """
+    if not case.facts.has("sql_call_seconds", "sql_call_buckets"):
+        return 0.0
+    by_call = case.facts.by("sql_call_seconds", "keystone_sql_call")
+    answers = sum(by_call.values()) - by_call.get("connect", 0.0)
+    messages = max(case.facts.buckets("sql_call_buckets").values(), default=0.0)
+    way = max(case.quickest_message_seconds, case.scaled(NEAR_SECONDS))
+    logged = case.facts.number("log_seconds") + messages * way
+    return max(answers * (1 - case.cpu_wait_share) - logged, 0.0)
+
+
 def _judge(case: Case) -> Suspicion | str:
     seconds = case.facts.by("log_seconds", "id")
     whole, calls = sum(seconds.values()), case.facts.number("log_calls")
@@ -47,7 +63,8 @@ def _judge(case: Case) -> Suspicion | str:
         return "One statement has most of the database's time: see D3."
     if case.facts.number("log_lock_seconds") > LOCKED * whole:
         return "Statements wait for locks: see D4."
-    share = min(ratio(_beyond_usual(case), case.driver_seconds), 1.0)
+    waited = _outside_log(case)
+    share = min(ratio(_beyond_usual(case) + waited, case.driver_seconds), 1.0)
 
     def slow(one: Calls) -> float:
         return share * one.spent(["sql"])
@@ -59,7 +76,14 @@ def _judge(case: Case) -> Suspicion | str:
             "s",
             "log_seconds",
             case.scaled(USUAL_SECONDS),
-        )
+        ),
+        Evidence(
+            "time of answers beyond its log and the distance",
+            waited,
+            "s/s",
+            "sql_call_seconds",
+            0,
+        ),
     ]
     if case.facts.has("host_io_pressure"):
         pressure = case.facts.number("host_io_pressure")
@@ -96,6 +120,9 @@ RULE: Final = Rule(
         "host_io_pressure",
         "threads_running",
         "sql_call_seconds",
+        "sql_call_buckets",
+        "cpu_wait_seconds",
+        "other_seconds",
     ),
     fixes=(
         Fix("the database's host", "faster storage, or more CPU", "Those of a move."),
@@ -104,8 +131,14 @@ RULE: Final = Rule(
             "innodb_buffer_pool_size = most of the memory",
             "The host needs that memory.",
         ),
+        Fix(
+            "the network to the database",
+            "look for lost packets: ss -ti, nstat -az TcpRetransSegs",
+            "None.",
+        ),
     ),
-    gain="The time inside the database beyond that of a healthy one.",
+    gain="The time inside the database beyond that of a healthy one, and that of"
+    " answers which come late although its log and the quickest ones are fast.",
     threshold="0.4 ms for a statement of a token call, scaled by the machine's speed,"
     " and 10 ms for a commit;"
     " no statement that reads many rows has 60 % of the time.",

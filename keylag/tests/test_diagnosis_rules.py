@@ -184,7 +184,7 @@ CASES = {
     "W1": lambda: make_facts(workers=0.2, queue=2.0),
     "W2": lambda: make_facts(cpu_wait_seconds=0.25),
     "W3": lambda: make_facts(
-        *(slowed(kind) for kind in (LOGIN, VALIDATION)), workers=0.1
+        slow_cells(0.1, ("cache", "validate")), workers=0.1, cpu_seconds=0.09
     ),
     "N1": lambda: make_facts(
         probes=0.2,

@@ -50,7 +50,7 @@ def test_run_without_a_cache(tmp_path: Path) -> None:
 def test_table_has_cause_cost_evidence_fix_and_risk(tmp_path: Path) -> None:
     text = run_command(write(tmp_path, CALL)).output
 
-    assert "1. Keystone has no cache" in text
+    assert "1. Keystone does not cache" in text
     assert "SQL statements of GET" in text
     assert "expected 0 statements" in text
     assert "Change keystone.conf: [cache] backend = oslo_cache.memcache_pool" in text

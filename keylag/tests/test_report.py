@@ -124,7 +124,7 @@ def test_run_ends_with_its_cause_and_the_lines_to_change(tmp_path: Path) -> None
     end = terminal(slow).partition("Diagnosis of cache-off")[2]
     for shown in (end, path.read_text()):
         text = " ".join(shown.split())
-        assert "1. Keystone has no cache" in text
+        assert "1. Keystone does not cache" in text
         assert "[cache] backend = oslo_cache.memcache_pool" in text
         assert "Risk: " in text
         assert "Without it, GET saves" in text

@@ -1,7 +1,7 @@
 """Why look-ups of memoized functions miss, by region of the cache."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -59,11 +59,9 @@ class CacheMisses:
     def flushed_share(self) -> float:
         """Share of the misses that cost time: of regions that were invalidated."""
         return self._share(
-            [
-                region
-                for region, times in self.invalidations.items()
-                if times and region not in self.unstored
-            ]
+            region
+            for region, times in self.invalidations.items()
+            if times and region not in self.unstored
         )
 
     @property
@@ -84,6 +82,6 @@ class CacheMisses:
         few = FEW * math.fsum(self.misses.values())
         return found if math.fsum(found.values()) > few else {}
 
-    def _share(self, regions: "list[str] | dict[str, float]") -> float:
+    def _share(self, regions: Iterable[str]) -> float:
         of_these = math.fsum(self._costly.get(region, 0.0) for region in regions)
         return ratio(of_these, math.fsum(self._costly.values()))

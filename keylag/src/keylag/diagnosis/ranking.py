@@ -133,14 +133,13 @@ def _service_seconds(facts: Facts) -> float:
 def _without_symptoms(suspects: Sequence[Finding]) -> list[Finding]:
     """Return the causes by cost; those that another one explains become its reasons."""
     ranked = sorted(suspects, key=lambda one: -one.least_cost)
-    causes = {one.rule.id for one in ranked}
+    costs = {one.rule.id: one.least_cost for one in ranked}
     explained_by = {
         symptom: cause.rule.id
         for cause in reversed(ranked)
         for symptom in cause.rule.explains
-        if symptom in causes and cause.rule.id not in RULES[symptom].explains
+        if symptom in costs and _explains(cause, RULES[symptom], costs[symptom])
     }
-    costs = {one.rule.id: one.least_cost for one in ranked}
 
     def root(symptom: str) -> str:
         cause = explained_by[symptom]
@@ -158,6 +157,14 @@ def _without_symptoms(suspects: Sequence[Finding]) -> list[Finding]:
         for one in ranked
         if one.rule.id not in explained_by
     ]
+
+
+def _explains(cause: Finding, symptom: Rule, cost: float) -> bool:
+    """Return whether a cause explains a symptom of this cost.
+
+    Of two that explain each other the more expensive one is the cause.
+    """
+    return cause.rule.id not in symptom.explains or cause.least_cost > cost
 
 
 def _explained(symptom: Rule, cause: Rule, cost: float) -> Reason:

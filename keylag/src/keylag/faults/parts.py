@@ -15,6 +15,7 @@ PASSWORDS: Final = "the password table"
 PROCESSES: Final = "Keystone's processes and threads"
 PROXY: Final = "ProxySQL"
 REVOCATIONS: Final = "the revocation table"
+ROLES: Final = "roles and their assignments"
 SERVICE_CACHE: Final = "the token cache of the service"
 
 _MEMCACHED: Final = ("memcache_pool", "memcached", "pymemcache")

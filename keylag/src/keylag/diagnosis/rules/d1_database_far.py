@@ -67,5 +67,5 @@ RULE: Final = Rule(
     threshold="0.5 ms for a near server with the driver's own time, scaled by the"
     " machine's speed.",
     panel="sql: Time in SQL per call",
-    explains=("D5", "D6"),
+    explains=("D6",),
 )

@@ -4,30 +4,29 @@ from typing import Final
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.common import savings
-from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 ONE: Final = 1.1
 """More busy seconds per second than this need several threads in a process."""
+FULL: Final = 0.7
+"""Part of a CPU from which the threads of a process wait for each other."""
 
 
 def _judge(case: Case) -> Suspicion | str:
     if case.busy_share < ONE:
         return "Processes answer one request at a time."
-    slowness = case.expected.slowness
-    usual = 1 / (1 - min(case.cpu_wait_share, 0.9))
-    if slowness <= usual:
-        return "Computing takes no longer than it should."
-    share = 1 - usual / slowness
+    used = ratio(case.facts.number("cpu_seconds"), case.facts.number("workers"))
+    if used < FULL:
+        return f"A process uses {used:.0%} of a CPU: its threads wait for others."
 
-    def waited(calls: Calls) -> float:
-        return share * (calls.seconds - calls.spent(["sql", "cache", "ldap"]))
+    def waited(one: Calls) -> float:
+        running = one.seconds * (1 - case.cpu_wait_share)
+        return max(running - case.usual_seconds(one), 0.0)
 
     evidence = [
         Evidence("requests at a time in a process", case.busy_share, "", "cells", 1),
-        Evidence(
-            "time of computing, relative to one thread", slowness, "times", "cells", 1
-        ),
+        Evidence("CPUs that a process uses", used, "CPUs", "cpu_seconds"),
     ]
     return Suspicion(savings(case, waited, low=0.5), evidence)
 
@@ -38,6 +37,7 @@ RULE: Final = Rule(
     cause="Threads of a process wait for each other: Python runs one at a time.",
     judge=_judge,
     asks=(
+        "cpu_seconds",
         "cpu_wait_seconds",
         "workers",
         "other_seconds",
@@ -49,8 +49,9 @@ RULE: Final = Rule(
             "Each process takes some 100 MB and its own connections to the database.",
         ),
     ),
-    gain="Computing time beyond that of one thread and of the wait for a CPU.",
-    threshold="More than one request at a time in a process, and computing that takes"
-    " longer than the wait for a CPU explains.",
+    gain="The time beyond that of a healthy call and of the wait for a CPU: a thread"
+    " waits for Python after each answer of the cache or the database.",
+    threshold="More than one request at a time in a process, which uses 70 % of a CPU.",
     panel="workers: Busy share of a worker",
+    explains=("A1", "A2", "C4", "D1", "D2", "D5", "T1", "W2"),
 )

@@ -178,7 +178,7 @@ def stats(address: str, name: str) -> int:
 def test_other_items_evict(
     host: Host, memcached: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limit(host, 40, monkeypatch)
+    limit(host, 400, monkeypatch)
 
     cache_items.run(host, memcached, per_second=1e6)
 

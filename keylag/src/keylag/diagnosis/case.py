@@ -95,12 +95,14 @@ class Case:
 
     @cached_property
     def usual_busy_share(self) -> float:
-        """Return the share of workers that healthy calls, as many, would keep busy."""
-        served = (one.per_second * self.usual_seconds(one) for one in self.facts.served)
-        others = self.facts.busy_seconds - math.fsum(
-            one.per_second * one.seconds for one in self.facts.served
-        )
-        return ratio(math.fsum(served) + others, self.facts.number("workers"))
+        """Return the share of workers that healthy calls, as many, would keep busy.
+
+        Calls of other routes are taken to be as much slower as token calls are.
+        """
+        served = self.facts.served
+        usual = math.fsum(one.per_second * self.usual_seconds(one) for one in served)
+        whole = math.fsum(one.per_second * one.seconds for one in served)
+        return self.busy_share * (ratio(usual, whole) if whole else 1.0)
 
     @cached_property
     def idle_cpu_share(self) -> float:

@@ -1,5 +1,6 @@
 """C8: somebody invalidates whole regions of the cache again and again."""
 
+from dataclasses import replace
 from typing import Final
 
 from keylag.diagnosis.case import Case
@@ -8,19 +9,19 @@ from keylag.diagnosis.common import (
     rebuild_suspicion,
     server_fails,
 )
+from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 
 def _judge(case: Case) -> Suspicion | str:
     if not case.caches:
         return "Keystone has no cache."
+    by_region = case.facts.by("invalidations", "keystone_cache_region")
+    if not any(by_region.values()):
+        return "No region of the cache was invalidated."
     flushed = case.misses.flushed_share
     if not flushed:
         return "Regions that were invalidated have no misses that cost time."
-    by_region = case.facts.by("invalidations", "keystone_cache_region")
-    flushes = sum(by_region.values())
-    if not flushes:
-        return "No region of the cache was invalidated."
     if server_fails(case) or memcached_is_full(case):
         return "The cache server fails or evicts: see C2 and C5."
     evidence = [Evidence("misses in such regions", flushed, "of all", "memoized", 0)]
@@ -34,7 +35,21 @@ def _judge(case: Case) -> Suspicion | str:
         for region, value in sorted(by_region.items(), key=lambda one: -one[1])
         if value
     ]
-    return rebuild_suspicion(case, evidence, flushed)
+    found = rebuild_suspicion(case, evidence, flushed)
+    waited = _wait_for_changes(case)
+    savings = {
+        kind: replace(one, high=one.high + waited)
+        for kind, one in found.savings.items()
+    }
+    return replace(found, savings=savings)
+
+
+def _wait_for_changes(case: Case) -> float:
+    """Return how long a call waits for workers that make the changes, at most."""
+    if not case.facts.has("queue", "other_seconds"):
+        return 0.0
+    busy = ratio(case.facts.number("other_seconds"), case.facts.busy_seconds)
+    return busy * case.queue_seconds
 
 
 RULE: Final = Rule(
@@ -51,6 +66,9 @@ RULE: Final = Rule(
         "memcached_up",
         "cache_backends",
         "cache_sets",
+        "queue",
+        "requests",
+        "other_seconds",
         "memoized",
     ),
     fixes=(
@@ -60,7 +78,8 @@ RULE: Final = Rule(
             "Changes take effect later.",
         ),
     ),
-    gain="The time of the statements that a warm cache saves.",
+    gain="The time of the statements that a warm cache saves; at most also the wait for"
+    " workers that make the changes.",
     threshold="The statements per call say what it costs, and misses in regions that"
     " were invalidated are its part. Those of tokens cost nothing: see R3.",
     panel="cache: Invalidations of whole regions",

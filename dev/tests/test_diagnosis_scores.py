@@ -35,7 +35,7 @@ HEALTHY = Score(
     seconds=0.4,
     text="nothing\n",
     document={"findings": []},
-    recorded={},
+    recorded={"start": 0.0, "end": 60.0, "answers": {}},
 )
 FAR = replace(
     HEALTHY, case="C4", expected=("C4",), named=("C4", "W2"), latency=SLOW, text="far\n"

@@ -134,6 +134,23 @@ class Case:
         return min((one for one in found if one is not None), default=0.0)
 
     @cached_property
+    def way_seconds(self) -> float:
+        """Return what a message to the database takes on its way and back.
+
+        If even the quickest ones take long, the usual ones say how long.
+        """
+        quickest = self.quickest_message_seconds
+        if quickest <= self.scaled(NEAR_SECONDS):
+            return quickest
+        buckets = self.facts.buckets("sql_call_buckets")
+        messages = max(buckets.values(), default=0.0)
+        logged = (
+            self.facts.number("log_seconds") if self.facts.has("log_seconds") else 0.0
+        )
+        usual = bucket_quantile(buckets, 0.5) or 0.0
+        return max(quickest, usual - ratio(logged, messages))
+
+    @cached_property
     def others_take_cpu(self) -> bool:
         """Return whether workers wait for CPUs that other programs use."""
         if not self.facts.has("host_cpu_seconds", "cpu_seconds"):

@@ -18,7 +18,7 @@ def _judge(case: Case) -> Suspicion | str:
     quickest = case.quickest_message_seconds
     if quickest <= near:
         return f"The quickest messages take {quickest * 1000:.1f} ms."
-    share = (quickest - near) / max(seconds / calls, quickest)
+    share = (case.way_seconds - near) / max(seconds / calls, case.way_seconds)
 
     def distance(one: Calls) -> float:
         return share * one.spent(["sql", "sql_pool"])
@@ -47,6 +47,7 @@ RULE: Final = Rule(
     cause="The database is far away: even the quickest message to it takes long.",
     judge=_judge,
     asks=(
+        "log_seconds",
         "sql_call_seconds",
         "sql_call_buckets",
     ),
@@ -62,8 +63,8 @@ RULE: Final = Rule(
             "It saves most messages: see C1.",
         ),
     ),
-    gain="Messages to the database per token call, times the time of the quickest tenth"
-    " beyond that of a near server.",
+    gain="Messages to the database per token call, times the time of a usual one beyond"
+    " its time in the database and that of a near server.",
     threshold="0.5 ms for a near server with the driver's own time, scaled by the"
     " machine's speed.",
     panel="sql: Time in SQL per call",

@@ -47,7 +47,7 @@ def _outside_log(case: Case) -> float:
     by_call = case.facts.by("sql_call_seconds", "keystone_sql_call")
     answers = sum(by_call.values()) - by_call.get("connect", 0.0)
     messages = max(case.facts.buckets("sql_call_buckets").values(), default=0.0)
-    way = max(case.quickest_message_seconds, case.scaled(NEAR_SECONDS))
+    way = max(case.way_seconds, case.scaled(NEAR_SECONDS))
     logged = case.facts.number("log_seconds") + messages * way
     return max(answers * (1 - case.cpu_wait_share) - logged, 0.0)
 

@@ -4,7 +4,11 @@ from typing import Final
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.common import savings
+from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+
+USUAL: Final = 0.15
+"""Share of a healthy Keystone: its own workers and servers wait for each other."""
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -47,8 +51,9 @@ def _judge(case: Case) -> Suspicion | str:
                 "time stopped by a CPU limit", throttled, "s/s", "throttled_seconds", 0
             )
         )
+    beyond = max(1 - ratio(USUAL, share), 0.0)
     return Suspicion(
-        savings(case, lambda calls: share * calls.seconds, low=0.7, high=1.5),
+        savings(case, lambda calls: share * calls.seconds, low=beyond, high=1.5),
         evidence,
     )
 
@@ -79,7 +84,8 @@ RULE: Final = Rule(
         ),
     ),
     gain="The workers' wait for a CPU, as a share of their busy time.",
-    threshold="A sixth of the busy time, as for all causes. The kernel counts it.",
+    threshold="A sixth of the busy time, as for all causes, beyond 15 % that workers"
+    " and servers of one host wait for each other. The kernel counts it.",
     panel="workers: CPU share of a worker",
     explains=("C4", "D1", "D2", "A1", "A2", "T1", "W1", "W3", "N1"),
 )

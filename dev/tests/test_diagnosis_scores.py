@@ -108,7 +108,7 @@ def test_recorded_facts_are_judged_again_as_they_were() -> None:
 
 
 def test_a_predicted_saving_is_compared_with_the_one_that_clients_saw() -> None:
-    calls = {"GET": {"saving_seconds": [0.08, 0.10, 0.12]}}
+    calls = {"GET": {"saving_seconds": [0.08, 0.10, 0.12], "share": 0.7}}
     slow = {"GET": (0.110, 0.112)}
     document = {"findings": [{"id": "C4", "calls": calls}]}
     far = replace(FAR, slices=slow, document=document)
@@ -121,7 +121,7 @@ def test_a_predicted_saving_is_compared_with_the_one_that_clients_saw() -> None:
 
 
 def test_a_saving_under_another_load_is_not_compared() -> None:
-    calls = {"GET": {"saving_seconds": [0.08, 0.10, 0.12]}}
+    calls = {"GET": {"saving_seconds": [0.08, 0.10, 0.12], "share": 0.7}}
     document = {"findings": [{"id": "C4", "calls": calls}]}
     far = replace(FAR, document=document, clients=8)
 

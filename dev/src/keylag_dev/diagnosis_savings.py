@@ -6,12 +6,11 @@ from typing import Any, Final
 from scipy import stats
 
 from keylag.diagnosis.facts import ratio
-from keylag.diagnosis.rule import Saving
+from keylag.diagnosis.rule import MATTERS, Saving
 from keylag.diagnosis.verification import Check
 from keylag.experiment.interval import Interval
-from keylag_dev.diagnosis_scores import Score, references
+from keylag_dev.diagnosis_scores import PATH, Score, references
 
-PATH: Final = " /v3/auth/tokens"
 KEYS: Final = {"GET service": "service"}
 """Kinds of calls by the label of their samples, where they differ."""
 CONFIDENCE: Final = 0.95
@@ -35,7 +34,7 @@ def _calls(score: Score, scores: Sequence[Score]) -> Iterator[tuple[str, Any]]:
     for label, slow in score.slices.items():
         key = KEYS.get(label, label.replace(PATH, ""))
         quick = [mean for one in calm for mean in one.slices.get(label, ())]
-        if key not in predicted or not quick:
+        if not quick or (predicted.get(key, {}).get("share") or 0.0) < MATTERS:
             continue
         latency = score.latency[label]
         check = Check(

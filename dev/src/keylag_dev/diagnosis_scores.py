@@ -12,6 +12,8 @@ from keylag.diagnosis.registry import RULES
 from keylag.faults.impact import Impact
 from keylag.faults.probe import Latency
 
+PATH: Final = " /v3/auth/tokens"
+"""Part of the labels of token calls' samples."""
 FILE: Final = "scores.jsonl"
 LISTS: Final = ("expected", "named", "doctor", "plans")
 LEADING: Final = 3
@@ -111,7 +113,9 @@ def slower_calls(score: Score, scores: Sequence[Score]) -> list[str] | None:
 def slower_text(score: Score, scores: Sequence[Score]) -> str:
     """Return the kinds of calls that a case made slower, as words."""
     found = slower_calls(score, scores)
-    return "?" if found is None else ", ".join(found) or "none"
+    if found is None:
+        return "?"
+    return ", ".join(sorted(one.replace(PATH, "") for one in found)) or "none"
 
 
 def table(scores: Sequence[Score]) -> Table:

@@ -25,8 +25,9 @@ def _judge(case: Case) -> Suspicion | str:
     )
     queue = case.queue_seconds if case.facts.has("queue") else 0.0
     waits = {
-        one.kind: Saving.about(share * (queue + case.cpu_wait_share * one.seconds))
+        one.kind: Saving(share * wait / 2, share * wait, wait)
         for one in case.facts.served
+        if (wait := queue + case.cpu_wait_share * one.seconds)
     }
     return Suspicion(waits, evidence, worker_seconds=seconds)
 

@@ -45,7 +45,8 @@ def calls_title(facts: Facts) -> str:
     """Return the title of the token calls."""
     if not has_time(facts):
         return "Token calls"
-    return f"Token calls of {facts.window.seconds / 60:.3g} minutes"
+    minutes = f"{facts.window.seconds / 60:.3g}"
+    return f"Token calls of {minutes} minute{'s' * (minutes != '1')}"
 
 
 def has_time(facts: Facts) -> bool:

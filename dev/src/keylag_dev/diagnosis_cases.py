@@ -22,8 +22,7 @@ PAIRS: Final = (
 )
 """Faults that are planted together."""
 ONLY_IN_PAIRS: Final = ("D5",)
-"""On a host with two CPUs and a near database, calls that do not wait for the pool wait
-for a CPU instead: a small pool alone makes no call slower."""
+"""With a near database on two CPUs, calls mostly wait for a CPU, whatever the pool."""
 MIXED: Final = ("token-mixed",)
 WITH_SERVICE: Final = (*MIXED, "service-call")
 VALIDATIONS: Final[Mapping[str, tuple[str, ...]]] = {"W3": ("token-validate",)}

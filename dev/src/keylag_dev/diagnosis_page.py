@@ -40,8 +40,8 @@ a cause that is too weak to matter, there is no finding.
 Beside it are three baselines: the widest category of time, as an operator would read it
 from the breakdown, `keystone-manage doctor`, and chance.
 
-The rules have been mended with windows like these, so the shares say that they tell the
-planted causes apart, and not how often they name one that nobody has planted.
+The rules have been mended with windows like these. So the shares say that the rules
+tell these causes apart. They do not say how often a new cause is named.
 `python -m keylag_dev.diagnosis_judge` judges the windows again after a change.
 """
 

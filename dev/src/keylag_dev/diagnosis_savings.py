@@ -7,7 +7,7 @@ from scipy import stats
 
 from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import MATTERS, Saving
-from keylag.diagnosis.verification import Check
+from keylag.diagnosis.verification import Check, check_as_json
 from keylag.experiment.interval import Interval
 from keylag_dev.diagnosis_scores import PATH, Score, references
 
@@ -43,7 +43,7 @@ def _calls(score: Score, scores: Sequence[Score]) -> Iterator[tuple[str, Any]]:
             _difference(slow, quick),
             ratio(latency.errors, latency.calls) <= FAILED,
         )
-        yield key, _as_json(check)
+        yield key, check_as_json(check)
 
 
 def _difference(slow: Sequence[float], quick: Sequence[float]) -> Interval | None:
@@ -54,13 +54,3 @@ def _difference(slow: Sequence[float], quick: Sequence[float]) -> Interval | Non
     bounds = test.confidence_interval(CONFIDENCE)
     middle = sum(slow) / len(slow) - sum(quick) / len(quick)
     return Interval(float(bounds.low), middle, float(bounds.high))
-
-
-def _as_json(check: Check) -> dict[str, Any]:
-    saved, measured = check.predicted, check.measured
-    return {
-        "predicted_saving_seconds": [saved.low, saved.mid, saved.high],
-        "measured_saving_seconds": measured
-        and [measured.low, measured.mid, measured.high],
-        "verdict": check.verdict,
-    }

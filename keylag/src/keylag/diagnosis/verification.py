@@ -199,6 +199,15 @@ def _bounds(one: Saving | Interval) -> list[float]:
     return [one.low, one.mid, one.high]
 
 
+def check_as_json(check: Check) -> dict[str, Any]:
+    """Return both savings as bounds and middle, and the verdict."""
+    return {
+        "predicted_saving_seconds": _bounds(check.predicted),
+        "measured_saving_seconds": check.measured and _bounds(check.measured),
+        "verdict": check.verdict,
+    }
+
+
 def as_json(verification: Verification) -> dict[str, Any]:
     """Return the finding as in `keylag diagnose --output json`, with the check."""
     rule = verification.finding.rule
@@ -212,11 +221,7 @@ def as_json(verification: Verification) -> dict[str, Any]:
             "rounds": verification.result.rounds,
             "seconds": verification.result.seconds,
             "calls": {
-                " ".join(filter(None, one.kind)): {
-                    "predicted_saving_seconds": _bounds(one.predicted),
-                    "measured_saving_seconds": one.measured and _bounds(one.measured),
-                    "verdict": one.verdict,
-                }
+                " ".join(filter(None, one.kind)): check_as_json(one)
                 for one in verification.checks
             },
         },

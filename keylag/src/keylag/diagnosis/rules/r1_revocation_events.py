@@ -4,7 +4,7 @@ from typing import Final
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.common import option, savings
-from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 STEP: Final = ("check_revocation",)
@@ -14,27 +14,29 @@ FETCHES: Final = 2
 """Statements of a validation that fetch events: for its caller, and for its subject."""
 
 
+def _fetched_per_call(case: Case) -> float:
+    return ratio(case.facts.number("events_fetched"), case.facts.calls_per_second)
+
+
 def _of_events(case: Case, calls: Calls) -> float:
     """Return the time of checks beyond what they take if they fetch no event."""
     usual = case.expected.statements(calls) or 0.0
     fetches = min(max(calls.statements - usual, 0.0), FETCHES)
     in_cache = case.excess(calls, ["cache", "sql_pool"], STEP)
     beyond = case.excess(calls, operations=STEP) - in_cache
-    compared = case.facts.number("events_fetched") / case.facts.calls_per_second
-    most = compared * case.scaled(EVENT_SECONDS)
+    most = _fetched_per_call(case) * case.scaled(EVENT_SECONDS)
     return min(max(beyond - fetches * case.statement_seconds, 0.0), most)
 
 
 def _judge(case: Case) -> Suspicion | str:
-    fetched = case.facts.number("events_fetched")
-    calls = sum(one.per_second for one in case.facts.served)
+    fetched = _fetched_per_call(case)
     found = savings(case, lambda one: _of_events(case, one), low=0.5)
     if not found:
         return "Revocation checks cost what they should."
     evidence = [
         Evidence(
             "events fetched for each token call",
-            fetched / calls if calls else 0.0,
+            fetched,
             "events",
             "events_fetched",
             0,

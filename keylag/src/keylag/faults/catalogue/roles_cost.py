@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from keylag.faults import parts
+from keylag.faults.catalog_rows import ID
 from keylag.faults.changes.cache import FlushedCache
 from keylag.faults.changes.sql import Sql
 from keylag.faults.model import GET, POST, Change, Fault, Strength, uses
 from keylag.faults.site import Site
 
-ID: Final = "keylag-fault-"
-"""How the ids and the names of the roles begin."""
 INSERT_ROLES: Final = """\
 INSERT INTO role (id, name, domain_id, extra)
 SELECT CONCAT('{id}', seq), CONCAT('{id}', seq), '<<null>>', '{{}}'

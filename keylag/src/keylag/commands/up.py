@@ -37,7 +37,8 @@ NO_EXTRA_SERVICES = "none"
     "extras",
     type=click.Choice([*EXTRA_SERVICES, NO_EXTRA_SERVICES]),
     multiple=True,
-    help="Start an extra service; repeatable. proxysql runs between Keystone and the "
+    help="Start an extra service; repeatable. galera is a second database node, which "
+    "forms a Galera cluster with the first one; proxysql runs between Keystone and the "
     "database, and has to be on the PATH; service is a small service that validates "
     "tokens.  [default: those of the last start; at first none]",
 )
@@ -73,6 +74,7 @@ def command(
 
     \b
       keylag up --with proxysql
+      keylag up --with galera
       keylag up --with none     to remove extra services
     """  # noqa: D301 - click reads a backspace
     console = Console()

@@ -7,6 +7,8 @@ from typing import Final
 from keylag.services import (
     diagnosis,
     exporters,
+    galera,
+    galera_cluster,
     grafana,
     jaeger,
     keystone,
@@ -21,9 +23,11 @@ from keylag.services import (
 )
 from keylag.services.base import Service
 from keylag.tools import find_program
+from keylag.tools.programs import GALERA_LIBRARY
 
 SERVICES: tuple[Service, ...] = (
     mariadb.SERVICE,
+    galera.SERVICE,
     memcached.SERVICE,
     redis.SERVICE,
     tempo.SERVICE,
@@ -40,11 +44,12 @@ SERVICES: tuple[Service, ...] = (
 """All services in the order they start."""
 
 EXTRA_SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
+    galera.SERVICE.name: (GALERA_LIBRARY,),
     "proxysql": ("proxysql",),
     "service": (),
 }
-"""Services that `keylag up --with` adds, and the programs they need on the PATH."""
-
+"""Services that `keylag up --with` adds, and the programs or files they need."""
+_ADVICE: Final = {galera.SERVICE.name: galera_cluster.ADVICE}
 
 OPTIONAL_SERVICES: Final = (
     tempo.SERVICE.name,
@@ -67,8 +72,9 @@ def select_services(extras: Collection[str]) -> tuple[Service, ...]:
 
 
 def require_programs(extras: Collection[str]) -> None:
-    """Raise ToolError if the program of an extra service is missing."""
+    """Raise ToolError if a program or file of an extra service is missing."""
     for name in extras:
-        advice = f"Put it on the PATH, or start the stack without {name}."
+        on_path = f"Put it on the PATH, or start the stack without {name}."
+        advice = _ADVICE.get(name, on_path)
         for program in EXTRA_SERVICES[name]:
             find_program(program, advice)

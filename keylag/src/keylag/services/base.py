@@ -160,8 +160,12 @@ def socket_folder(folder: Path) -> Path:
     inside = folder / "run"
     if len(os.fsencode(inside / LONGEST_SOCKET)) <= SOCKET_PATH_LIMIT:
         return inside
-    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
-    return SHORT_SOCKET_FOLDER / f"keylag-{os.getuid()}-{digest}"
+    return SHORT_SOCKET_FOLDER / f"keylag-{os.getuid()}-{folder_digest(folder)}"
+
+
+def folder_digest(folder: Path) -> str:
+    """Return a short name for a stack's folder, for what is outside of it."""
+    return hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
 
 
 def prepare_nothing(_: ServiceContext) -> None:

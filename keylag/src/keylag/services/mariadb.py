@@ -11,7 +11,11 @@ from keylag.services.base import (
     Service,
     ServiceContext,
     first_bytes,
-    no_variables,
+)
+from keylag.services.galera_cluster import (
+    first_node_arguments,
+    forget_cluster,
+    transfer_variables,
 )
 from keylag.state import write_private
 
@@ -47,7 +51,24 @@ def _user_option() -> list[str | Path]:
     return ["--user=root"] if os.geteuid() == 0 else []
 
 
+def server_arguments(
+    context: ServiceContext, service: str, data: Path
+) -> list[str | Path]:
+    """Return the program and the arguments that each MariaDB of a stack has."""
+    return [
+        context.tools.mariadbd,
+        f"--defaults-file={CONFIG}",
+        f"--datadir={data}",
+        f"--tmpdir={context.socket_folder}",
+        f"--socket={context.socket_folder / service}.sock",
+        f"--pid-file={context.socket_folder / service}.pid",
+        f"--port={context.ports[service]}",
+        *_user_option(),
+    ]
+
+
 def _prepare(context: ServiceContext) -> None:
+    forget_cluster(context)
     if not data_folder(context).exists():
         command: list[str | Path] = [
             context.tools.mariadb_install_db,
@@ -70,17 +91,11 @@ def _prepare(context: ServiceContext) -> None:
 
 def _command(context: ServiceContext) -> list[str | Path]:
     return [
-        context.tools.mariadbd,
-        f"--defaults-file={CONFIG}",
-        f"--datadir={data_folder(context)}",
-        f"--tmpdir={context.socket_folder}",
-        f"--socket={context.socket_folder / 'mariadb.sock'}",
-        f"--pid-file={context.socket_folder / 'mariadb.pid'}",
-        f"--port={context.ports['mariadb']}",
+        *server_arguments(context, SERVICE.name, data_folder(context)),
         f"--init-file={context.data / 'create.sql'}",
         f"--slow-query-log-file={slow_log(context.folder)}",
+        *first_node_arguments(context),
         *(f"--{name}={value}" for name, value in context.options.mariadb.items()),
-        *_user_option(),
     ]
 
 
@@ -101,9 +116,10 @@ SERVICE = Service(
     ports=("mariadb",),
     prepare=_prepare,
     command=_command,
-    environment=no_variables,
+    environment=transfer_variables,
     healthy=_healthy,
     advice=(
         "If the data is damaged, delete the stack's folder and run the command again."
     ),
+    restart_with=("galera",),
 )

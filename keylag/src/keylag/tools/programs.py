@@ -15,6 +15,7 @@ SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 PYTHON_MODULES = "/usr/lib/python3/dist-packages"
 APACHE_MODULES = "/usr/lib/apache2/modules"
+GALERA_LIBRARY = "/usr/lib/galera/libgalera_smm.so"
 
 Packages = Mapping[str, tuple[str, ...]]
 """Debian packages, each with the programs, or paths of files, that it is for."""
@@ -43,6 +44,7 @@ EXTRA_PACKAGES: Mapping[str, Packages] = {
         "python3-mysqldb": (f"{PYTHON_MODULES}/MySQLdb",),
         "libapache2-mod-wsgi-py3": (f"{APACHE_MODULES}/mod_wsgi.so",),
         "docker-registry": ("docker-registry",),
+        "galera-4": (GALERA_LIBRARY,),
         "skopeo": ("skopeo",),
     },
     "keystone-own": {
@@ -57,13 +59,18 @@ EXTRA_PACKAGES: Mapping[str, Packages] = {
 
 
 def _find(name: str) -> str | None:
+    if name.startswith("/"):
+        return name if Path(name).exists() else None
     return shutil.which(name) or shutil.which(name, path=":".join(SYSTEM_FOLDERS))
 
 
 def find_program(
     name: str, advice: str = f"Run `{SETUP_COMMAND}` to install it."
 ) -> Path:
-    """Return the path of a program; raises ToolError with the advice if missing."""
+    """Return the path of a program, or of a file by its path.
+
+    Raises ToolError with the advice if it is missing.
+    """
     found = _find(name)
     if found is None:
         message = f"{name} is not installed. {advice}"
@@ -71,14 +78,10 @@ def find_program(
     return Path(found)
 
 
-def _exists(name: str) -> bool:
-    return Path(name).exists() if name.startswith("/") else _find(name) is not None
-
-
 def missing_packages(packages: Packages) -> list[str]:
     """Return the packages of which a program or file is missing."""
     return [
-        package for package, names in packages.items() if not all(map(_exists, names))
+        package for package, names in packages.items() if not all(map(_find, names))
     ]
 
 

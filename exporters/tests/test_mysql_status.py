@@ -19,6 +19,7 @@ GALERA = {
     "wsrep_connected": ("ON", 1),
     "wsrep_flow_control_paused": ("0", 0),
     "wsrep_flow_control_paused_ns": ("0", 0),
+    "wsrep_causal_reads": ("3", 3),
     "wsrep_local_recv_queue": ("0", 0),
     "wsrep_cert_deps_distance": ("1", 1),
     "wsrep_local_cert_failures": ("0", 0),

@@ -60,6 +60,7 @@ STATUS = (
         "wsrep_flow_control_paused_ns",
         "Time for which flow control stopped writes, in nanoseconds.",
     ),
+    ("wsrep_causal_reads", "Statements that waited for the cluster."),
     ("wsrep_local_recv_queue", "Write sets that wait to be applied."),
     ("wsrep_cert_deps_distance", "Mean number of write sets that can run in parallel."),
     ("wsrep_local_cert_failures", "Transactions that failed certification."),

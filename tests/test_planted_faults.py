@@ -1,6 +1,7 @@
 """Faults in a real stack: each slows token calls, and leaves no trace."""
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,16 @@ import pytest
 from rich.console import Console
 
 from keylag.demo import SAMPLE_CLOUD
+from keylag.faults.changes.limited import CGROUPS
 from keylag.faults.drill import measure
 from keylag.faults.impact import Impact
 from keylag.faults.journal import FILE
-from keylag.faults.model import SERVICE
+from keylag.faults.model import DELETE, SERVICE
 from keylag.faults.planting import LOCK, planted
 from keylag.faults.probe import Measurement, Probe
 from keylag.faults.registry import FAULTS
 from keylag.faults.site import Site
-from keylag.services import SERVICES, is_installed
+from keylag.services import EXTRA_SERVICES, SERVICES, is_installed
 from keylag.services.base import StackOptions
 from keylag.stack import Stack
 from keylag.tools import Tools
@@ -26,6 +28,8 @@ pytestmark = pytest.mark.stack
 
 ALWAYS = ("C2", "C4", "D3", "N1")
 """Faults of `make test`; `make test-matrix` has them all."""
+LIMITED = ("D2:disk", "W2:limit")
+"""Faults that need control groups."""
 UNOBSERVED = {
     *("otel-collector", "prometheus", "exporters", "diagnosis"),
     *("grafana", "tempo", "jaeger"),
@@ -51,7 +55,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack of its own, because faults restart its servers."""
     proxysql = ("proxysql",) if is_installed("proxysql") else ()
     options = StackOptions(cache="memcache_pool", extras=(*proxysql, "service"))
-    excluded = UNOBSERVED | ({"proxysql"} - {*options.extras})
+    excluded = UNOBSERVED | (EXTRA_SERVICES.keys() - {*options.extras})
     services = [one for one in SERVICES if one.name not in excluded]
     folder: Path = tmp_path_factory.mktemp("faults")
     with Stack(
@@ -60,14 +64,14 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         yield started
 
 
-def trace(stack: Stack) -> Trace:
+def trace(stack: Stack, counted: Collection[str] = COUNTED) -> Trace:
     """Return what is in the stack now."""
     site = Site(stack.folder, Console(quiet=True), stack)
     names = [name for (name,) in site.query("SHOW TABLES")]
     pids = {one.service: one.pid for one in stack.status()}
     return Trace(
         tables={name: _definition(site, name) for name in names},
-        rows={name: _count(site, name) for name in COUNTED},
+        rows={name: _count(site, name) for name in counted},
         options=stack.options,
         pids={name: pids[name] for name in KEPT},
         files=frozenset(file.name for file in stack.folder.iterdir()) - {LOCK},
@@ -99,8 +103,12 @@ def test_a_fault_slows_calls_and_leaves_no_trace(stack: Stack, key: str) -> None
     fault = FAULTS[key]
     if not all(need.met(stack.options) for need in fault.needs):
         pytest.skip(fault.needs[0].advice)
+    if key in LIMITED and not os.access(CGROUPS, os.W_OK):
+        pytest.skip(f"{CGROUPS} cannot be written: it needs root")
     probe = Probe(stack)
-    before, found = measure(probe, fault), trace(stack)
+    # A log-out writes a revocation event, with a fault and without.
+    counted = {*COUNTED} - ({"revocation_event"} if DELETE in fault.slows else set())
+    before, found = measure(probe, fault), trace(stack, counted)
 
     with planted(stack, fault):
         after = measure(probe, fault)
@@ -108,7 +116,7 @@ def test_a_fault_slows_calls_and_leaves_no_trace(stack: Stack, key: str) -> None
     again = measure(probe, fault)
     slower = Impact(before, after).slower
     assert set(slower) & {*fault.slows}, report(before, after)
-    assert found == trace(stack)
+    assert found == trace(stack, counted)
     assert stack.is_up()
     assert not (stack.folder / FILE).exists()
     assert all(one.errors == 0 for one in again.values()), report(after, again)

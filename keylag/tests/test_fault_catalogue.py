@@ -61,7 +61,7 @@ class RecordingSite:
     def execute(self, statements: Sequence[str]) -> None:
         self.statements += statements
 
-    administer_proxysql = execute
+    administer_proxysql = administer_second_node = execute
 
     def execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         self.statements.append(statement)

@@ -22,7 +22,7 @@ from keylag.faults.helpers import (
     storm,
 )
 from keylag.faults.helpers.host import Host
-from keylag.faults.model import GET, POST, SERVICE
+from keylag.faults.model import DELETE, GET, POST, SERVICE
 from keylag.faults.probe import ISSUED, VALIDATIONS_PER_TOKEN, Probe
 from keylag.ports import free_port
 from keylag.processes import stack_variables
@@ -149,11 +149,14 @@ def test_a_storm_survives_a_keystone_that_restarts(
 def test_the_probe_measures_each_kind_of_call(
     folder: Path, keystone: FakeKeystone
 ) -> None:
-    measured = Probe(StackInfo(folder)).measure(2)
+    measured = Probe(StackInfo(folder)).measure(2, [DELETE])
 
-    assert measured[POST].calls == ISSUED
-    assert measured[GET].calls == ISSUED * VALIDATIONS_PER_TOKEN
-    assert measured[POST].errors == measured[GET].errors == 0
+    assert {kind: one.calls for kind, one in measured.items()} == {
+        POST: ISSUED,
+        GET: ISSUED * VALIDATIONS_PER_TOKEN,
+        DELETE: ISSUED,
+    }
+    assert all(one.errors == 0 for one in measured.values())
     assert 0 < measured[POST].p50 <= measured[POST].p95
 
 
@@ -161,7 +164,7 @@ def test_the_probe_counts_failed_calls(folder: Path, keystone: FakeKeystone) -> 
     """The fake Keystone rejects the calls of a service, which have one token only."""
     probe = Probe(StackInfo(folder))
 
-    measured = probe.measure(2, service=True)
+    measured = probe.measure(2, [SERVICE])
 
     assert measured[SERVICE].errors == measured[SERVICE].calls == ISSUED
 

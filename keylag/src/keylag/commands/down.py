@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from keylag.errors import KeylagError
 from keylag.faults.journal import FILE as JOURNAL
 from keylag.faults.planting import take_back_before_stop
 from keylag.stack_shutdown import stop_stack, stop_stacks_in
@@ -37,7 +38,10 @@ def command(folder: Path | None, *, everything: bool) -> None:
     """  # noqa: D301 - click reads a backspace
     # Faults are taken back while the database runs.
     for one in [folder] if folder else _folders_with_faults(recursive=everything):
-        take_back_before_stop(one)
+        try:
+            take_back_before_stop(one)
+        except (KeylagError, OSError) as error:
+            click.echo(f"Faults stay in {one}: {error}", err=True)
     stopped = (
         {folder: stop_stack(folder)}
         if folder

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from keylag.faults import planting
 from keylag.faults.impact import Impact
-from keylag.faults.model import SERVICE, Fault
+from keylag.faults.model import Fault
 from keylag.faults.probe import Measurement, Probe
 from keylag.faults.site import Site
 from keylag.stack_info import StackInfo
@@ -39,4 +39,4 @@ class Drill:
 
 def measure(probe: Probe, fault: Fault) -> Measurement:
     """Measure the calls that show a fault."""
-    return probe.measure(fault.clients, service=SERVICE in fault.slows)
+    return probe.measure(fault.clients, fault.slows)

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 POST: Final = "POST"
 GET: Final = "GET"
+DELETE: Final = "DELETE"
 SERVICE: Final = "service"
-"""Calls that a fault may slow: two token calls, and the call of a service."""
+"""Calls that a fault may slow: token calls, and the call of a service."""
 
 
 class FaultError(KeylagError):
@@ -84,7 +85,7 @@ class Fault:
     mechanism: str
     """How it does that; a sentence."""
     slows: tuple[str, ...]
-    """The calls that become slower: POST, GET or SERVICE."""
+    """The calls that become slower: POST, GET, DELETE or SERVICE."""
     uses: frozenset[str]
     """Parts of the stack that no other fault may change at the same time."""
     changes: "Callable[[Site, float], Iterable[Change]]"

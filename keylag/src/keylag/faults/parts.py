@@ -6,6 +6,7 @@ from keylag.faults.model import Need
 
 CACHE: Final = "Keystone's cache"
 CATALOG: Final = "the catalog"
+CLUSTER: Final = "the Galera cluster"
 CONNECTIONS: Final = "Keystone's database connections"
 DATABASE: Final = "the database server"
 DATABASE_ADDRESS: Final = "the way to the database"
@@ -28,6 +29,10 @@ POOLED = Need(
     lambda options: options.cache == "memcache_pool",
     "Start the stack with Keystone's usual client of memcached: "
     "`keylag up --cache memcache_pool`.",
+)
+CLUSTERED = Need(
+    lambda options: "galera" in options.extras,
+    "Start the stack with a Galera cluster: `keylag up --with galera`.",
 )
 PROXIED = Need(
     lambda options: "proxysql" in options.extras,

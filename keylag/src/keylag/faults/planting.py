@@ -113,7 +113,14 @@ def take_back(site: Site, key: str | None = None) -> list[str]:
         keys = [one.key for one in reversed(site.journal.planted)]
         chosen = [one for one in keys if key in {None, one}]
         for one in chosen:
-            _take_back(site, one)
+            try:
+                _take_back(site, one)
+            except pymysql.Error as error:
+                message = (
+                    f"{one} is not taken back: the database said {error}. "
+                    "Run the command again."
+                )
+                raise FaultError(message) from error
         if chosen and site.restarts:
             _repair(site)
         elif chosen and not running:

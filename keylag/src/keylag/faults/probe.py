@@ -4,7 +4,7 @@ import csv
 import itertools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
@@ -13,7 +13,7 @@ from typing import Any, Final
 import requests
 
 from keylag.breakdown import quantile
-from keylag.faults.model import GET, POST, SERVICE
+from keylag.faults.model import DELETE, GET, POST, SERVICE
 from keylag.sample_cloud import users_file
 from keylag.stack_info import StackInfo
 
@@ -50,7 +50,7 @@ class Latency:
 
 
 Measurement = Mapping[str, Latency]
-"""Latency by kind of call: POST, GET, SERVICE."""
+"""Latency by kind of call: POST, GET, DELETE, SERVICE."""
 
 
 def password_request(row: Mapping[str, str], password: str = "") -> dict[str, Any]:
@@ -98,16 +98,21 @@ class Probe:
         self._ends = math.inf
         self._caller = ""
 
-    def measure(self, clients: int, *, service: bool = False) -> Measurement:
-        """Warm Keystone up, then measure calls of several clients at a time."""
+    def measure(self, clients: int, kinds: Collection[str] = ()) -> Measurement:
+        """Warm Keystone up, then measure calls of several clients at a time.
+
+        POST and GET are always measured, DELETE and SERVICE if `kinds` has them.  A
+        DELETE slows the calls after it: Keystone flushes what it has cached of tokens.
+        """
         self._caller = self._caller or self._admin_token()
         with ThreadPoolExecutor(clients) as pool:
             for rounds in (clients, ISSUED):
-                self._seconds = {POST: [], GET: []}
-                self._errors = {POST: 0, GET: 0}
+                sent = (POST, GET, *({DELETE} & {*kinds}))
+                self._seconds = {kind: [] for kind in sent}
+                self._errors = dict.fromkeys(sent, 0)
                 self._ends = time.monotonic() + LIMIT_SECONDS
                 list(pool.map(self._call_keystone, range(rounds)))
-            if service:
+            if SERVICE in kinds:
                 self._measure_service(pool)
         return {
             kind: Latency.of(seconds, self._errors[kind])
@@ -125,13 +130,15 @@ class Probe:
         if time.monotonic() > self._ends:
             return
         token = self._timed(POST, self._issue)
-        for _ in range(VALIDATIONS_PER_TOKEN):
+        headers = {"X-Auth-Token": self._caller, "X-Subject-Token": token}
+        last = (DELETE,) if DELETE in self._seconds else ()
+        for method in (*(GET,) * VALIDATIONS_PER_TOKEN, *last):
             if token and time.monotonic() < self._ends:
-                headers = {"X-Auth-Token": self._caller, "X-Subject-Token": token}
-                self._timed(GET, lambda: _get(self._url, headers))  # noqa: B023
+                self._timed(method, lambda: _send(method, self._url, headers))  # noqa: B023
 
     def _call_service(self, token: str) -> None:
-        self._timed(SERVICE, lambda: _get(self._service, {"X-Auth-Token": token}))
+        headers = {"X-Auth-Token": token}
+        self._timed(SERVICE, lambda: _send(GET, self._service, headers))
 
     def _timed(self, kind: str, call: Callable[[], tuple[str, bool]]) -> str:
         started = time.perf_counter()
@@ -162,6 +169,6 @@ def _post(url: str, body: Mapping[str, Any]) -> tuple[str, bool]:
     return answer.headers.get("X-Subject-Token", ""), not answer.ok
 
 
-def _get(url: str, headers: Mapping[str, str]) -> tuple[str, bool]:
-    answer = requests.get(url, headers=headers, timeout=TIMEOUT_SECONDS)
+def _send(method: str, url: str, headers: Mapping[str, str]) -> tuple[str, bool]:
+    answer = requests.request(method, url, headers=headers, timeout=TIMEOUT_SECONDS)
     return "", not answer.ok

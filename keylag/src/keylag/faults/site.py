@@ -1,6 +1,7 @@
 """What changes need to work on: a stack that Keylag started, and its journal."""
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -13,12 +14,21 @@ import pymysql
 from rich.console import Console
 
 from keylag import processes
+from keylag.faults.changes.limited import Limited
 from keylag.faults.changes.options import Options
 from keylag.faults.changes.signals import Stopped, Suspended
 from keylag.faults.journal import Journal
+from keylag.faults.model import FaultError
 from keylag.ports import free_port
 from keylag.processes import StackProcess, stack_variables
-from keylag.services.base import HOST, Ports, Secrets, StackOptions
+from keylag.services.base import (
+    HOST,
+    Ports,
+    Secrets,
+    StackOptions,
+    socket_folder,
+)
+from keylag.services.galera import administrator
 from keylag.services.mariadb import database_url_at, server_version
 from keylag.stack import Stack
 from keylag.stack_database import connect
@@ -28,6 +38,20 @@ from keylag.tools import Tools
 _SERVICE_FIELDS = {"mariadb": "mariadb", "service": "service"}
 """Options that concern one service; the others concern Keystone and memcached."""
 _ADMIN = "admin"
+JOIN_SECONDS = 30.0
+"""How long a Galera node may take to join its cluster."""
+POLL_SECONDS = 0.1
+HERE_ONLY = (
+    # First, it gets what the other node has written.
+    "SET SESSION wsrep_sync_wait = 15",
+    "SELECT 1",
+    "SET SESSION wsrep_sync_wait = 0",
+    "SET SESSION wsrep_on = OFF",
+)
+"""Statements after which the others concern one Galera node."""
+SYNCED = """\
+SELECT 1 FROM information_schema.global_status
+WHERE variable_name = 'wsrep_local_state' AND variable_value = '4'"""
 
 
 class Site:
@@ -118,14 +142,14 @@ class Site:
             replace(self.record, options=wanted).save(self.folder)
 
     def restart(self, *names: str, options: StackOptions | None = None) -> None:
-        """Restart services of the stack; suspended and stopped ones are so again.
+        """Restart services of the stack; suspended, stopped and limited ones are again.
 
         Raises StackError.
         """
         held = [
             one
             for one in self.journal.changes()
-            if isinstance(one, Suspended | Stopped)
+            if isinstance(one, Suspended | Stopped | Limited)
         ]
         for change in held:
             self.resume(change.service)
@@ -177,6 +201,28 @@ class Site:
         with closing(connection), connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
+
+    def administer_second_node(self, statements: Sequence[str]) -> None:
+        """Run statements at the second node of a Galera cluster, and only there.
+
+        Returns when it is in the cluster again.  Raises pymysql.Error, and FaultError
+        if it stays outside.
+        """
+        connection = pymysql.connect(
+            unix_socket=str(socket_folder(self.folder) / "galera.sock"),
+            user=administrator(),
+            database="keystone",
+            autocommit=True,
+        )
+        with closing(connection), connection.cursor() as cursor:
+            for statement in (*HERE_ONLY, *statements):
+                cursor.execute(statement)
+            deadline = time.monotonic() + JOIN_SECONDS
+            while not cursor.execute(SYNCED):
+                if time.monotonic() > deadline:
+                    message = "The second database node did not join the cluster."
+                    raise FaultError(message)
+                time.sleep(POLL_SECONDS)
 
 
 def _concerned_services(before: StackOptions, after: StackOptions) -> set[str]:

@@ -8,8 +8,10 @@ from keylag.faults.changes.directory import Directory
 from keylag.faults.changes.front import RelayInFront
 from keylag.faults.changes.helper import Helper
 from keylag.faults.changes.keys import KeyFolder
+from keylag.faults.changes.limited import Limited
 from keylag.faults.changes.options import Options
 from keylag.faults.changes.passwords import RehashedPasswords
+from keylag.faults.changes.second_node import SecondNode
 from keylag.faults.changes.signals import (
     MayBeSuspended,
     RestartAfterwards,
@@ -27,6 +29,7 @@ KINDS: Final[Mapping[str, Callable[..., Change]]] = {
         FlushedCache,
         Helper,
         KeyFolder,
+        Limited,
         MayBeSuspended,
         Options,
         ProxySql,
@@ -34,6 +37,7 @@ KINDS: Final[Mapping[str, Callable[..., Change]]] = {
         RelayInFront,
         ReplacedTable,
         RestartAfterwards,
+        SecondNode,
         Sql,
         Stopped,
         Suspended,

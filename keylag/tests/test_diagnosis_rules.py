@@ -3,11 +3,14 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from diagnosed import (
     LOGIN,
+    RATES,
     VALIDATION,
     found,
     healthy_calls,
@@ -19,9 +22,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keylag.diagnosis.case import Case
+from keylag.diagnosis.configuration import Configuration, Option, Setting
 from keylag.diagnosis.document import as_json
 from keylag.diagnosis.expected import Expected
-from keylag.diagnosis.facts import Facts
+from keylag.diagnosis.facts import Calls, Facts
 from keylag.diagnosis.measurements import MEASUREMENTS, SERVICES, SOURCES
 from keylag.diagnosis.prometheus import Sample
 from keylag.diagnosis.registry import RULES
@@ -62,6 +66,23 @@ SINGLE_CALLS = [
 ]
 """Reads of which even the quickest take more than ten milliseconds."""
 SQL = slow_cells(0.05, ("sql", "validate"))
+WRITING = slow_cells(0.15, ("sql", "other"))
+REVOKING = replace(WRITING, kind=("DELETE", ""), per_second=0.1)
+
+
+def paused_writes(paused: float, mean: float) -> dict[str, Any]:
+    """Return the answers of a Galera cluster: two commits for each of REVOKING."""
+    commits = 2 * REVOKING.per_second
+    return {
+        "wsrep_cluster_size": 3.0,
+        "wsrep_paused": paused,
+        "sql_call_seconds": by("keystone_sql_call", commit=commits * mean, read=0.01),
+        "sql_call_buckets": [
+            Sample({"keystone_sql_call": "commit", "le": INF}, commits)
+        ],
+    }
+
+
 CASES = {
     "C1": lambda: make_facts(
         rebuilt(),
@@ -167,16 +188,12 @@ CASES = {
     "D8": lambda: make_facts(
         SQL,
         wsrep_cluster_size=3.0,
-        wsrep_sync_wait=1.0,
+        wsrep_causal_reads=5.0,
+        wsrep_sync_wait=0.0,
         sql_call_buckets=SINGLE_CALLS,
         sql_call_seconds=by("keystone_sql_call", read=0.2),
     ),
-    "D9": lambda: make_facts(
-        SQL,
-        wsrep_cluster_size=3.0,
-        wsrep_paused=0.4,
-        sql_call_seconds=by("keystone_sql_call", commit=0.2, read=0.01),
-    ),
+    "D9": lambda: make_facts(REVOKING, **paused_writes(0.4, 0.07)),
     "L1": lambda: make_facts(healthy_calls(LOGIN, {("ldap", "authenticate"): 0.3})),
     "T1": lambda: make_facts(
         slow_cells(0.05, ("token_crypto", "validate")), fernet_keys=1000.0
@@ -637,3 +654,96 @@ def test_answers_that_are_late_at_times_are_of_a_slow_database() -> None:
     )
 
     assert found(facts) == ["D2"]
+
+
+def test_reads_that_take_as_long_as_messages_that_do_not_wait_are_no_cause() -> None:
+    buckets = [
+        Sample({"keystone_sql_call": name, "le": INF}, 10.0)
+        for name in ("read", "rollback")
+    ]
+    facts = make_facts(
+        SQL,
+        wsrep_cluster_size=2.0,
+        wsrep_causal_reads=5.0,
+        sql_call_buckets=buckets,
+        sql_call_seconds=by("keystone_sql_call", read=0.2, rollback=0.2),
+    )
+
+    assert "D8" not in found(facts)
+
+
+@pytest.mark.parametrize(
+    ("calls", "paused", "mean"),
+    [
+        # Validations do not write.
+        (SQL, 0.9, 0.07),
+        # A pause of some milliseconds, and one that costs a commit nothing.
+        (REVOKING, 0.001, 0.07),
+        (REVOKING, 0.4, 0.019),
+    ],
+)
+def test_pauses_that_cost_calls_nothing_are_no_cause(
+    calls: Calls, paused: float, mean: float
+) -> None:
+    assert "D9" not in found(make_facts(calls, **paused_writes(paused, mean)))
+
+
+def test_log_ins_of_federated_users_write() -> None:
+    federated = replace(WRITING, kind=("POST", "mapped"), per_second=0.1)
+
+    assert found(make_facts(federated, **paused_writes(0.4, 0.07))) == ["D9"]
+
+
+def test_commits_of_other_services_cost_log_outs_nothing() -> None:
+    facts = make_facts(
+        replace(healthy_calls(VALIDATION), kind=("DELETE", ""), per_second=0.02),
+        log_statements=[Sample({"id": "c", "statement": "COMMIT"}, 1.0)],
+        log_seconds=by("id", c=1.2),
+        log_calls=by("id", c=100.0),
+        sql_call_seconds=by("keystone_sql_call", commit=0.0005),
+    )
+
+    assert "D2" not in found(facts)
+
+
+def test_keystones_own_option_tells_whether_its_reads_wait() -> None:
+    facts = CASES["D8"]()
+    off = {Option("database", "mysql_wsrep_sync_wait"): Setting("0", Path("x"), 1)}
+
+    configured = replace(facts, configuration=Configuration((Path("x"),), off))
+
+    assert "D8" not in found(configured)
+
+
+def test_a_server_that_counts_no_causal_read_does_not_wait() -> None:
+    facts = CASES["D8"]()
+    counted = {"wsrep_causal_reads": [Sample({}, 0.0)]}
+    waits = {"wsrep_sync_wait": [Sample({}, 1.0)]}
+
+    none = replace(facts, answers={**facts.answers, **counted, **waits})
+
+    assert "D8" not in found(none)
+
+
+def slow_commits(per_second: float) -> Facts:
+    """Return log-outs that wait a second for their commit."""
+    logouts = slow_cells(1.0, ("sql", "revoke"))
+    return make_facts(
+        replace(logouts, kind=("DELETE", ""), per_second=per_second),
+        log_statements=[Sample({"id": "c", "statement": "COMMIT"}, 1.0)],
+        log_seconds=by("id", c=per_second, s=0.001),
+        sql_call_seconds=by("keystone_sql_call", commit=per_second),
+        log_calls=by("id", c=per_second, s=10.0),
+    )
+
+
+def test_slow_commits_cost_the_calls_that_write() -> None:
+    (finding,) = judge(slow_commits(RATES[LOGIN] / 5)).findings
+
+    assert finding.rule.id == "D2"
+    assert finding.suspicion.savings.keys() == {("DELETE", "")}
+    assert finding.suspicion.savings["DELETE", ""].mid == pytest.approx(1.0, rel=0.05)
+
+
+def test_log_outs_that_wait_for_the_disk_are_no_churn() -> None:
+    assert found(slow_commits(RATES[LOGIN]))[0] == "D2"

@@ -127,6 +127,16 @@ class Case:
         buckets = self.facts.buckets("sql_call_buckets", keystone_sql_call=call)
         return bucket_quantile(buckets, share)
 
+    def sql_mean(self, call: str) -> float:
+        """Return the mean of one kind of calls of the database driver."""
+        by_call = self.facts.by("sql_call_seconds", "keystone_sql_call")
+        return ratio(by_call.get(call, 0.0), self.sql_calls(call))
+
+    def sql_calls(self, call: str) -> float:
+        """Return the calls per second of one kind of calls of the database driver."""
+        buckets = self.facts.buckets("sql_call_buckets", keystone_sql_call=call)
+        return max(buckets.values(), default=0.0)
+
     @cached_property
     def quickest_message_seconds(self) -> float:
         """Return what the quickest tenth of messages to the database takes."""

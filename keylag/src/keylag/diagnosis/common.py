@@ -1,5 +1,6 @@
 """What several rules compute."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -64,6 +65,45 @@ def rebuild_suspicion(
     """Return the suspicion of a cause of a part of the misses."""
     found = savings(case, lambda calls: part * case.rebuild_seconds(calls))
     return Suspicion(found, [*evidence, *statements(case)])
+
+
+REVOKES: Final = "DELETE"
+FEDERATED: Final = ("mapped", "saml2", "openid")
+"""Token calls that write: those that revoke a token, and log-ins of federated users,
+whose last use is stored."""
+
+
+def writes(calls: Calls) -> bool:
+    """Return whether calls write to the database.
+
+    Others do now and then: a failed log-in, or the first one of a user on a day.
+    """
+    method, authentication = calls.kind
+    return method == REVOKES or authentication in FEDERATED
+
+
+WRITES: Final = ("write", "commit")
+USUAL_WRITE_SECONDS: Final = 0.04
+"""What a log-out spends on its two commits with a usual disk of a cloud."""
+
+
+def writing_seconds(case: Case) -> float:
+    """Return the seconds per second of Keystone's writes and commits."""
+    by_call = case.facts.by("sql_call_seconds", "keystone_sql_call")
+    return math.fsum(by_call.get(name, 0.0) for name in WRITES)
+
+
+def write_wait(case: Case, calls: Calls, writing: float) -> float:
+    """Return what each call waits for its writes and commits beyond a usual disk.
+
+    All `writing`, in seconds per second, is taken to be of the calls that write, as far
+    as their SQL allows.
+    """
+    if not writes(calls):
+        return 0.0
+    times = math.fsum(one.per_second for one in case.facts.served if writes(one))
+    spent = min(ratio(writing, times), calls.spent(["sql"]))
+    return max(spent - USUAL_WRITE_SECONDS, 0.0)
 
 
 READ_FOR_NOTHING: Final = 50

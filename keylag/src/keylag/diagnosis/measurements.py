@@ -354,6 +354,12 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "",
         "wsrep_sync_wait",
     ),
+    "wsrep_causal_reads": Measurement(
+        MYSQL,
+        _rate("mysql_global_status_wsrep_causal_reads"),
+        "statements/s",
+        "statements that waited for the Galera cluster",
+    ),
     "wsrep_paused": Measurement(
         MYSQL,
         "max(rate(mysql_global_status_wsrep_flow_control_paused_ns{ALL}[WINDOW]))"

@@ -1,39 +1,54 @@
 """D2: the database takes long for all statements: its storage or CPU is slow."""
 
 import math
+from collections.abc import Iterable
 from typing import Final
 
 from keylag.diagnosis.case import NEAR_SECONDS, Case
-from keylag.diagnosis.common import READ_FOR_NOTHING, rows_per_sent, savings
+from keylag.diagnosis.common import (
+    READ_FOR_NOTHING,
+    USUAL_WRITE_SECONDS,
+    rows_per_sent,
+    savings,
+    write_wait,
+    writing_seconds,
+)
 from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 USUAL_SECONDS: Final = 0.0004
 """A statement of a token call inside a healthy database."""
-FLUSH_SECONDS: Final = 0.01
-"""A commit that waits for a usual disk."""
 ONE_STATEMENT: Final = 0.6
 """With more of the time in a statement that reads many rows, that is the cause."""
 LOCKED: Final = 0.5
 
 
-def _beyond_usual(case: Case) -> float:
-    """Return the statements' time beyond that in a healthy database."""
-    commits = {
+def _commits(case: Case) -> set[str]:
+    """Return the ids of commits in the log."""
+    return {
         one.labels["id"]
         for one in case.facts.samples("log_statements")
         if one.labels.get("statement") == "COMMIT"
     }
-    times = case.facts.by("log_calls", "id")
-    return math.fsum(
-        max(
-            seconds
-            - times.get(id_, 0.0)
-            * (FLUSH_SECONDS if id_ in commits else case.scaled(USUAL_SECONDS)),
-            0.0,
-        )
-        for id_, seconds in case.facts.by("log_seconds", "id").items()
+
+
+def _beyond(case: Case, ids: Iterable[str], usual: float) -> float:
+    """Return the time of statements by their ids beyond that in a healthy database."""
+    seconds, calls = (
+        case.facts.by(name, "id") for name in ("log_seconds", "log_calls")
     )
+    return math.fsum(
+        max(seconds.get(id_, 0.0) - calls.get(id_, 0.0) * usual, 0.0) for id_ in ids
+    )
+
+
+def _mean(case: Case, ids: Iterable[str]) -> float:
+    """Return the seconds of a statement by its ids in the database; 0 without one."""
+    seconds, calls = (
+        math.fsum(case.facts.by(name, "id").get(id_, 0.0) for id_ in ids)
+        for name in ("log_seconds", "log_calls")
+    )
+    return ratio(seconds, calls)
 
 
 def _outside_log(case: Case) -> float:
@@ -63,11 +78,18 @@ def _judge(case: Case) -> Suspicion | str:
         return "One statement has most of the database's time: see D3."
     if case.facts.number("log_lock_seconds") > LOCKED * whole:
         return "Statements wait for locks: see D4."
+    commits = _commits(case)
     waited = _outside_log(case)
-    share = min(ratio(_beyond_usual(case) + waited, case.driver_seconds), 1.0)
+    beyond = _beyond(case, seconds.keys() - commits, case.scaled(USUAL_SECONDS))
+    share = min(ratio(beyond + waited, case.driver_seconds), 1.0)
+    committing = math.fsum(seconds.get(id_, 0.0) for id_ in commits)
+    if case.facts.has("sql_call_seconds"):
+        # The server commits for others too, and the log has no distance.
+        committing = min(committing, writing_seconds(case))
 
     def slow(one: Calls) -> float:
-        return share * one.spent(["sql"])
+        waits = write_wait(case, one, committing)
+        return waits + share * (one.spent(["sql"]) - waits)
 
     evidence = [
         Evidence(
@@ -76,6 +98,13 @@ def _judge(case: Case) -> Suspicion | str:
             "s",
             "log_seconds",
             case.scaled(USUAL_SECONDS),
+        ),
+        Evidence(
+            "mean of a commit, which waits for the disk",
+            _mean(case, commits),
+            "s",
+            "log_seconds",
+            USUAL_WRITE_SECONDS / 2,
         ),
         Evidence(
             "time of answers beyond its log and the distance",
@@ -128,8 +157,19 @@ RULE: Final = Rule(
         Fix("the database's host", "faster storage, or more CPU", "Those of a move."),
         Fix(
             "my.cnf",
+            "innodb_flush_log_at_trx_commit = 2, if commits wait for the disk",
+            "If the host fails, every database on the server loses its last second: a"
+            " token that was revoked in it is valid again.",
+        ),
+        Fix(
+            "my.cnf",
             "innodb_buffer_pool_size = most of the memory",
             "The host needs that memory.",
+        ),
+        Fix(
+            "the Galera cluster, if there is one",
+            "look for a far or slow node, on which commits wait too",
+            "None.",
         ),
         Fix(
             "the network to the database",
@@ -137,10 +177,11 @@ RULE: Final = Rule(
             "None.",
         ),
     ),
-    gain="The time inside the database beyond that of a healthy one, and that of"
-    " answers which come late although its log and the quickest ones are fast.",
+    gain="The time inside the database beyond that of a healthy one. Commits cost the"
+    " calls that write. Answers that come late, although its log and the quickest ones"
+    " are fast, count too.",
     threshold="0.4 ms for a statement of a token call, scaled by the machine's speed,"
-    " and 10 ms for a commit;"
+    " and 20 ms for a commit;"
     " no statement that reads many rows has 60 % of the time.",
     panel="sql: Time in SQL per call",
     explains=("D1", "D5"),

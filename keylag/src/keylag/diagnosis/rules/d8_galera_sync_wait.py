@@ -7,32 +7,45 @@ from keylag.diagnosis.common import option, savings
 from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Rule, Suspicion
 
-NEAR_SECONDS: Final = 0.0008
+NEAR_READ_SECONDS: Final = 0.0008
 """A read from a near node that waits for nothing, with the driver's time."""
+
+
+NOT_WAITING: Final = ("ping", "rollback")
+"""Messages that the server answers at once, whatever wsrep_sync_wait is."""
+
+
+def _waits(case: Case) -> bool:
+    """Return whether Keystone waits: as configured, or as the server has counted.
+
+    The server counts the reads of all its clients.
+    """
+    own = case.facts.configuration.value("database", "mysql_wsrep_sync_wait")
+    if own.isdigit():
+        # Keystone sets it for its own connections; the server's is another one.
+        return bool(int(own))
+    if case.facts.samples("wsrep_causal_reads"):
+        return bool(case.facts.number("wsrep_causal_reads"))
+    return bool(case.facts.number("wsrep_sync_wait"))
 
 
 def _judge(case: Case) -> Suspicion | str:
     if not case.facts.number("wsrep_cluster_size"):
         return "The database is no Galera cluster."
-    waits = case.facts.number("wsrep_sync_wait")
-    own = case.facts.configuration.value("database", "mysql_wsrep_sync_wait")
-    if own.isdigit():
-        # Keystone sets it for its own connections; the server's is another one.
-        waits = float(own)
-    if not waits:
-        return "wsrep_sync_wait is off."
+    if not _waits(case):
+        return "No statement waits for the cluster: wsrep_sync_wait is off."
     by_call = case.facts.by("sql_call_seconds", "keystone_sql_call")
-    reads = max(
-        case.facts.buckets("sql_call_buckets", keystone_sql_call="read").values(),
-        default=0.0,
-    )
+    reads, reading = case.sql_calls("read"), by_call.get("read", 0.0)
     if not reads:
         return "Nothing was read."
-    reading = by_call.get("read", 0.0)
     mean = reading / reads
-    usual = case.scaled(NEAR_SECONDS)
+    at_once = ratio(
+        sum(by_call.get(name, 0.0) for name in NOT_WAITING),
+        sum(case.sql_calls(name) for name in NOT_WAITING),
+    )
+    usual = max(case.scaled(NEAR_READ_SECONDS), at_once)
     if mean <= usual:
-        return "Reads take no longer than they should."
+        return "Reads take no longer than messages that do not wait."
     share = (1 - usual / mean) * ratio(reading, sum(by_call.values()))
 
     def waited(one: Calls) -> float:
@@ -40,10 +53,10 @@ def _judge(case: Case) -> Suspicion | str:
 
     evidence = [
         Evidence(
-            "wsrep_sync_wait",
-            waits,
-            "",
-            "wsrep_sync_wait",
+            "statements that waited for the cluster",
+            case.facts.number("wsrep_causal_reads"),
+            "statements/s",
+            "wsrep_causal_reads",
             0,
         ),
         Evidence("mean of a read", mean, "s", "sql_call_seconds", usual),
@@ -59,6 +72,7 @@ RULE: Final = Rule(
     asks=(
         "wsrep_cluster_size",
         "wsrep_sync_wait",
+        "wsrep_causal_reads",
         "sql_call_seconds",
         "sql_call_buckets",
     ),
@@ -69,8 +83,9 @@ RULE: Final = Rule(
             "A node may answer with old data: send writes and reads to one node.",
         ),
     ),
-    gain="The time of reads beyond that of a near node.",
-    threshold="wsrep_sync_wait is on; the time of reads says what it costs.",
+    gain="The time of reads beyond that of messages that do not wait.",
+    threshold="The server counts the waits; the time of reads beyond 0.8 ms, or beyond"
+    " messages that do not wait, says what they cost.",
     panel="sql: Time in SQL per call",
     explains=("D1", "D2"),
 )

@@ -1,34 +1,42 @@
 """D9: a slow Galera node pauses the writes of all."""
 
+import math
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import savings
-from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.common import (
+    USUAL_WRITE_SECONDS,
+    WRITES,
+    savings,
+    write_wait,
+    writing_seconds,
+)
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
-WRITES: Final = ("write", "commit")
+LEAST_PAUSED: Final = 0.01
+"""A shorter pause, as a share of the time, is usual in a cluster that is written to."""
 
 
 def _judge(case: Case) -> Suspicion | str:
     if not case.facts.number("wsrep_cluster_size"):
         return "The database is no Galera cluster."
     paused = case.facts.number("wsrep_paused")
-    if not paused:
-        return "Flow control did not pause replication."
-    by_call = case.facts.by("sql_call_seconds", "keystone_sql_call")
-    whole = sum(by_call.values())
-    writing = sum(by_call.get(name, 0.0) for name in WRITES)
-    share = writing / whole if whole else 0.0
-
-    def waited(one: Calls) -> float:
-        return share * one.spent(["sql"])
-
+    if paused < LEAST_PAUSED:
+        return "Flow control hardly paused replication."
+    mean = math.fsum(case.sql_mean(name) for name in WRITES)
     evidence = [
         Evidence("flow control paused", paused, "of the time", "wsrep_paused", 0),
-        Evidence("share of writes in SQL", share, "", "sql_call_seconds"),
+        Evidence(
+            "mean of a write and its commit",
+            mean,
+            "s",
+            "sql_call_seconds",
+            USUAL_WRITE_SECONDS / 2,
+        ),
     ]
-    return Suspicion(savings(case, waited), evidence)
+    writing = writing_seconds(case)
+    waits = savings(case, lambda calls: write_wait(case, calls, writing))
+    return Suspicion(waits, evidence)
 
 
 RULE: Final = Rule(
@@ -40,6 +48,7 @@ RULE: Final = Rule(
         "wsrep_cluster_size",
         "wsrep_paused",
         "sql_call_seconds",
+        "sql_call_buckets",
     ),
     fixes=(
         Fix(
@@ -53,8 +62,8 @@ RULE: Final = Rule(
             "None, if binary logging uses rows.",
         ),
     ),
-    gain="The time of writes and commits.",
-    threshold="Any pause counts; the time of writes says what it costs.",
+    gain="The time of writes and commits beyond 40 ms, in the calls that write.",
+    threshold="Pauses of 1 % of the time; the time of writes says what they cost.",
     panel="sql: Time in SQL per call",
     explains=("D2", "D4"),
 )

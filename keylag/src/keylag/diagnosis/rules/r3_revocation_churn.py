@@ -4,6 +4,7 @@ import math
 from typing import Final
 
 from keylag.diagnosis.case import Case
+from keylag.diagnosis.common import REVOKES
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 
 LOGGED_OUT: Final = 0.6
@@ -18,7 +19,7 @@ DEVIATIONS: Final = 2.0
 
 def _judge(case: Case) -> Suspicion | str:
     written = case.facts.number("events_written")
-    logouts = [one for one in case.facts.served if one.kind[0] == "DELETE"]
+    logouts = [one for one in case.facts.served if one.kind[0] == REVOKES]
     logins = [one for one in case.facts.served if one.kind[0] == "POST"]
     revoked = sum(one.per_second for one in logouts)
     issued = sum(one.per_second for one in logins)
@@ -27,7 +28,11 @@ def _judge(case: Case) -> Suspicion | str:
     if at_least <= LOGGED_OUT * issued * case.facts.window.seconds:
         return "Most tokens expire instead of being revoked."
     share = min(revoked / issued, 1.0) if issued else 1.0
-    seconds = sum(one.per_second * case.usual_seconds(one) for one in logouts)
+    # A log-out writes, and a slow database is another cause.
+    seconds = sum(
+        one.per_second * min(case.usual_seconds(one), one.seconds - one.spent(["sql"]))
+        for one in logouts
+    )
     again = sum(one.per_second * case.usual_seconds(one) for one in logins)
     seconds += share * again
     others = 1 - case.misses.unstored_share

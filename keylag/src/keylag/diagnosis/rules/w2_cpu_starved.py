@@ -44,11 +44,15 @@ def _judge(case: Case) -> Suspicion | str:
                 0,
             ),
         ]
-    if case.facts.has("throttled_seconds"):
-        throttled = case.facts.number("throttled_seconds")
+    # It is that of the exporter's group, so zero does not mean that there is none.
+    if case.facts.has("throttled_seconds") and case.facts.number("throttled_seconds"):
         evidence.append(
             Evidence(
-                "time stopped by a CPU limit", throttled, "s/s", "throttled_seconds", 0
+                "time stopped by a CPU limit",
+                case.facts.number("throttled_seconds"),
+                "s/s",
+                "throttled_seconds",
+                0,
             )
         )
     beyond = max(1 - ratio(USUAL, share), 0.0)

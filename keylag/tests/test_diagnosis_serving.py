@@ -8,10 +8,18 @@ import requests
 from diagnosed import judge, make_facts
 from prometheus_client.parser import text_string_to_metric_families
 from test_diagnosis_rules import CASES
+from test_diagnosis_unexplained import slow
 
 from keylag.diagnosis.ranking import Diagnosis
 from keylag.diagnosis.registry import RULES
-from keylag.diagnosis.serving import COST, KNOWN, SUCCESS, DiagnosisCollector, serve
+from keylag.diagnosis.serving import (
+    COST,
+    KNOWN,
+    SUCCESS,
+    UNEXPLAINED,
+    DiagnosisCollector,
+    serve,
+)
 from keylag.errors import KeylagError
 
 
@@ -62,6 +70,14 @@ def test_cost_names_the_dashboard_that_shows_the_cause() -> None:
     text = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
 
     assert f'{COST}{{dashboard="cache",id="C4",name="cache-far"}}' in text
+
+
+def test_slow_calls_without_a_cause_are_a_metric() -> None:
+    port = serve(lambda: judge(slow(0.1)), "127.0.0.1", 0)
+
+    text = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
+
+    assert f'{UNEXPLAINED}{{auth_method="",method="GET"}} 0.1' in text
 
 
 def test_silent_prometheus_leaves_only_the_failure() -> None:

@@ -134,7 +134,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     stack is as it was. Stop other loads before: it sends its own.
 
     \b
-    Exit codes: 0 healthy, 1 causes were found, 2 too little is known.
+    Exit codes: 0 healthy, 1 causes were found, 2 too little is known,
+    or calls are slow for a reason that no cause explains.
     With --verify: 0 the prediction agrees, 1 it does not, 2 it cannot tell.
 
     \b
@@ -207,6 +208,8 @@ def _show(output: Output, reports: Sequence[Report]) -> None:
     output.show(reports)
     if any(one.diagnosis.findings for one in reports):
         raise click.exceptions.Exit(FINDINGS)
+    if any(one.diagnosis.unexplained for one in reports):
+        raise click.exceptions.Exit(CANNOT_SAY)
 
 
 def _stack_url(folder: Path) -> str:

@@ -48,6 +48,16 @@ def as_json(diagnosis: Diagnosis, grafana: str = "") -> dict[str, Any]:
             _finding(diagnosis, finding, rank, grafana)
             for rank, finding in enumerate(diagnosis.findings, start=1)
         ],
+        "unexplained": [
+            {
+                "call": _key(one.kind),
+                "seconds": one.seconds,
+                "expected_seconds": one.expected,
+                "category": one.category,
+                "category_seconds": one.category_seconds,
+            }
+            for one in diagnosis.unexplained
+        ],
         "unknown": [
             {"id": one.rule.id, "missing": one.why} for one in diagnosis.unknown
         ],

@@ -5,6 +5,7 @@ speed of phases that only compute, in the same window.
 """
 
 import json
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,10 @@ from keylag.diagnosis.facts import Calls, Facts, Kind, time_in
 from keylag.phases import Cell
 
 SHIPPED: Final = Path(__file__).with_name("healthy.json")
+OTHER_CLOUD: Final = 3.0
+SAME_CLOUD: Final = 2.0
+"""How many times as long a healthy call may take: clouds differ in their catalogs,
+roles and load, and a cloud differs less from itself at another time."""
 COMPUTING: Final = ("schema", "policy", "timestamps", "wsgi")
 """Phases that use a CPU and nothing else, and that no cause touches alone."""
 
@@ -29,6 +34,8 @@ class Healthy:
     """Seconds by phase and operation."""
     quantiles: Mapping[float, float] = field(default_factory=dict)
     """Seconds by share of the calls: 0.5 and 0.95, if they are known."""
+    number: float = math.inf
+    """How many calls these figures are of."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,8 @@ class Expected:
     slowness: float
     login_rate: float | None = None
     """Log-ins per second of the baseline; None without one."""
+    spread: float = OTHER_CLOUD
+    """How many times as long as these figures a healthy call may take."""
 
     @classmethod
     def shipped(cls, facts: Facts) -> "Expected":
@@ -51,13 +60,17 @@ class Expected:
         """Return the figures of a baseline; kinds that it lacks are unknown."""
         figures = {
             calls.kind: Healthy(
-                calls.statements, calls.round_trips, calls.cells, calls.quantiles
+                calls.statements,
+                calls.round_trips,
+                calls.cells,
+                calls.quantiles,
+                calls.per_second * baseline.window.seconds,
             )
             for calls in baseline.served
         }
         logins = (one for one in baseline.served if one.kind[0] == "POST")
         rate = sum(one.per_second for one in logins)
-        return cls(figures, 1.0, login_rate=rate)
+        return cls(figures, 1.0, login_rate=rate, spread=SAME_CLOUD)
 
     def statements(self, calls: Calls) -> float | None:
         """Return the statements of a call with a warm cache; None if unknown."""
@@ -77,6 +90,16 @@ class Expected:
         if found is None:
             return None
         return time_in(found.cells, phases, operations) * self.slowness
+
+    def number(self, calls: Calls) -> float:
+        """Return of how many calls the figures are; 0 if unknown."""
+        found = self.by_kind.get(calls.kind)
+        return found.number if found else 0.0
+
+    def cell_seconds(self, calls: Calls, cell: Cell) -> float:
+        """Return the expected time in a cell; 0 if unknown."""
+        found = self.by_kind.get(calls.kind)
+        return found.cells.get(cell, 0.0) * self.slowness if found else 0.0
 
     def quantile(self, calls: Calls, share: float) -> float | None:
         """Return an expected quantile of the wall time; None if unknown."""

@@ -1,12 +1,15 @@
 """Judges a case by all rules, explains away symptoms, and ranks what remains."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.facts import Facts, Kind, MissingSourceError, ratio
 from keylag.diagnosis.registry import RULES
 from keylag.diagnosis.rule import MATTERS, Rule, Suspicion
+from keylag.diagnosis.unexplained import Unexplained, find_unexplained
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,22 @@ class Diagnosis:
         """What was measured."""
         return self.case.facts
 
+    @cached_property
+    def unexplained(self) -> Sequence[Unexplained]:
+        """The kinds of calls that are slow beyond what the findings cost."""
+        if any(one.suspicion.worker_seconds for one in self.findings):
+            # All calls wait for workers, and how long is unknown.
+            return ()
+        explained: dict[Kind, float] = defaultdict(float)
+        for one in self.findings:
+            for kind, saving in one.suspicion.savings.items():
+                explained[kind] += saving.high
+        return tuple(find_unexplained(self.case, explained))
+
     @property
     def is_healthy(self) -> bool:
-        """Return whether no cause was found."""
-        return not self.findings
+        """Return whether no cause was found, and nothing is slow without one."""
+        return not self.findings and not self.unexplained
 
     def runner_up(self, finding: Finding) -> Reason | None:
         """Return the next cause and why it is behind; None if no other costs time."""

@@ -15,6 +15,7 @@ from keylag.errors import KeylagError
 
 COST: Final = "keylag_diagnosis_cost_seconds"
 KNOWN: Final = "keylag_diagnosis_known"
+UNEXPLAINED: Final = "keylag_diagnosis_unexplained_seconds"
 SUCCESS: Final = "keylag_diagnosis_success"
 EVERY_SECONDS: Final = 30.0
 """Scrapes in between get the same answer."""
@@ -50,6 +51,7 @@ class DiagnosisCollector(Collector):
         yield _known(diagnosis)
         if diagnosis.facts.calls or diagnosis.findings:
             yield _costs(diagnosis)
+            yield _unexplained(diagnosis)
 
     def _ask(self) -> Diagnosis | None:
         try:
@@ -65,6 +67,14 @@ def _costs(diagnosis: Diagnosis) -> GaugeMetricFamily:
     for rule in diagnosis.rules:
         labels = [rule.id, rule.name, rule.board]
         family.add_metric(labels, costs.get(rule.id, 0.0))
+    return family
+
+
+def _unexplained(diagnosis: Diagnosis) -> GaugeMetricFamily:
+    text = "Seconds of a call that is slow for a reason that no cause explains."
+    family = GaugeMetricFamily(UNEXPLAINED, text, labels=["method", "auth_method"])
+    for one in diagnosis.unexplained:
+        family.add_metric(one.kind, one.seconds)
     return family
 
 

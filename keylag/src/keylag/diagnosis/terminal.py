@@ -22,6 +22,8 @@ def render(diagnosis: Diagnosis, console: Console, grafana: str = "") -> None:
     for rank, finding in enumerate(diagnosis.findings, start=1):
         console.print()
         render_finding(diagnosis, finding, rank, console, grafana)
+    for one in diagnosis.unexplained:
+        console.print(Text(f"\n{wording.unexplained_text(one)}", "bold yellow"))
     if diagnosis.unknown:
         console.print("\nNot judged:")
     for name, install, ids in missing_sources(diagnosis):

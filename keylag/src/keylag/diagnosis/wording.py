@@ -14,12 +14,17 @@ from keylag.diagnosis.impact import (
 )
 from keylag.diagnosis.ranking import Diagnosis, Finding, Reason
 from keylag.diagnosis.rule import Evidence, Fix, Saving
+from keylag.diagnosis.unexplained import Unexplained
+from keylag.phases import CATEGORY_NAMES
 
 SHARES: Final = ("of all", "of the time", "of the limit")
 """Units of what is shown as per cent."""
 LITTLE: Final = 0.01
 """A smaller share is not worth a word."""
 HEALTHY: Final = "No cause found: nothing costs a sixth of a call."
+UNEXPLAINED: Final = (
+    "Trace slow calls to see each step: KEYLAG_TRACE_SLOW_SECONDS, `keylag trace`."
+)
 UNSET: Final = "Keystone's default, as no file of --config sets it"
 NO_RUNNER_UP: Final = "No other cause that could be judged costs time."
 
@@ -78,6 +83,23 @@ def caller_texts(diagnosis: Diagnosis, finding: Finding) -> Iterator[str]:
         yield f"Validations by caller: {', '.join(known)}."
     if has_unknown_callers(finding):
         yield UNKNOWN_CALLERS
+
+
+def unexplained_text(one: Unexplained) -> str:
+    """Return a sentence on calls that are slow for a reason that no cause explains."""
+    taken, expected, beyond = (
+        format_number(seconds, "s")
+        for seconds in (one.seconds, one.expected, one.category_seconds)
+    )
+    beside, most = " beside what the findings cost", ""
+    if one.category:
+        name = CATEGORY_NAMES[one.category]
+        beside, most = "", f" Most of it is in {name}: {beyond} more than expected."
+    return (
+        f"{name_kind(one.kind)} takes {taken}{beside}, {one.times:.1f} times what is"
+        f" expected ({expected}), and no cause that could be judged explains it.{most}"
+        f" {UNEXPLAINED}"
+    )
 
 
 def gain(saving: Saving) -> str:

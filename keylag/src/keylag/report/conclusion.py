@@ -6,7 +6,7 @@ from keylag.breakdown import Run
 from keylag.call_facts import largest_parts
 from keylag.diagnosis.document import missing_sources
 from keylag.diagnosis.ranking import Diagnosis
-from keylag.diagnosis.wording import HEALTHY, has_time
+from keylag.diagnosis.wording import HEALTHY, has_time, unexplained_text
 from keylag.run_environment import is_service_load
 
 SERVICE_LOAD: Final = (
@@ -28,13 +28,19 @@ def conclusion(run: Run, diagnosis: Diagnosis) -> list[str]:
     parts = largest_parts(run)
     if not parts:
         return [NOT_MEASURED]
+    return [*_judgement(run, diagnosis), *parts]
+
+
+def _judgement(run: Run, diagnosis: Diagnosis) -> list[str]:
+    if diagnosis.unexplained:
+        return [unexplained_text(one) for one in diagnosis.unexplained]
     if has_time(diagnosis.facts):
-        return [HEALTHY, *parts]
+        return [HEALTHY]
     if diagnosis.facts.calls:
-        return [NOTHING_FOUND, *parts]
+        return [NOTHING_FOUND]
     if is_service_load(run["environment"]):
-        return [SERVICE_LOAD, *parts]
-    return [OTHER_ROUTES, *parts]
+        return [SERVICE_LOAD]
+    return [OTHER_ROUTES]
 
 
 def not_judged(diagnosis: Diagnosis) -> list[str]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
+from keystonemiddleware.auth_token._cache import TokenCache
 
 from keylag_otel.auth_token import token_reuse
+from keylag_otel.auth_token.hooks import DEFAULT_CACHE_SECONDS as DEFAULT
+from keylag_otel.auth_token.hooks import cache_seconds
 from keylag_otel.auth_token.token_reuse import CACHE_TIME_FACTORS, TokenReuse
 
 CACHE_SECONDS = 300
@@ -134,3 +139,14 @@ def test_made_up_tokens_displace_no_others(worker, monkeypatch) -> None:
 
     assert worker.ages[-1] == 100
     assert len(worker.replay._uses) == 1
+
+
+@pytest.mark.parametrize(
+    ("configured", "simulated"), [(600, 600), (0, DEFAULT), (-1, DEFAULT)]
+)
+def test_a_service_that_does_not_cache_is_compared_with_the_default(
+    configured, simulated
+) -> None:
+    cache = TokenCache(logging.getLogger(__name__), cache_time=configured)
+
+    assert cache_seconds(cache) == simulated

@@ -32,14 +32,15 @@ _CAUSES = dict.fromkeys(
 _REFUSED = "invalid"
 
 #: keystonemiddleware's default, for the replay of a service that does not cache.
-_DEFAULT_CACHE_SECONDS = 300.0
+DEFAULT_CACHE_SECONDS = 300.0
 
 _CACHE_ERRORS = {"QueueEmpty": "no_connection"}
 
 
-def _cache_seconds(cache: Any) -> float:
+def cache_seconds(cache: Any) -> float:
+    """Return how long a service's token cache keeps tokens, for the replay."""
     seconds: float = cache._cache_time  # noqa: SLF001 - the host has no other
-    return seconds if seconds > 0 else _DEFAULT_CACHE_SECONDS
+    return seconds if seconds > 0 else DEFAULT_CACHE_SECONDS
 
 
 def _count_validation(timer: RequestTimer, validation: str, result: str) -> None:
@@ -61,7 +62,7 @@ def count_token_lookup(timer: RequestTimer, args: tuple[Any, ...], found: Any) -
     hit = found is not None
     if hit:
         _count_validation(timer, "offline", "accepted")
-    age, misses = TOKEN_REUSE.look_up(token, _cache_seconds(cache), hit=hit)
+    age, misses = TOKEN_REUSE.look_up(token, cache_seconds(cache), hit=hit)
     for times in misses:
         timer.increment(counter_id("replayed_misses", times))
     if age is not None:
@@ -78,7 +79,7 @@ def count_online_validation(
     if data == _REFUSED:
         return
     _count_validation(timer, "online", "accepted")
-    TOKEN_REUSE.record_validation(token, _cache_seconds(cache))
+    TOKEN_REUSE.record_validation(token, cache_seconds(cache))
 
 
 def count_rejected_token(

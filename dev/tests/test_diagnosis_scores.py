@@ -28,6 +28,7 @@ HEALTHY = Score(
     named=(),
     clients=2,
     plans=("token-mixed",),
+    extras=(),
     latency=FAST,
     slices={"GET": (0.010, 0.012)},
     category="password_hash",

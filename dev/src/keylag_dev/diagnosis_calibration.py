@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import click
 
+from keylag.command_errors import handle_errors
 from keylag.demo import SAMPLE_CLOUD
 from keylag.diagnosis import verification
 from keylag.diagnosis.case import Case
@@ -31,8 +32,8 @@ from keylag.faults.planting import planted
 from keylag.faults.registry import FAULTS
 from keylag.stack import Stack
 from keylag.tools import Tools
-from keylag_dev.diagnosis_cases import single
-from keylag_dev.diagnosis_score import OPTIONS, WARM_SECONDS, WINDOW_SECONDS, load
+from keylag_dev.diagnosis_cases import OPTIONS, single
+from keylag_dev.diagnosis_score import WARM_SECONDS, WINDOW_SECONDS, load
 
 RESULTS: Final = "calibration.jsonl"
 MILLISECONDS: Final = 1000
@@ -130,6 +131,7 @@ def main(faults: tuple[str, ...], out: Path) -> None:
     done = {one["fault"] for one in read_results(file)}
     rest = [FAULTS[key] for key in faults or FAULTS if key not in done]
     with (
+        handle_errors(),
         tempfile.TemporaryDirectory() as state,
         Stack(
             Path(state) / "stack", Tools.load(), OPTIONS, initial_data=SAMPLE_CLOUD

@@ -1,32 +1,38 @@
-"""Writes docs/diagnosis-score.md from a score of `make test-diagnosis`.
+"""Writes a page of a score of `make test-diagnosis`.
 
     python -m keylag_dev.diagnosis_page out/diagnosis/TIME
+    python -m keylag_dev.diagnosis_page --unseen out/diagnosis/TIME
 
-The folder is that of one run. The page has its table, its summary, five diagnoses in
+The folder is that of one run. The page has its table, its summary, some diagnoses in
 full, one of them of a pair, and each wrong one.  The windows are kept for the tests,
 which judge them by the rules of their day.
 """
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+import click
 
 from keylag.diagnosis.verification import DISAGREES
 from keylag.paths import CHECKOUT
 from keylag_dev import diagnosis_calibration as calibration
 from keylag_dev.diagnosis_savings import savings
 from keylag_dev.diagnosis_scores import Score, read_scores, slower_text, summary
-from keylag_dev.recorded_facts import RecordedWindow, keep, recall
+from keylag_dev.recorded_facts import (
+    KEPT,
+    KEPT_UNSEEN,
+    RecordedWindow,
+    keep,
+    recall,
+)
 
-PAGE: Final = CHECKOUT / "docs" / "diagnosis-score.md"
-IN_FULL: Final = ("C2", "D4", "H3", "W2", "C4+H3")
-"""Cases whose diagnosis is printed: a cache, a database, clients, a host, a pair."""
 HEADINGS: Final = (
     *("case", "named", "right", "slower calls"),
     *("widest category", "`doctor`", "seconds"),
 )
-INTRODUCTION: Final = """\
+SCORE_INTRODUCTION: Final = """\
 # How often the diagnosis is right
 
 <!-- Made by `python -m keylag_dev.diagnosis_page`; run it again instead of editing. -->
@@ -43,17 +49,24 @@ from the breakdown, `keystone-manage doctor`, and chance.
 The rules have been mended with windows like these. So the shares say that the rules
 tell these causes apart. They do not say how often a new cause is named.
 `python -m keylag_dev.diagnosis_judge` judges the windows again after a change.
+[Faults that no rule was tuned for](diagnosis-unseen.md) have a page of their own.
+"""
+UNSEEN_INTRODUCTION: Final = """\
+# How often the diagnosis is right about faults that no rule was tuned for
+
+<!-- Made by `python -m keylag_dev.diagnosis_page --unseen`; run it again instead of
+editing. -->
+
+`make test-diagnosis CASES="strengths healthy"` plants faults at other strengths than
+[the score](diagnosis-score.md) does, most of them weaker, and lets `keylag diagnose`
+say what it sees in each window, without a baseline. Healthy stacks have many windows,
+at three loads. Faults without a strength in their name were scored for the first time.
+
+The table has what the rules said when these windows were recorded: no rule had been
+changed with them. *Right* means: the planted cause is the first finding, or there is
+none on a healthy stack. A fault that slowed no call by a fifth does not count.
 """
 
-DISAGREE: Final[Mapping[str, str]] = {
-    "C8": "The clients that change roles keep workers busy, so others also wait.",
-    **dict.fromkeys(
-        ("A2", "D3"),
-        "Log-outs took longer in one of the healthy windows: a commit waited 10 ms for"
-        " the disk there.",
-    ),
-}
-"""Why predictions of the published score do not agree, by fault."""
 CALIBRATION: Final = """
 ## Predicted and measured
 
@@ -65,21 +78,78 @@ than a sixth of it.
 """
 
 
-def render(scores: Sequence[Score]) -> str:
-    """Return the page."""
-    return "\n".join(_lines(scores)) + "\n"
+@dataclass(frozen=True)
+class Page:
+    """A page, the windows that it is about, and what is printed in full."""
+
+    name: str
+    windows: Path
+    introduction: str
+    in_full: Sequence[str] = ()
+    """Cases whose diagnosis is printed; each wrong one is, too."""
+    tuned: Sequence[str] = ()
+    """Cases that do not count: their rules were mended when they were tried by hand."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Why predictions do not agree, by fault."""
+
+    @property
+    def file(self) -> Path:
+        """The file of the page."""
+        return CHECKOUT / "docs" / self.name
 
 
-def _lines(scores: Sequence[Score]) -> Iterator[str]:
+SCORE: Final = Page(
+    "diagnosis-score.md",
+    KEPT,
+    SCORE_INTRODUCTION,
+    # A cache, a database, clients, a host, a pair.
+    ("C2", "D4", "H3", "W2", "C4+H3"),
+    reasons={
+        "C8": "The clients that change roles keep workers busy, so others also wait.",
+        **dict.fromkeys(
+            ("A2", "D3"),
+            "Log-outs took longer in one of the healthy windows: a commit waited 10 ms"
+            " for the disk there.",
+        ),
+    },
+)
+UNSEEN: Final = Page(
+    "diagnosis-unseen.md",
+    KEPT_UNSEEN,
+    UNSEEN_INTRODUCTION,
+    tuned=("D2:disk", "D8", "D9"),
+)
+
+
+def render(scores: Sequence[Score], page: Page = SCORE) -> str:
+    """Return the text of a page."""
+    return "\n".join(_lines(scores, page)) + "\n"
+
+
+def _lines(scores: Sequence[Score], page: Page) -> Iterator[str]:
     start = min(one.recorded["start"] for one in scores)
     end = max(one.recorded["end"] for one in scores)
-    yield INTRODUCTION
-    yield from (f"- {line}" for line in summary(scores))
-    yield f"- the windows were recorded within {(end - start) / 60:.0f} minutes"
+    yield page.introduction
+    counted = [one for one in scores if one.case not in page.tuned]
+    yield from (f"- {line}" for line in summary(counted))
+    if tuned := [one for one in scores if one.case in page.tuned]:
+        yield (
+            f"- {', '.join(one.case for one in tuned)} do not count, because their"
+            " rules were mended when they were tried by hand; right:"
+            f" {sum(one.is_right for one in tuned)} of {len(tuned)}"
+        )
+    seconds = scores[0].recorded["end"] - scores[0].recorded["start"]
+    yield (
+        f"- the windows of {seconds:.0f} s were recorded within"
+        f" {(end - start) / 60:.0f} minutes"
+    )
     yield "\n## Each case\n"
+    yield "Healthy windows without a finding are not listed.\n"
     yield f"| {' | '.join(HEADINGS)} |"
     yield f"|{'---|' * len(HEADINGS)}"
     for one in scores:
+        if one.is_healthy and one.is_right:
+            continue
         cells = (
             one.case,
             " ".join(one.named) or "nothing",
@@ -94,26 +164,29 @@ def _lines(scores: Sequence[Score]) -> Iterator[str]:
     yield CALIBRATION
     yield from calibration.table(calibrated)
     yield f"\n{calibration.summary(calibrated)}"
-    yield from _disagreements(calibrated)
+    yield from _disagreements(calibrated, page.reasons)
     by_case = {one.case: one for one in scores}
-    yield "\n## Diagnoses in full"
-    for name in IN_FULL:
-        if name in by_case:
-            yield from _in_full(by_case[name])
-    wrong = [one for one in scores if not one.is_right and one.case not in IN_FULL]
-    if wrong:
-        yield "\n## Those that were wrong"
-    for one in wrong:
-        yield from _in_full(one)
+    shown = [by_case[name] for name in page.in_full if name in by_case]
+    wrong = [one for one in scores if not one.is_right and one not in shown]
+    for title, found in (
+        ("Diagnoses in full", shown),
+        ("Those that were wrong", wrong),
+    ):
+        if found:
+            yield f"\n## {title}"
+        for one in found:
+            yield from _in_full(one)
 
 
-def _disagreements(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _disagreements(
+    results: Sequence[Mapping[str, Any]], reasons: Mapping[str, str]
+) -> Iterator[str]:
     yield ""
     for one in results:
         calls = one["verification"]["calls"].values()
         if any(call["verdict"] == DISAGREES for call in calls):
             fault = one["fault"]
-            yield f"- {fault}: {DISAGREE.get(fault, 'not explained.')}"
+            yield f"- {fault}: {reasons.get(fault, 'not explained.')}"
 
 
 def _in_full(score: Score) -> Iterator[str]:
@@ -122,10 +195,22 @@ def _in_full(score: Score) -> Iterator[str]:
     yield from ("```text", *lines, "```")
 
 
-if __name__ == "__main__":
-    published = read_scores(Path(sys.argv[1]))
-    PAGE.write_text(render(published), encoding="utf-8")
+@click.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--unseen", is_flag=True, help="Its rules were not tuned with it.")
+def main(folder: Path, *, unseen: bool) -> None:
+    """Write the page of a score, and keep its windows for the tests."""
+    page = UNSEEN if unseen else SCORE
+    scores = read_scores(folder)
+    page.file.write_text(render(scores, page), encoding="utf-8")
     keep(
-        RecordedWindow(one.case, one.expected, recall(one.recorded))
-        for one in published
+        (
+            RecordedWindow(one.case, one.expected, recall(one.recorded))
+            for one in scores
+        ),
+        page.windows,
     )
+
+
+if __name__ == "__main__":
+    main()

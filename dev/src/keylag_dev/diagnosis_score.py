@@ -16,6 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,9 +41,17 @@ from keylag.faults.site import Site
 from keylag.jtl import JtlError, JtlReader, Sample
 from keylag.phases import CATEGORY_NAMES, category_of
 from keylag.processes import find_processes
-from keylag.stack import Stack, StackOptions
-from keylag.tools import Tools
-from keylag_dev.diagnosis_cases import Planted, decoys, healthy, pairs, single_faults
+from keylag.stack import Stack
+from keylag.tools import ToolError, Tools
+from keylag_dev.diagnosis_cases import (
+    OPTIONS,
+    Planted,
+    decoys,
+    healthy,
+    other_strengths,
+    pairs,
+    single_faults,
+)
 from keylag_dev.diagnosis_scores import (
     Score,
     append_score,
@@ -52,6 +61,8 @@ from keylag_dev.diagnosis_scores import (
 )
 from keylag_dev.recorded_facts import record
 
+UNEXPLAINED: Final = "unexplained"
+"""What is named if calls are slow and no cause explains it."""
 WARM_SECONDS: Final = 30
 """Load before the window, with the faults in place."""
 WINDOW_SECONDS: Final = 60.0
@@ -59,7 +70,6 @@ SLICES: Final = 10
 """Parts of a window, of which each has a mean latency."""
 DOCTOR_SECONDS: Final = 60
 FORGET_REVOCATIONS: Final = ("DELETE FROM revocation_event",)
-OPTIONS: Final = StackOptions(cache="memcache_pool", extras=("service",))
 DOCTOR: Final[Mapping[str, str]] = {
     "[cache] enabled` is not enabled": "C1",
     "not completely configured": "C1",
@@ -94,12 +104,20 @@ def load(stack: Stack, case: Planted, folder: Path) -> Iterator[None]:
             sender.wait()
 
 
-def observe(stack: Stack, case: Planted, window: float, folder: Path) -> Score:
-    """Wait for a window, and return what the diagnosis of it says.
+def observe(
+    stack: Stack, case: Planted, window: float, folder: Path
+) -> Iterator[Score]:
+    """Yield what the diagnosis says of each window.
 
     `folder` has the samples of the load.
     """
     time.sleep(WARM_SECONDS)
+    for number in range(1, case.windows + 1):
+        name = case.window_name(number)
+        yield replace(_observe_window(stack, case, window, folder), case=name)
+
+
+def _observe_window(stack: Stack, case: Planted, window: float, folder: Path) -> Score:
     start = time.time()
     time.sleep(window)
     begun = time.monotonic()
@@ -112,6 +130,7 @@ def observe(stack: Stack, case: Planted, window: float, folder: Path) -> Score:
         expected=case.expected,
         clients=case.clients,
         plans=case.plans,
+        extras=case.stack_extras,
         latency=client_latency(samples),
         slices=slices(samples, start, start + window),
         category=widest_category(facts.served),
@@ -125,8 +144,9 @@ def observe(stack: Stack, case: Planted, window: float, folder: Path) -> Score:
 def judge(facts: Facts) -> dict[str, Any]:
     """Return what the rules say of facts, as fields of a score."""
     diagnosis = diagnose(Case(facts, Expected.shipped(facts)))
+    ids = tuple(one.rule.id for one in diagnosis.findings)
     return {
-        "named": tuple(one.rule.id for one in diagnosis.findings),
+        "named": ids or (UNEXPLAINED,) * bool(diagnosis.unexplained),
         "text": _text(diagnosis),
         "document": as_json(diagnosis),
     }
@@ -224,9 +244,28 @@ def under_faults(stack: Stack, case: Planted, folder: Path) -> Iterator[None]:
             yield
 
 
+def stack_with(extras: tuple[str, ...], state: Path, last: ExitStack) -> Stack:
+    """Return the running stack if it has these extra services, or start another one.
+
+    `last` stops the stack that runs.
+    """
+    options = replace(OPTIONS, extras=extras)
+    folder = state / "-".join(extras)
+    stack = Stack(folder, Tools.load(), options, initial_data=SAMPLE_CLOUD)
+    if not stack.is_up():
+        last.close()
+        last.enter_context(stack)
+    return stack
+
+
 @click.command()
 @click.argument("cases", nargs=-1)
-@click.option("--healthy", "rounds", default=1, help="Rounds of healthy stacks.")
+@click.option(
+    "--healthy",
+    "rounds",
+    default=1,
+    help="Rounds of healthy stacks; each has eight windows at three loads.",
+)
 @click.option("--window", default=WINDOW_SECONDS, help="Seconds that are diagnosed.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/diagnosis"))
 @click.option(
@@ -244,13 +283,15 @@ def main(
 ) -> None:
     """Score the diagnosis of planted faults.
 
-    CASES are kinds (healthy, faults, pairs, decoys), or single ones such as C4, C4+H3
-    and "decoy C4"; all by default.  Each score is written at once, to scores.jsonl.
+    CASES are kinds (healthy, faults, strengths, pairs, decoys), or single ones such as
+    C4, "C4 at 2", C4+H3 and "decoy C4"; all by default.  Each score is written at once,
+    to scores.jsonl.
     """
     console = Console()
     kinds = {
         "healthy": healthy(rounds),
         "faults": single_faults(),
+        "strengths": other_strengths(),
         "pairs": pairs(),
         "decoys": decoys(),
     }
@@ -262,27 +303,22 @@ def main(
         for kind, found in kinds.items()
         for case in found
         if not cases or kind in cases or case.name in cases
-        if case.name not in done
+        if case.window_name(case.windows) not in done
     ]
-    with (
-        handle_errors(),
-        tempfile.TemporaryDirectory() as state,
-        Stack(
-            Path(state) / "stack", Tools.load(), OPTIONS, initial_data=SAMPLE_CLOUD
-        ) as stack,
-    ):
+    with handle_errors(), tempfile.TemporaryDirectory() as state, ExitStack() as last:
+        chosen.sort(key=lambda case: (len(case.stack_extras), case.stack_extras))
         for number, case in enumerate(chosen, start=1):
             shown = f"{number} of {len(chosen)}, {case.name}"
             loads = Path(state) / "loads" / case.name
             try:
+                stack = stack_with(case.stack_extras, Path(state), last)
                 with under_faults(stack, case, loads):
-                    found = observe(stack, case, window, loads)
-            except (FaultError, FaultUsageError) as error:
+                    for found in observe(stack, case, window, loads):
+                        append_score(found, folder)
+                        named = " ".join(found.named) or "nothing"
+                        console.print(f"{shown}: {named}", highlight=False)
+            except (FaultError, FaultUsageError, ToolError) as error:
                 console.print(f"{shown} was left out: {error}")
-                continue
-            append_score(found, folder)
-            named = " ".join(found.named) or "nothing"
-            console.print(f"{shown}: {named}", highlight=False)
     show(read_scores(folder), console)
 
 

@@ -15,7 +15,7 @@ from keylag.faults.probe import Latency
 PATH: Final = " /v3/auth/tokens"
 """Part of the labels of token calls' samples."""
 FILE: Final = "scores.jsonl"
-LISTS: Final = ("expected", "named", "doctor", "plans")
+LISTS: Final = ("expected", "named", "doctor", "plans", "extras")
 LEADING: Final = 3
 """A cause among so many is found, if not first."""
 SUSPECT: Final = {
@@ -48,6 +48,8 @@ class Score:
     clients: int
     plans: tuple[str, ...]
     """The plans of the load."""
+    extras: tuple[str, ...]
+    """The extra services of the stack."""
     latency: Mapping[str, Latency]
     """What clients measured, by kind of call."""
     slices: Mapping[str, Sequence[float]]
@@ -93,10 +95,12 @@ class Score:
 
 
 def references(score: Score, scores: Sequence[Score]) -> list[Score]:
-    """Return the healthy cases under the same load."""
-    load = (score.clients, score.plans)
+    """Return the healthy cases of such a stack under the same load."""
+    load = (score.clients, score.plans, score.extras)
     return [
-        one for one in scores if one.is_healthy and (one.clients, one.plans) == load
+        one
+        for one in scores
+        if one.is_healthy and (one.clients, one.plans, one.extras) == load
     ]
 
 

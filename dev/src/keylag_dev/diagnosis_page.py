@@ -191,6 +191,9 @@ def _disagreements(
 
 def _in_full(score: Score) -> Iterator[str]:
     yield f"\n### {score.case}\n"
+    for one in score.document.get("unlikely", ()):
+        if one["id"] in score.expected:
+            yield f"Why not {one['id']}: {one['why']}\n"
     lines = (line.rstrip() for line in score.text.strip().splitlines())
     yield from ("```text", *lines, "```")
 

@@ -130,11 +130,11 @@ class Case:
     def sql_mean(self, call: str) -> float:
         """Return the mean of one kind of calls of the database driver."""
         by_call = self.facts.by("sql_call_seconds", "keystone_sql_call")
-        return ratio(by_call.get(call, 0.0), self.sql_calls(call))
+        return ratio(by_call.get(call, 0.0), self.sql_calls(keystone_sql_call=call))
 
-    def sql_calls(self, call: str) -> float:
-        """Return the calls per second of one kind of calls of the database driver."""
-        buckets = self.facts.buckets("sql_call_buckets", keystone_sql_call=call)
+    def sql_calls(self, **labels: str) -> float:
+        """Return the calls of the database driver per second, of series with labels."""
+        buckets = self.facts.buckets("sql_call_buckets", **labels)
         return max(buckets.values(), default=0.0)
 
     @cached_property
@@ -152,13 +152,11 @@ class Case:
         quickest = self.quickest_message_seconds
         if quickest <= self.scaled(NEAR_SECONDS):
             return quickest
-        buckets = self.facts.buckets("sql_call_buckets")
-        messages = max(buckets.values(), default=0.0)
         logged = (
             self.facts.number("log_seconds") if self.facts.has("log_seconds") else 0.0
         )
-        usual = bucket_quantile(buckets, 0.5) or 0.0
-        return max(quickest, usual - ratio(logged, messages))
+        usual = bucket_quantile(self.facts.buckets("sql_call_buckets"), 0.5) or 0.0
+        return max(quickest, usual - ratio(logged, self.sql_calls()))
 
     @cached_property
     def others_take_cpu(self) -> bool:

@@ -96,11 +96,6 @@ class Expected:
         found = self.by_kind.get(calls.kind)
         return found.number if found else 0.0
 
-    def cell_seconds(self, calls: Calls, cell: Cell) -> float:
-        """Return the expected time in a cell; 0 if unknown."""
-        found = self.by_kind.get(calls.kind)
-        return found.cells.get(cell, 0.0) * self.slowness if found else 0.0
-
     def quantile(self, calls: Calls, share: float) -> float | None:
         """Return an expected quantile of the wall time; None if unknown."""
         found = self.by_kind.get(calls.kind)

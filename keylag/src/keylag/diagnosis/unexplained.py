@@ -69,8 +69,8 @@ def _median_times(case: Case, calls: Calls, rest: float) -> float:
 def _widest(case: Case, calls: Calls) -> tuple[str, float]:
     """Return the category with most time beyond the expected one, and that time."""
     beyond: dict[str, float] = defaultdict(float)
-    for cell, seconds in calls.cells.items():
-        usual = case.expected.cell_seconds(calls, cell)
-        beyond[category_of(cell)] += seconds - usual
+    for (phase, operation), seconds in calls.cells.items():
+        usual = case.expected.seconds(calls, [phase], [operation]) or 0.0
+        beyond[category_of((phase, operation))] += seconds - usual
     category = max(beyond, key=lambda name: beyond[name])
     return category, beyond[category]

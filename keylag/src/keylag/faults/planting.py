@@ -113,14 +113,7 @@ def take_back(site: Site, key: str | None = None) -> list[str]:
         keys = [one.key for one in reversed(site.journal.planted)]
         chosen = [one for one in keys if key in {None, one}]
         for one in chosen:
-            try:
-                _take_back(site, one)
-            except pymysql.Error as error:
-                message = (
-                    f"{one} is not taken back: the database said {error}. "
-                    "Run the command again."
-                )
-                raise FaultError(message) from error
+            _take_back(site, one)
         if chosen and site.restarts:
             _repair(site)
         elif chosen and not running:
@@ -137,7 +130,14 @@ def _take_back(site: Site, key: str) -> None:
         entry = planted.entries[-1]
         entry.undoing = True
         site.journal.save()
-        entry.change().undo(site)
+        try:
+            entry.change().undo(site)
+        except pymysql.Error as error:
+            message = (
+                f"{key} is not taken back: the database said {error}. "
+                "Run the command again."
+            )
+            raise FaultError(message) from error
         planted.entries.pop()
         site.journal.save()
     site.journal.planted.remove(planted)

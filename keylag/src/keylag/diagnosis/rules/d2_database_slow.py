@@ -1,7 +1,7 @@
 """D2: the database takes long for all statements: its storage or CPU is slow."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from keylag.diagnosis.case import NEAR_SECONDS, Case
@@ -32,23 +32,8 @@ def _commits(case: Case) -> set[str]:
     }
 
 
-def _beyond(case: Case, ids: Iterable[str], usual: float) -> float:
-    """Return the time of statements by their ids beyond that in a healthy database."""
-    seconds, calls = (
-        case.facts.by(name, "id") for name in ("log_seconds", "log_calls")
-    )
-    return math.fsum(
-        max(seconds.get(id_, 0.0) - calls.get(id_, 0.0) * usual, 0.0) for id_ in ids
-    )
-
-
-def _mean(case: Case, ids: Iterable[str]) -> float:
-    """Return the seconds of a statement by its ids in the database; 0 without one."""
-    seconds, calls = (
-        math.fsum(case.facts.by(name, "id").get(id_, 0.0) for id_ in ids)
-        for name in ("log_seconds", "log_calls")
-    )
-    return ratio(seconds, calls)
+def _sum(values: Mapping[str, float], ids: Iterable[str]) -> float:
+    return math.fsum(values.get(id_, 0.0) for id_ in ids)
 
 
 def _outside_log(case: Case) -> float:
@@ -61,14 +46,14 @@ def _outside_log(case: Case) -> float:
         return 0.0
     by_call = case.facts.by("sql_call_seconds", "keystone_sql_call")
     answers = sum(by_call.values()) - by_call.get("connect", 0.0)
-    messages = max(case.facts.buckets("sql_call_buckets").values(), default=0.0)
     way = max(case.way_seconds, case.scaled(NEAR_SECONDS))
-    logged = case.facts.number("log_seconds") + messages * way
+    logged = case.facts.number("log_seconds") + case.sql_calls() * way
     return max(answers * (1 - case.cpu_wait_share) - logged, 0.0)
 
 
 def _judge(case: Case) -> Suspicion | str:
     seconds = case.facts.by("log_seconds", "id")
+    times = case.facts.by("log_calls", "id")
     whole, calls = sum(seconds.values()), case.facts.number("log_calls")
     if not calls:
         return "The slow log has no statement of this time."
@@ -80,9 +65,14 @@ def _judge(case: Case) -> Suspicion | str:
         return "Statements wait for locks: see D4."
     commits = _commits(case)
     waited = _outside_log(case)
-    beyond = _beyond(case, seconds.keys() - commits, case.scaled(USUAL_SECONDS))
+    usual = case.scaled(USUAL_SECONDS)
+    beyond = math.fsum(
+        max(seconds[id_] - times.get(id_, 0.0) * usual, 0.0)
+        for id_ in seconds.keys() - commits
+    )
     share = min(ratio(beyond + waited, case.driver_seconds), 1.0)
-    committing = math.fsum(seconds.get(id_, 0.0) for id_ in commits)
+    committing = _sum(seconds, commits)
+    mean_commit = ratio(committing, _sum(times, commits))
     if case.facts.has("sql_call_seconds"):
         # The server commits for others too, and the log has no distance.
         committing = min(committing, writing_seconds(case))
@@ -97,11 +87,11 @@ def _judge(case: Case) -> Suspicion | str:
             whole / calls,
             "s",
             "log_seconds",
-            case.scaled(USUAL_SECONDS),
+            usual,
         ),
         Evidence(
             "mean of a commit, which waits for the disk",
-            _mean(case, commits),
+            mean_commit,
             "s",
             "log_seconds",
             USUAL_WRITE_SECONDS / 2,

@@ -35,18 +35,18 @@ def _judge(case: Case) -> Suspicion | str:
     if not _waits(case):
         return "No statement waits for the cluster: wsrep_sync_wait is off."
     by_call = case.facts.by("sql_call_seconds", "keystone_sql_call")
-    reads, reading = case.sql_calls("read"), by_call.get("read", 0.0)
-    if not reads:
+    if not case.sql_calls(keystone_sql_call="read"):
         return "Nothing was read."
-    mean = reading / reads
+    mean = case.sql_mean("read")
     at_once = ratio(
         sum(by_call.get(name, 0.0) for name in NOT_WAITING),
-        sum(case.sql_calls(name) for name in NOT_WAITING),
+        sum(case.sql_calls(keystone_sql_call=name) for name in NOT_WAITING),
     )
     usual = max(case.scaled(NEAR_READ_SECONDS), at_once)
     if mean <= usual:
         return "Reads take no longer than messages that do not wait."
-    share = (1 - usual / mean) * ratio(reading, sum(by_call.values()))
+    reading = ratio(by_call.get("read", 0.0), sum(by_call.values()))
+    share = (1 - usual / mean) * reading
 
     def waited(one: Calls) -> float:
         return share * one.spent(["sql"])

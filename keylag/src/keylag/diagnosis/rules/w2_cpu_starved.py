@@ -44,17 +44,14 @@ def _judge(case: Case) -> Suspicion | str:
                 0,
             ),
         ]
-    # It is that of the exporter's group, so zero does not mean that there is none.
-    if case.facts.has("throttled_seconds") and case.facts.number("throttled_seconds"):
-        evidence.append(
-            Evidence(
-                "time stopped by a CPU limit",
-                case.facts.number("throttled_seconds"),
-                "s/s",
-                "throttled_seconds",
-                0,
-            )
+    if case.facts.has("throttled_seconds"):
+        throttled = case.facts.number("throttled_seconds")
+        limit = Evidence(
+            "time stopped by a CPU limit", throttled, "s/s", "throttled_seconds", 0
         )
+        # It is that of the exporter's group: zero does not mean that there is none.
+        if throttled:
+            evidence.append(limit)
     beyond = max(1 - ratio(USUAL, share), 0.0)
     return Suspicion(
         savings(case, lambda calls: share * calls.seconds, low=beyond, high=1.5),

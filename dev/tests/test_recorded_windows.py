@@ -21,12 +21,10 @@ WRONG: Final = frozenset(
     f"{KEPT_UNSEEN.name}: {case}"
     for case in (
         "C5 at 2000",
-        "H2 at 2",
         "A2 at 500",
         "R3 at 2",
         "D2:disk at 60",
         "D3 at 100000",
-        "W3 at 4",
         "D7",
     )
 )

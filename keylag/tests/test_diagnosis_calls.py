@@ -94,6 +94,7 @@ def test_other_text_is_wrong_usage(text: str) -> None:
     [
         (None, ("POST", "password")),
         ("application-credential", ("POST", "application_credential")),
+        ("revoke", ("DELETE", "")),
     ],
 )
 def test_kind_of_call(call: str | None, kind: tuple[str, str]) -> None:

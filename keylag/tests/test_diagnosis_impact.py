@@ -55,7 +55,7 @@ def test_share_of_a_quantile_is_unknown_without_durations() -> None:
 
 
 def test_wait_before_keystone_is_no_share_of_its_quantiles() -> None:
-    waiting = facts(FAST, 0.0, queue=40.0, workers=0.2)
+    waiting = facts(FAST, 0.0, queue=40.0, workers=0.3)
     (finding,) = as_json(judge(waiting, facts(FAST, 0.0)))["findings"]
 
     assert finding["id"] == "W1"

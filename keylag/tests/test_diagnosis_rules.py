@@ -198,7 +198,7 @@ CASES = {
     "T1": lambda: make_facts(
         slow_cells(0.05, ("token_crypto", "validate")), fernet_keys=1000.0
     ),
-    "W1": lambda: make_facts(workers=0.2, queue=2.0),
+    "W1": lambda: make_facts(workers=0.3, queue=2.0),
     "W2": lambda: make_facts(cpu_wait_seconds=0.25),
     "W3": lambda: make_facts(
         slow_cells(0.1, ("cache", "validate")), workers=0.1, cpu_seconds=0.09
@@ -465,7 +465,7 @@ def _look_ups(region: str, result: str, rate: float) -> Sample:
     return Sample(labels, rate)
 
 
-@pytest.mark.parametrize(("validations", "is_storm"), [(10.0, True), (20.0, False)])
+@pytest.mark.parametrize(("validations", "is_storm"), [(18.0, True), (25.0, False)])
 def test_log_ins_beside_few_validations_are_a_storm(
     validations: float, *, is_storm: bool
 ) -> None:
@@ -476,6 +476,12 @@ def test_log_ins_beside_few_validations_are_a_storm(
     )
 
     assert ("H2" in found(facts)) is is_storm
+
+
+def test_calls_that_wait_for_a_thread_are_a_cost_of_threads() -> None:
+    facts = make_facts(workers=0.2, cpu_seconds=0.18, queue=2.0)
+
+    assert found(facts) == ["W3"]
 
 
 def test_a_full_memcached_is_found_although_it_refuses_its_exporter() -> None:
@@ -526,7 +532,7 @@ def test_probes_that_wait_for_a_worker_are_no_network() -> None:
 
 def test_all_probes_wait_while_all_workers_are_busy() -> None:
     busy = probed(
-        quickest=0.05, workers=0.2, queue=2.0, host_cpu_seconds=by("mode", user=4.0)
+        quickest=0.05, workers=0.3, queue=2.0, host_cpu_seconds=by("mode", user=4.0)
     )
 
     assert found(busy) == []
@@ -534,7 +540,7 @@ def test_all_probes_wait_while_all_workers_are_busy() -> None:
 
 def test_a_way_longer_than_the_queue_is_found_while_all_workers_are_busy() -> None:
     busy = probed(
-        quickest=0.8, workers=0.2, queue=2.0, host_cpu_seconds=by("mode", user=4.0)
+        quickest=0.8, workers=0.3, queue=2.0, host_cpu_seconds=by("mode", user=4.0)
     )
 
     assert found(busy) == ["N1"]

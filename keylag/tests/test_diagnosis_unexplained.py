@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from diagnosed import VALIDATION, WINDOW, healthy_calls, judge, make_facts
 from rich.console import Console
-from test_diagnosis_rules import CASES, REFUSED
+from test_diagnosis_rules import CASES, REFUSED, slow_cells
 
 from keylag.diagnosis import wording
 from keylag.diagnosis.document import as_json
@@ -115,3 +115,11 @@ def test_every_form_says_so() -> None:
     document = as_json(diagnosis)
     assert not document["healthy"]
     assert [one["category"] for one in document["unexplained"]] == ["other"]
+
+
+@pytest.mark.parametrize(("seconds", "named"), [(0.0, False), (0.0015, True)])
+def test_the_cause_next_to_a_finding_is_named(seconds: float, *, named: bool) -> None:
+    diagnosis = judge(make_facts(slow_cells(seconds, ("other", "catalog"))))
+
+    assert diagnosis.is_healthy
+    assert ("A2 catalog-size" in wording.no_cause(diagnosis)) is named

@@ -58,9 +58,10 @@ UNSEEN_INTRODUCTION: Final = """\
 editing. -->
 
 `make test-diagnosis CASES="strengths healthy"` plants faults at other strengths than
-[the score](diagnosis-score.md) does, most of them weaker, and lets `keylag diagnose`
-say what it sees in each window, without a baseline. Healthy stacks have many windows,
-at three loads. Faults without a strength in their name were scored for the first time.
+[the score](diagnosis-score.md) does, weaker and stronger ones, and lets `keylag
+diagnose` say what it sees in each window, without a baseline. Healthy stacks have many
+windows, at three loads. Faults without a strength in their name were scored for the
+first time.
 
 The table has what the rules said when these windows were recorded: no rule had been
 changed with them. *Right* means: the planted cause is the first finding, or there is
@@ -118,6 +119,16 @@ UNSEEN: Final = Page(
     KEPT_UNSEEN,
     UNSEEN_INTRODUCTION,
     tuned=("D2:disk", "D8", "D9"),
+    reasons={
+        "C4 at 2": "The cache costs 112 ms of a log-in, as predicted. The rest is of"
+        " values that expire: a slow Keystone answers fewer calls in that time, so each"
+        " reads more of them from the database.",
+        "D2:cpu at 60": "13 of the 20 ms are in writes and commits, which a usual disk"
+        " may take, too: the rule counts what is beyond 40 ms.",
+        "D4 at 100": "The rule spread the waits over all SQL. Only the check of"
+        " revocation events waited; now the rule looks at what is beyond usual.",
+        "W3 at 4": "The rule left out the wait for a free thread. Now it counts it.",
+    },
 )
 
 

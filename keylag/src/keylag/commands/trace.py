@@ -31,9 +31,10 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> None:
     """Trace one call with OSProfiler and show its breakdown.
 
-    CALL is password, application-credential or validate. The call is signed, so
-    OSProfiler in Keystone traces this request only. For application-credential, the
-    command creates an application credential and deletes it afterwards.
+    CALL is password, application-credential, validate or revoke. The call is signed,
+    so OSProfiler in Keystone traces this request only. For application-credential, the
+    command creates an application credential and deletes it afterwards. For revoke, it
+    issues a token and revokes that one.
 
     The call goes to the stack that `keylag up` started, or to any Keystone, selected
     as for `keylag explain`. For another Keystone, set OSPROFILER_HMAC_KEY to one of its

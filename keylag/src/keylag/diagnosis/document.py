@@ -61,7 +61,10 @@ def as_json(diagnosis: Diagnosis, grafana: str = "") -> dict[str, Any]:
         "unknown": [
             {"id": one.rule.id, "missing": one.why} for one in diagnosis.unknown
         ],
-        "unlikely": [{"id": one.rule.id, "why": one.why} for one in diagnosis.unlikely],
+        "unlikely": [
+            {"id": one.rule.id, "why": one.why, "share_of_wall": one.share}
+            for one in diagnosis.unlikely
+        ],
     }
 
 

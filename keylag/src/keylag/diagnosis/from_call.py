@@ -24,6 +24,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "password": ("POST", "password"),
     "application-credential": ("POST", "application_credential"),
     "validate": ("GET", ""),
+    "revoke": ("DELETE", ""),
 }
 """Kinds of calls by the names of `keylag explain --call`."""
 ISSUING: Final = ("authenticate", "issue")

@@ -20,6 +20,8 @@ class Reason:
     why: str
     cost: float = 0.0
     """Seconds per second that it seems to cost, at least."""
+    share: float = 0.0
+    """The largest share of a kind of calls that it seems to cost, at least."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def diagnose(case: Case, rules: Sequence[Rule] = tuple(RULES.values())) -> Diagn
             why = (
                 f"It costs {found.share:.0%} of a call; a finding costs {MATTERS:.0%}."
             )
-            unlikely.append(Reason(rule, why, found.least_cost))
+            unlikely.append(Reason(rule, why, found.least_cost, found.share))
     findings = _without_symptoms(suspects)
     return Diagnosis(case, rules, findings, unknown, unlikely)
 

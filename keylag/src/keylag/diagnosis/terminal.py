@@ -18,7 +18,7 @@ def render(diagnosis: Diagnosis, console: Console, grafana: str = "") -> None:
     for sentence in diagnosis.facts.limitations:
         console.print(Text(sentence, "yellow"), soft_wrap=True)
     if diagnosis.is_healthy:
-        console.print(Text(f"\n{wording.HEALTHY}", "bold"))
+        console.print(Text(f"\n{wording.no_cause(diagnosis)}", "bold"))
     for rank, finding in enumerate(diagnosis.findings, start=1):
         console.print()
         render_finding(diagnosis, finding, rank, console, grafana)

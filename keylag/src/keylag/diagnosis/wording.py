@@ -22,6 +22,8 @@ SHARES: Final = ("of all", "of the time", "of the limit")
 LITTLE: Final = 0.01
 """A smaller share is not worth a word."""
 HEALTHY: Final = "No cause found: nothing costs a sixth of a call."
+NOTABLE: Final = 0.1
+"""Smallest share of a call for which a cause is named without being a finding."""
 UNEXPLAINED: Final = (
     "Trace slow calls to see each step: KEYLAG_TRACE_SLOW_SECONDS, `keylag trace`."
 )
@@ -123,6 +125,15 @@ def runner_up(diagnosis: Diagnosis, finding: Finding) -> str:
     """Return the next cause, and why it is behind."""
     second = diagnosis.runner_up(finding)
     return name_reason(second) if second else NO_RUNNER_UP
+
+
+def no_cause(diagnosis: Diagnosis) -> str:
+    """Return that there is no finding, and the cause that comes next to one."""
+    costs = [one for one in diagnosis.unlikely if one.share >= NOTABLE]
+    if not costs:
+        return HEALTHY
+    most = max(costs, key=lambda one: one.share)
+    return f"{HEALTHY} The most is {most.rule.id} {most.rule.name}, {most.share:.0%}."
 
 
 def name_reason(reason: Reason) -> str:

@@ -6,7 +6,7 @@ from keylag.breakdown import Run
 from keylag.call_facts import largest_parts
 from keylag.diagnosis.document import missing_sources
 from keylag.diagnosis.ranking import Diagnosis
-from keylag.diagnosis.wording import HEALTHY, has_time, unexplained_text
+from keylag.diagnosis.wording import has_time, no_cause, unexplained_text
 from keylag.run_environment import is_service_load
 
 SERVICE_LOAD: Final = (
@@ -35,7 +35,7 @@ def _judgement(run: Run, diagnosis: Diagnosis) -> list[str]:
     if diagnosis.unexplained:
         return [unexplained_text(one) for one in diagnosis.unexplained]
     if has_time(diagnosis.facts):
-        return [HEALTHY]
+        return [no_cause(diagnosis)]
     if diagnosis.facts.calls:
         return [NOTHING_FOUND]
     if is_service_load(run["environment"]):

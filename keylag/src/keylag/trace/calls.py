@@ -145,6 +145,24 @@ def _validate_token(session: Any) -> None:
     session.get(f"{_v3_url(session)}/auth/tokens", headers={"X-Subject-Token": token})
 
 
+def _revoke_token(session: Any) -> None:
+    # Its own, which nothing else uses.
+    token = session.get_token()
+    try:
+        session.delete(
+            f"{_v3_url(session)}/auth/tokens", headers={"X-Subject-Token": token}
+        )
+    finally:
+        session.auth.invalidate()
+
+
+@contextmanager
+def _new_token(session: Any) -> Iterator[Any]:
+    """Yield a session that has no token yet, so that it gets one of its own."""
+    session.auth.invalidate()
+    yield session
+
+
 def _v3_url(session: Any) -> str:
     return f"{session.auth.auth_url.rstrip('/').removesuffix('/v3')}/v3"
 
@@ -188,5 +206,6 @@ CALLS: Final[Mapping[str, tuple[Callable[[Any], None], Callable[[Any], Any]]]] =
     "password": (_issue_token, _with_password),
     "application-credential": (_issue_token, _with_application_credential),
     "validate": (_validate_token, _any_credentials),
+    "revoke": (_revoke_token, _new_token),
 }
 """Kinds of calls: the function that sends it, and its credentials."""

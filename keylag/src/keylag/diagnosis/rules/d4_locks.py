@@ -1,5 +1,6 @@
 """D4: statements wait for locks that a transaction holds."""
 
+import math
 from typing import Final
 
 from keylag.diagnosis.case import Case
@@ -9,6 +10,13 @@ from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 OPENING: Final = 0.35
 """Share of the statements' time that counts as their locks' without any wait."""
+
+
+def _beyond(case: Case, calls: Calls) -> float:
+    """Return the SQL time of a call beyond a healthy one; all if that is unknown."""
+    if case.expected.seconds(calls, ["sql"], ()) is None:
+        return calls.spent(["sql"])
+    return case.excess(calls, ["sql"])
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -24,9 +32,14 @@ def _judge(case: Case) -> Suspicion | str:
     if not (locked or waiting):
         return "No statement waited for a lock."
     inside = min(ratio(locked, max(case.driver_seconds, whole)), 1.0)
+    served = case.facts.served
+    spent = math.fsum(one.per_second * one.spent(["sql"]) for one in served)
+    beyond = math.fsum(one.per_second * _beyond(case, one) for one in served)
 
     def waited(one: Calls) -> float:
-        return inside * one.spent(["sql"])
+        # Locks are of some tables, so they slow some calls only.
+        part = ratio(_beyond(case, one) * spent, beyond)
+        return min(inside * part, one.spent(["sql"]))
 
     evidence = [
         Evidence("time waiting for locks", locked, "s/s", "log_lock_seconds", 0),
@@ -70,7 +83,8 @@ RULE: Final = Rule(
             "None.",
         ),
     ),
-    gain="The share of SQL time in which statements wait for locks.",
+    gain="The time in which statements wait for locks, by the SQL time that calls take"
+    " beyond healthy ones.",
     threshold="A sixth of a call, as for all causes. The database counts the wait; it"
     " counts opening tables too, up to 35 % of the time of quick statements.",
     panel="sql: Waiting for locks",

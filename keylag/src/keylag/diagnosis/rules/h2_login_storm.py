@@ -10,7 +10,7 @@ BUSY: Final = 0.7
 """With fewer busy workers the log-ins cost nobody else time."""
 GREW: Final = 2.0
 """Log-ins per second, relative to the baseline."""
-REUSE: Final = 2.0
+REUSE: Final = 3.0
 """Other token calls per log-in; healthy clients use a token several times."""
 
 
@@ -74,7 +74,7 @@ RULE: Final = Rule(
     ),
     gain="Half of the workers' time that log-ins take on a healthy Keystone, and of"
     " what all calls wait for it.",
-    threshold="Workers are 70 % busy, and there are fewer than two other token calls"
+    threshold="Workers are 70 % busy, and there are fewer than three other token calls"
     " for each log-in, or twice the log-ins of the baseline.",
     panel="tokens: Calls per second",
     explains=("W1", "W2", "N1"),

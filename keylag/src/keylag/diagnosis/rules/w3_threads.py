@@ -20,13 +20,16 @@ def _judge(case: Case) -> Suspicion | str:
     if used < FULL:
         return f"A process uses {used:.0%} of a CPU: its threads wait for others."
 
+    queued = case.queue_seconds if case.facts.has("queue", "requests") else 0.0
+
     def waited(one: Calls) -> float:
         running = one.seconds * (1 - case.cpu_wait_share)
-        return max(running - case.usual_seconds(one), 0.0)
+        return queued + max(running - case.usual_seconds(one), 0.0)
 
     evidence = [
         Evidence("requests at a time in a process", case.busy_share, "", "cells", 1),
         Evidence("CPUs that a process uses", used, "CPUs", "cpu_seconds"),
+        Evidence("wait for a free thread", queued, "s", "queue", 0),
     ]
     return Suspicion(savings(case, waited, low=0.5), evidence)
 
@@ -40,6 +43,8 @@ RULE: Final = Rule(
         "cpu_seconds",
         "cpu_wait_seconds",
         "workers",
+        "queue",
+        "requests",
         "other_seconds",
     ),
     fixes=(
@@ -50,8 +55,9 @@ RULE: Final = Rule(
         ),
     ),
     gain="The time beyond that of a healthy call and of the wait for a CPU: a thread"
-    " waits for Python after each answer of the cache or the database.",
+    " waits for Python after each answer of the cache or the database. Calls that wait"
+    " for a free thread save that, too.",
     threshold="More than one request at a time in a process, which uses 70 % of a CPU.",
     panel="workers: Busy share of a worker",
-    explains=("A1", "A2", "C4", "D1", "D2", "D5", "T1", "W2"),
+    explains=("A1", "A2", "C4", "D1", "D2", "D5", "T1", "W1", "W2"),
 )

@@ -24,6 +24,10 @@ BLOCK: Final = re.compile(
     re.DOTALL,
 )
 NO_ROUNDS: Final = "cannot tell: no round is complete"
+HEADINGS: Final = (
+    "| plan | arm, compared with | decides by | difference | verdict | run |",
+    "|---|---|---|---:|---|---|",
+)
 
 
 def render(text: str, results: Path = RESULTS) -> str:
@@ -34,13 +38,14 @@ def render(text: str, results: Path = RESULTS) -> str:
 
 
 def _table(results: Path) -> Iterator[str]:
-    yield "| plan | arm, compared with | decides by | difference | verdict | run |"
-    yield "|---|---|---|---:|---|---|"
+    yield from HEADINGS
     for path in sorted(results.glob("*/result.json")):
-        yield from _rows(path.parent.name, json.loads(path.read_text()))
+        plan = path.parent.name
+        yield from rows(f"[`{plan}`]({plan}/report.md)", json.loads(path.read_text()))
 
 
-def _rows(plan: str, result: Mapping[str, Any]) -> Iterator[str]:
+def rows(name: str, result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a row for each arm of a run, on what its plan decides by."""
     decision = result["decision"]
     decides_by = f"{decision['method']}, {MEASURE_NAMES[decision['measure']]}"
     minutes = result["seconds"] / SECONDS_PER_MINUTE
@@ -51,7 +56,7 @@ def _rows(plan: str, result: Mapping[str, Any]) -> Iterator[str]:
         found = one["measures"].get(decision["measure"])
         arms = f"{one['arm']}, {result['base']}"
         judged = _judged(found) if found else ["-", NO_ROUNDS]
-        cells = [f"[`{plan}`]({plan}/report.md)", arms, decides_by, *judged, run]
+        cells = [name, arms, decides_by, *judged, run]
         yield f"| {' | '.join(cells)} |"
 
 

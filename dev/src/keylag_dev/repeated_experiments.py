@@ -1,0 +1,89 @@
+"""Runs a plan many times, and says how often it claims a difference, and how fast.
+
+    python -m keylag_dev.repeated_experiments same --times 20
+    python -m keylag_dev.repeated_experiments planted --times 10
+
+Run N has the seed N and a folder of its own below `--out`.  Another call with the same
+folder makes the runs that are missing.  Of a plan with equal arms each claim is false;
+of a plan with a planted effect each is right that has its direction.
+"""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import click
+
+from keylag.experiment.plan import SECONDS_PER_MINUTE
+from keylag_dev.experiments_page import HEADINGS, rows
+
+Result = Mapping[str, Any]
+"""What a run has in its result.json."""
+
+
+def read_results(folder: Path) -> dict[int, Result]:
+    """Return the results of the runs in a folder, by their seeds."""
+    found = (json.loads(path.read_text()) for path in folder.glob("*/result.json"))
+    return {one["seed"]: one for one in sorted(found, key=lambda one: one["seed"])}
+
+
+def summary(results: Sequence[Result]) -> str:
+    """Return the number of runs with each verdict, and their mean time."""
+    verdicts = Counter(verdict for one in results for verdict in _verdicts(one))
+    counts = ", ".join(f"{name}: {number}" for name, number in verdicts.most_common())
+    minutes = fmean(one["seconds"] for one in results) / SECONDS_PER_MINUTE
+    return f"Runs: {len(results)}, {minutes:.1f} min each. {counts}."
+
+
+def _verdicts(result: Result) -> Iterator[str]:
+    decision = result["decision"]
+    for one in result["comparisons"]:
+        found = one["measures"].get(decision["measure"])
+        if one["method"] == decision["method"] and found:
+            yield found["verdict"]
+
+
+def table(plan: str, results: Mapping[int, Result]) -> Iterator[str]:
+    """Yield the lines of a table in Markdown."""
+    yield from HEADINGS
+    for seed, one in results.items():
+        yield from rows(f"`{plan}`, seed {seed}", one)
+
+
+def _words(plan: str, seed: int, folder: Path) -> list[str]:
+    """Return the words that make a run, or go on with one that was interrupted."""
+    if (folder / "run.json").exists():
+        return ["resume", str(folder)]
+    return ["run", plan, f"--seed={seed}", f"--out={folder}"]
+
+
+@click.command()
+@click.argument("plan")
+@click.option("--times", type=click.IntRange(1), default=20, show_default=True)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("out/repeated"),
+    show_default=True,
+    help="Folder of the runs, with one for each plan.",
+)
+def main(plan: str, times: int, out: Path) -> None:
+    """Run a plan with the seeds 1, 2, 3 …, and print the verdicts of all runs."""
+    folder = out / plan
+    for seed in range(1, times + 1):
+        if seed not in read_results(folder):
+            keylag = Path(sys.executable).with_name("keylag")
+            words = _words(plan, seed, folder / str(seed))
+            subprocess.run([keylag, "experiment", *words], check=True)
+    found = read_results(folder)
+    click.echo("\n".join(table(plan, found)))
+    click.echo(f"\n{summary([*found.values()])}")
+
+
+if __name__ == "__main__":
+    main()

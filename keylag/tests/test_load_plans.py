@@ -102,6 +102,17 @@ def test_values_at_the_limits_are_valid() -> None:
     )
 
 
+def test_open_load_needs_a_rate_and_endless_virtual_users() -> None:
+    plan = load_plans.find_plan("token-issue")
+    rate = {"rate_per_second": "5"}
+
+    plan.validate({"arrivals": "50", "loops": "-1", **rate})
+    with pytest.raises(load_plans.PlanError, match="arrivals: needs rate_per_second"):
+        plan.validate({"arrivals": "50", "loops": "-1"})
+    with pytest.raises(load_plans.PlanError, match="arrivals: needs loops=-1"):
+        plan.validate({"arrivals": "50", **rate})
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_default_values_are_valid(name: str) -> None:
     plan = load_plans.find_plan(name)
@@ -123,8 +134,13 @@ def test_default_load_is_100_requests_in_10_seconds(name: str) -> None:
 def test_plans_extract_all_saved_variables(name: str) -> None:
     expected = ["server_timing", "total_ms", *(f"{name}_ms" for name in CATEGORIES)]
 
-    assert saved_variables() == [*expected, "sql_statements", "cache_calls"]
-    assert set(extractors(name)) == set(saved_variables())
+    assert saved_variables() == [
+        *expected,
+        "sql_statements",
+        "cache_calls",
+        "arrival_ms",
+    ]
+    assert set(extractors(name)) | {"arrival_ms"} == set(saved_variables())
 
 
 def test_plans_have_identical_extractors() -> None:
@@ -141,11 +157,18 @@ def test_plans_have_identical_turn_scripts() -> None:
         for action in tree(name).iterfind(".//TestAction[@testname='Turn']")
         for prop in action.iterfind("*[@name='ActionProcessor.duration']")
     }
+    arrivals = {
+        prop.text
+        for name in NAMES
+        for timer in tree(name).iterfind(".//JSR223Timer[@testname='Arrival']")
+        for prop in timer.iterfind("*[@name='script']")
+    }
     pace = ".//TestAction[@testname='Turn']/../*/ConstantThroughputTimer"
     paced = [name for name in NAMES if tree(name).find(pace) is not None]
 
-    assert len(found) == 1
+    assert len(found) == len(arrivals) == 1
     assert "slice_number" in str(found)
+    assert "arrivals_seed" in str(arrivals)
     assert tuple(paced) == NAMES
 
 

@@ -60,6 +60,8 @@ class Sample:
     size_bytes: int
     timing: ServerTiming | None
     """The Server-Timing header; None if it is missing or invalid."""
+    arrival_seconds: float | None = None
+    """When the request of an open load arrived, as Unix time; None in a closed load."""
 
     @property
     def is_setup(self) -> bool:
@@ -185,6 +187,7 @@ def _parse_fields(record: str, header: list[str]) -> dict[str, str]:
 
 
 def _parse_sample(row: dict[str, str], timing: ServerTiming | None) -> Sample:
+    arrival = row.get("arrival_ms")
     return Sample(
         start_seconds=int(row["timeStamp"]) / 1000,
         elapsed_seconds=int(row["elapsed"]) / 1000,
@@ -197,4 +200,5 @@ def _parse_sample(row: dict[str, str], timing: ServerTiming | None) -> Sample:
         success=row["success"] == "true",
         size_bytes=int(row["bytes"]),
         timing=timing,
+        arrival_seconds=int(arrival) / 1000 if arrival else None,
     )

@@ -60,6 +60,7 @@ _HOST: Final = _pattern("a host name or an address", r"[^\s/]+")
 _PORT: Final = _integer(1, 65_535)
 _PER_CENT: Final = _integer(0, _HUNDRED)
 _TIMEOUT: Final = _integer(1, _HOUR_MS, " of milliseconds")
+_SEED: Final = _integer(-(2**31), 2**31 - 1)
 _NAME: Final = _pattern("a name", r".+")
 _ANY: Final = PropertyType("any text", lambda _text: True)
 
@@ -74,6 +75,8 @@ PROPERTY_TYPES: Final[Mapping[str, PropertyType]] = {
     "ramp_seconds": _integer(0, _DAY_SECONDS, " of seconds"),
     "loops": _LOOPS,
     "rate_per_second": _decimal(0, 1_000_000),
+    "arrivals": _integer(0, 1_000_000),
+    "arrivals_seed": _SEED,
     "duration_seconds": _integer(1, 7 * _DAY_SECONDS, " of seconds"),
     "keep_alive": _one_of("true", "false"),
     "connect_timeout_ms": _TIMEOUT,
@@ -97,7 +100,7 @@ PROPERTY_TYPES: Final[Mapping[str, PropertyType]] = {
     "validate_percent": _PER_CENT,
     "revoke_percent": _PER_CENT,
     "revoked_percent": _PER_CENT,
-    "seed": _integer(-(2**31), 2**31 - 1),
+    "seed": _SEED,
 }
 SHARE_PROPERTIES: Final = ("issue_percent", "validate_percent", "revoke_percent")
 """Shares of the requests of one load; they add up to 100 %."""
@@ -111,7 +114,8 @@ def find_mistakes(
 ) -> list[Mistake]:
     """Return the invalid values; `defaults` apply to properties without a value."""
     wrong = [*_type_mistakes(values, defaults)]
-    return wrong or [*_share_mistakes(values, defaults)]
+    every = {**defaults, **values}
+    return wrong or [*_share_mistakes(values, every), *_open_load_mistakes(every)]
 
 
 def _type_mistakes(
@@ -127,13 +131,21 @@ def _type_mistakes(
 
 
 def _share_mistakes(
-    values: Mapping[str, str], defaults: Mapping[str, str]
+    values: Mapping[str, str], every: Mapping[str, str]
 ) -> Iterator[Mistake]:
     given = [name for name in SHARE_PROPERTIES if name in values]
-    every = {**defaults, **values}
     shares = {name: every[name] for name in SHARE_PROPERTIES if name in every}
     if not given or not all(map(_PER_CENT.accepts, shares.values())):
         return
     if (total := sum(map(int, shares.values()))) != _HUNDRED:
         written = ", ".join(f"{name}={share}" for name, share in shares.items())
         yield given[0], f"{written} add up to {total} %, not to {_HUNDRED} %"
+
+
+def _open_load_mistakes(every: Mapping[str, str]) -> Iterator[Mistake]:
+    if not int(every.get("arrivals", 0)):
+        return
+    if not float(every["rate_per_second"]):
+        yield "arrivals", "needs rate_per_second, the rate at which requests arrive"
+    if every["loops"] != str(NO_LIMIT):
+        yield "arrivals", f"needs loops={NO_LIMIT}, so that every request is sent"

@@ -215,6 +215,9 @@ def table(
 
 
 FIVE_ARMS = Case(ISSUE, (-0.05, -0.05, 0.0, 0.0), 0.03, "mean", 20)
+SHORT_TURNS = replace(ISSUE, turn_seconds=8)
+CACHE_BACKENDS = Case(SHORT_TURNS, (-0.06, -0.06, 0.0, 0.0), 0.05, "mean", 20)
+BLOG_TABLE = replace(CACHE_BACKENDS, effects=(-0.06, -0.06, 0.0, 0.0, 0.0, 0.0))
 TABLES: Sequence[tuple[Case, Sequence[Candidate]]] = (
     (Case(VALIDATE, (0.02,), 0.02, "p50", 10), UNCONTROLLED),
     (Case(ISSUE, (0.03,), 0.03, "mean", 20), (*UNCONTROLLED, *CONTROLLED)),
@@ -222,6 +225,8 @@ TABLES: Sequence[tuple[Case, Sequence[Candidate]]] = (
     (replace(FIVE_ARMS, limit=30), (*UNCONTROLLED[:2], *CONTROLLED)),
     (Case(VALIDATE, (0.05,), 0.03, "p95", 10), QUANTILES[:1] + QUANTILES[2:]),
     (Case(ISSUE, (0.1,), 0.05, "p95", 20), QUANTILES),
+    (CACHE_BACKENDS, CONTROLLED),
+    (BLOG_TABLE, CONTROLLED),
 )
 
 

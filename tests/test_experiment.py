@@ -13,6 +13,13 @@ from rich.console import Console
 
 from keylag import processes
 from keylag.experiment import option_checks, report
+from keylag.experiment.capacity.open_load import OpenLoad
+from keylag.experiment.capacity.run import (
+    DONE,
+    TIME_LIMIT_REACHED,
+    CapacityRun,
+    Settings,
+)
 from keylag.experiment.plan_parser import PlanError, read_plan
 from keylag.experiment.run import ArmResult, ExperimentRun
 from keylag.experiment.run_folder import INTERRUPTED, RunFolder, RunState
@@ -110,6 +117,7 @@ def test_every_arm_of_every_plan_answers_in_one_round(
     plan = read_plan(path)
     short = plan.design.model_copy(update={"warm_up_seconds": 0, "turn_seconds": 8})
     plan = plan.model_copy(update={"design": short})
+    plan = plan.with_arms(plan.arms.keys() - option_checks.missing_arms(plan).keys())
     try:
         option_checks.check_plan(plan, path)
     except ToolError as missing:
@@ -206,7 +214,7 @@ def test_killed_programs_are_reported_and_the_next_round_is_complete(
 
     assert run_under_test.state.ended == INTERRUPTED, events
     assert any(not row.success for row in rows if (row.round, row.arm) == (0, "none"))
-    assert "round 1, arm pool: JMeter ended with code" in events
+    assert "round 1, arm pool: JMeter failed with exit code" in events
     second_round = [row.success for row in rows if (row.round, row.arm) == (1, "none")]
     assert second_round
     assert all(second_round)
@@ -237,6 +245,26 @@ def test_resumed_run_keeps_the_order_of_the_seed(tmp_path: Path) -> None:
     ]
     assert orders[0] == orders[1]
     assert len(orders[0]) == 6
+
+
+@pytest.mark.matrix
+def test_capacity_of_an_arm_is_measured_by_trials_of_its_stack(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN)
+    plan = read_plan(path)
+    executor = StackExecutor(plan, tmp_path / "arms", Console(quiet=True))
+    settings = Settings(trial_seconds=2, repeats=1, minutes=2)
+    load = OpenLoad(plan, settings.trial_seconds, settings.limit_seconds)
+    measured = CapacityRun(
+        plan, settings, 1, executor, load, tmp_path / "out", lambda _run: None
+    )
+    measured.execute()
+
+    trials = measured.ramps[0].trials
+    assert measured.ended in {DONE, TIME_LIMIT_REACHED}, measured.events
+    assert trials[0].requests > 0
+    assert all(trial.failed == 0 for trial in trials)
+    assert find_jmeter(measured.ramps[0].arm) == []
 
 
 def make_run(tmp_path: Path, name: str, kind: type[StackExecutor]) -> ExperimentRun:

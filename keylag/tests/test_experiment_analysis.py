@@ -245,6 +245,14 @@ def test_control_that_an_arm_changes_is_not_used() -> None:
     assert found.measures["mean"].absolute.mid > 0.03
 
 
+def test_control_that_a_method_does_not_have_is_left_out() -> None:
+    rows = rows_of_two_arms(8)
+    [found] = compare_arms(rows, "a", ["b"], replace_control("token_crypto"), 8)
+
+    assert found.control is None
+    assert found.parts["token_crypto"].verdict == NO_DIFFERENCE
+
+
 def test_control_without_server_timing_is_left_out() -> None:
     rows = rows_with_noise([-1, 1, 0, 1, -1], 0.0)
 

@@ -72,7 +72,7 @@ def test_busy_machine_stops_a_run_unless_told(
     monkeypatch.setenv("KEYLAG_STATE", str(tmp_path / "state"))
     monkeypatch.setattr(option_checks, "check_plan", lambda *_: None)
     monkeypatch.setattr(experiment, "collect", lambda _plan: environment)
-    monkeypatch.setattr(experiment, "_make_executor", lambda *_: FailingExecutor())
+    monkeypatch.setattr(experiment, "make_executor", lambda *_: FailingExecutor())
     out = tmp_path / "out"
     plan = str(PLANS_FOLDER / "same.toml")
     result = CliRunner().invoke(

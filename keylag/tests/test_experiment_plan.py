@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from keylag.experiment import plan_parser
+from keylag.experiment import option_checks, plan_parser
+from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.schedule import Round
 from keylag.experiment.settings import Arm
 from keylag.experiment.stack_setup import (
@@ -73,6 +74,8 @@ def test_arm_inherits_settings_of_the_base(tmp_path: Path) -> None:
         ("minutes = 10", "blocks = 10", "Did you mean `rounds`?"),
         ('cache = "redis"', 'chace = "redis"', "Did you mean `cache`?"),
         ("base =", "bases =", "Did you mean `base`?"),
+        ("processes = 4", "optional = true", "optional: every other arm is compared"),
+        ("threads = 2", "arrivals = 9", ":6: load.properties.arrivals: reserved"),
         ("base =", "elsewhere = {}\nbase =", ":2: elsewhere: Extra inputs"),
         ("base =", "elsewhere = {}\nbase =", "Did you mean `remote`?"),
         (
@@ -247,6 +250,21 @@ def test_plans_of_the_repository_are_valid() -> None:
 
     assert len(found) >= 5
     assert all(one.question.endswith("?") for one in found.values())
+
+
+def test_optional_arm_is_left_out_without_its_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = VALID_PLAN + "[arms.proxied]\nproxysql = true\noptional = true\n"
+    path = write_plan(tmp_path, text)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = option_checks.missing_arms(plan_parser.read_plan(path))
+    folder = RunFolder(tmp_path / "run")
+    folder.create(path, RunState(seed=1, arms=["plain", "other"]))
+
+    assert found.keys() == {"proxied"}
+    assert "proxysql is not installed" in found["proxied"]
+    assert folder.load_plan().arm_names == ["plain", "other"]
 
 
 def test_settings_become_variables_and_select_the_initial_data(tmp_path: Path) -> None:

@@ -196,6 +196,8 @@ def test_reports_have_verdicts_warnings_and_charts_and_escape_html(
 
     assert content["comparisons"][0]["measures"]["p50"]["verdict"] == "faster"
     assert "A slice has room for 2.4 consecutive requests of a." in page
+    assert "GET: where the time goes" in page
+    assert "Parts that differ, in ms: SQL" in page
     assert "Is &lt;b&gt; faster?" in page
     assert "src=" not in page
     assert "href=" not in page
@@ -355,7 +357,7 @@ def test_resume_fails_when_every_request_failed(
     run_under_test = make_run("r", FakeExecutor())
     fake = FakeExecutor(override=answer)
     monkeypatch.setenv("KEYLAG_STATE", str(tmp_path))
-    monkeypatch.setattr(experiment, "_make_executor", lambda *_: fake)
+    monkeypatch.setattr(experiment, "make_executor", lambda *_: fake)
     arguments = ["resume", str(run_under_test.folder.path)]
     result = CliRunner().invoke(main, ["experiment", *arguments])
 

@@ -1,10 +1,8 @@
 """`keylag experiment`: compare configurations of Keystone under the same load."""
 
-import secrets
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -12,43 +10,32 @@ from rich.markdown import Markdown
 
 from keylag import results
 from keylag.command_errors import INTERRUPTED
+from keylag.commands import experiment_capacity
 from keylag.commands.common import Function, out_folder_option
-from keylag.errors import KeylagError
-from keylag.experiment import (
-    forecast,
-    option_checks,
-    plan_parser,
-    report,
+from keylag.commands.experiment_options import (
+    anyway_option,
+    dry_run_option,
+    plan_argument,
+    read_runnable_plan,
+    seed_option,
 )
+from keylag.errors import KeylagError
+from keylag.experiment import forecast, plan_parser, report
 from keylag.experiment.environment import collect
+from keylag.experiment.executors import make_executor
 from keylag.experiment.grafana_annotations import TOKEN_VARIABLE, AnnotatingExecutor
 from keylag.experiment.obstacles import find_obstacles
-from keylag.experiment.plan import MAX_MINUTES, Plan
+from keylag.experiment.plan import MAX_MINUTES
 from keylag.experiment.progress import print_round
-from keylag.experiment.remote import RemoteExecutor
 from keylag.experiment.run import FAILED_ENDS, Executor, ExperimentRun
 from keylag.experiment.run_folder import INTERRUPTED as INTERRUPTED_RUN
 from keylag.experiment.run_folder import RunFolder, RunState
-from keylag.experiment.stack_executor import StackExecutor
 from keylag.experiment.stack_setup import PLANS_FOLDER
 from keylag.state import locked, state_folder
 
 KIND = "experiments"
-SEED_LIMIT = 2**31
 
 RUN_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-
-
-class PlanFile(click.Path):
-    """The path of a plan, also given by the name of one of Keylag's own."""
-
-    def __init__(self) -> None:
-        super().__init__(dir_okay=False, path_type=Path)
-
-    def convert(self, value: Any, *context: Any) -> Any:
-        """Return the path of a plan."""
-        named = PLANS_FOLDER / f"{value}.toml"
-        return named if named.exists() else super().convert(value, *context)
 
 
 def monitoring_options(function: Function) -> Function:
@@ -86,27 +73,22 @@ def command() -> None:
     """  # noqa: D301 - click reads a backspace
 
 
+command.add_command(experiment_capacity.command)
+
+
 @command.command("run")
-@click.argument("file", metavar="PLAN", type=PlanFile())
+@plan_argument
 @out_folder_option("experiments/PLAN", "samples and reports")
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    help="Seed of the random order.  [default: random]",
-)
+@seed_option
 @minutes_option
-@click.option(
-    "--dry-run", is_flag=True, help="Check the plan, print a forecast, and stop."
-)
-@click.option(
-    "--anyway", is_flag=True, help="Start although other programs disturb it."
-)
+@dry_run_option
+@anyway_option
 @monitoring_options
 def run(  # noqa: PLR0913 - one for each option
     *,
     file: Path,
     out: Path | None,
-    seed: int | None,
+    seed: int,
     minutes: float | None,
     dry_run: bool,
     anyway: bool,
@@ -126,9 +108,8 @@ def run(  # noqa: PLR0913 - one for each option
       keylag experiment run cache-backends --dry-run
       keylag experiment run cache-backends --minutes 5
     """  # noqa: D301 - click reads a backspace
-    plan = plan_parser.limit_minutes(plan_parser.read_plan(file), minutes)
-    option_checks.check_plan(plan, file)
-    for line in forecast.describe_plan(plan):
+    plan, left_out = read_runnable_plan(file, minutes)
+    for line in [*forecast.describe_plan(plan), *left_out]:
         click.echo(line)
     if dry_run:
         click.echo("The plan is valid; nothing was started.")
@@ -138,9 +119,11 @@ def run(  # noqa: PLR0913 - one for each option
         advice = "Stop these programs, or start with --anyway."
         raise KeylagError(" ".join([*obstacles, advice]))
     state = RunState(
-        seed=secrets.randbelow(SEED_LIMIT) if seed is None else seed,
+        seed=seed,
         environment=environment,
         minutes=minutes,
+        arms=plan.arm_names,
+        events=left_out,
     )
     with results.folder(out, KIND, file.stem) as made:
         folder = RunFolder(made)
@@ -210,7 +193,7 @@ def _execute(folder: RunFolder, otlp: str | None, grafana: str | None) -> None:
     plan = folder.load_plan()
     # Two experiments at the same time would disturb each other.
     with locked(state_folder() / "experiment.lock"):
-        executor = _make_executor(plan, console, otlp)
+        executor: Executor = make_executor(plan, console, otlp)
         if grafana:
             executor = AnnotatingExecutor(executor, grafana)
         run = ExperimentRun(
@@ -241,9 +224,3 @@ def _exit_with_status(folder: RunFolder) -> None:
         reason = "; ".join(state.events[-1:]) or "see its report"
         message = f"{folder.path}: {state.ended}: {reason}"
         raise KeylagError(message)
-
-
-def _make_executor(plan: Plan, console: Console, otlp: str | None) -> Executor:
-    if plan.remote:
-        return RemoteExecutor(plan, plan.remote)
-    return StackExecutor(plan, state_folder() / "experiment", console, otlp)

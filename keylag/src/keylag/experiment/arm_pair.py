@@ -124,6 +124,8 @@ class ArmPair:
         if not name or name not in self._common(PARTS):
             return None
         values = self._contributions(name)
+        if not any(values):
+            return None  # A validation has no password hash.
         interval = self.looks.interval(estimate_mean(values))
         return Control(
             name,

@@ -74,18 +74,26 @@ def headline(
 
 
 def explain_difference(one: Comparison) -> str:
-    """Name the parts of the mean that differ, the largest difference first."""
+    """Say how many milliseconds of the difference each part is, the largest first."""
     mean = one.measures.get("mean")
     if mean is None or not one.parts:
         return ""
-    differing = [part for part in one.parts.values() if part.differs]
-    differing.sort(key=lambda part: -abs(part.absolute.mid))
-    parts = [f"{PART_NAMES[p.name]} {p.absolute.mid * 1000:+.2f}" for p in differing]
+    parts = sorted(one.parts.values(), key=lambda part: -abs(part.absolute.mid))
+    groups = {
+        "Parts that differ": [part for part in parts if part.differs],
+        "Within noise": [part for part in parts if not part.differs],
+    }
+    sentences = [
+        f"{title}, in ms: {', '.join(map(_part_milliseconds, found))}."
+        for title, found in groups.items()
+        if found
+    ]
     start = f"Difference of the mean: {format_milliseconds(mean.absolute)}."
-    if not parts:
-        return f"{start} The difference of each part is within noise."
-    others = "" if len(differing) == len(one.parts) else " The others are within noise."
-    return f"{start} Parts that differ, in ms: {', '.join(parts)}.{others}"
+    return " ".join([start, *sentences])
+
+
+def _part_milliseconds(part: Difference) -> str:
+    return f"{PART_NAMES[part.name]} {part.absolute.mid * 1000:+.2f}"
 
 
 def describe_control(control: Control | None, arm: str) -> str:

@@ -52,6 +52,18 @@ def check_plan(plan: Plan, path: Path) -> None:
     raise_plan_error(path, path.read_text(encoding="utf-8"), unknown)
 
 
+def missing_arms(plan: Plan) -> dict[str, str]:
+    """Return the optional arms whose programs are missing, each with the reason."""
+    found = {}
+    for name in plan.other_arms:
+        if plan.arms[name].optional:
+            try:
+                tools_for(plan.resolved_arm(name))
+            except ToolError as error:
+                found[name] = str(error)
+    return found
+
+
 @cache
 def _keystone_options(generator: Path) -> Mapping[str, Any]:
     arguments = [word for name in OPTION_NAMESPACES for word in ("--namespace", name)]

@@ -1,5 +1,6 @@
 """The plan of an experiment: arms, load, design and decision."""
 
+from collections.abc import Collection
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field
@@ -130,6 +131,11 @@ class Plan(StrictModel):
             return self
         design = self.design.model_copy(update={"minutes": minutes})
         return self.model_copy(update={"design": design})
+
+    def with_arms(self, names: Collection[str]) -> Self:
+        """Return the plan with some of its arms."""
+        kept = {name: arm for name, arm in self.arms.items() if name in names}
+        return self.model_copy(update={"arms": kept})
 
     def resolved_arm(self, name: str) -> Arm:
         """Return an arm with the settings that it inherits from the base."""

@@ -41,7 +41,8 @@ SLICE_PROPERTIES: Final = (
 )
 """Properties of a load plan that interleave the arms."""
 RESERVED_PROPERTIES: Final = (
-    *("loops", "duration_seconds", "host", "port", "protocol", "users_file"),
+    *("loops", "duration_seconds", "arrivals", "arrivals_seed"),
+    *("host", "port", "protocol", "users_file"),
     *SLICE_PROPERTIES,
 )
 """Properties of a load plan that the experiment sets."""
@@ -174,6 +175,8 @@ def _property_mistakes(
 def _stack_mistakes(plan: Plan) -> Iterator[Mistake]:
     if not plan.other_arms:
         yield ("arms",), "an experiment needs two arms or more"
+    if plan.arms[plan.base].optional:
+        yield ("arms", plan.base, "optional"), "every other arm is compared with it"
     for name, arm in plan.arms.items():
         table = ("arms", name)
         resolved = plan.resolved_arm(name)

@@ -8,7 +8,8 @@ import os
 import signal
 import subprocess
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
@@ -61,14 +62,19 @@ class RemoteExecutor:
         results: dict[str, ArmResult] = {}
         for arm in this_round.arms:
             try:
-                self._switch_to(arm)
+                with self.serving(arm) as target:
+                    results |= interleaved_load.run_load(
+                        self._plan, this_round, {arm: target}, out
+                    )
             except StackError as error:
                 results[arm] = ArmResult([], [str(error)])
-            else:
-                results |= interleaved_load.run_load(
-                    self._plan, this_round, {arm: self._target}, out
-                )
         return results
+
+    @contextmanager
+    def serving(self, arm: str) -> Iterator[LoadTarget]:
+        """Switch to an arm and yield its target; raises StackError."""
+        self._switch_to(arm)
+        yield self._target
 
     def stop(self) -> None:
         """Switch back to the base."""

@@ -54,6 +54,21 @@ class Result:
         return [one for one in self.comparisons if one.method == method]
 
     @property
+    def parts_by_arm(self) -> Mapping[str, Mapping[str, Mapping[str, float]]]:
+        """The seconds of each part of the mean, by HTTP method, arm and part.
+
+        Those of the base are its mean over the rounds that it has with the first arm.
+        """
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        for one in self.comparisons:
+            if one.parts:
+                arms = found.setdefault(one.method, {})
+                base = {name: part.base for name, part in one.parts.items()}
+                arms.setdefault(self.plan.base, base)
+                arms[one.arm] = {name: part.arm for name, part in one.parts.items()}
+        return found
+
+    @property
     def headlines(self) -> list[str]:
         """One sentence per arm."""
         measure, base = self.plan.decision.measure, self.plan.base
@@ -162,12 +177,13 @@ def to_json(result: Result) -> str:
         "environment": result.environment,
         "plan": result.plan.model_dump(),
     }
-    return json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"
+    return json.dumps(finite(content), indent=2, allow_nan=False) + "\n"
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return content for JSON, with None in place of infinite values and NaN."""
     if isinstance(value, Mapping):
-        return {key: _finite(inner) for key, inner in value.items()}
+        return {key: finite(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(inner) for inner in value]
+        return [finite(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -36,6 +36,8 @@ class RunState:
     """As many as fit into the first time limit; the intervals are made for them."""
     minutes: float | None = None
     """The time limit, if it differs from the plan's."""
+    arms: list[str] | None = None
+    """The arms of the plan that the run has; None for all."""
     rounds: int = 0
     """Finished rounds, in the order that the seed gives."""
     seconds: float = 0.0
@@ -74,16 +76,14 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         (self.path / "plan.toml").write_bytes(plan.read_bytes())
         samples.append_rows(self.samples_path, [])
-        first_plan = plan_parser.read_plan(plan).with_minutes(state.minutes)
+        first_plan = _read_plan(plan, state)
         state.planned_rounds = first_plan.planned_rounds
         state.samples_size = self.samples_path.stat().st_size
         self.save_state(state)
 
     def load_plan(self) -> Plan:
-        """Return the plan of the run, with the time limit of the run."""
-        return plan_parser.read_plan(self.path / "plan.toml").with_minutes(
-            self.load_state().minutes
-        )
+        """Return the plan of the run, with its time limit, without left out arms."""
+        return _read_plan(self.path / "plan.toml", self.load_state())
 
     def load_state(self) -> RunState:
         """Return the state; raises RunFolderError if run.json is missing or invalid."""
@@ -122,3 +122,8 @@ class RunFolder:
         """Return the rows of the finished rounds, also while the run goes on."""
         size = (state or self.load_state()).samples_size
         return list(samples.read_rows(self.samples_path, size))
+
+
+def _read_plan(path: Path, state: RunState) -> Plan:
+    plan = plan_parser.read_plan(path).with_minutes(state.minutes)
+    return plan if state.arms is None else plan.with_arms(state.arms)

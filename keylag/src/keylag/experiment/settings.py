@@ -51,6 +51,8 @@ class Arm(StrictModel):
     revoked_by: Literal["audit_id", "audit_chain_id"] = "audit_id"
     properties: Properties = {}
     """Properties of the load that differ in this arm."""
+    optional: bool = False
+    """Whether a run leaves the arm out if a program that it needs is missing."""
     switch: str = ""
     """For a remote Keystone: the shell command that configures it as this arm."""
 

@@ -90,17 +90,27 @@ class StackExecutor:
         """Send the load of a round; arms with failed services only report them."""
         results: dict[str, ArmResult] = {}
         targets: dict[str, LoadTarget] = {}
-        for arm in this_round.arms:
-            if failures := self._stacks[arm].unhealthy_services():
-                results[arm] = ArmResult([], [str(one) for one in failures])
-            else:
-                targets[arm] = load_target.from_stack(self._stacks[arm])
-        with ExitStack() as suspended:
-            for arm in targets:
-                suspended.enter_context(self._suspended_cache(arm))
+        with ExitStack() as serving:
+            for arm in this_round.arms:
+                try:
+                    targets[arm] = serving.enter_context(self.serving(arm))
+                except StackError as error:
+                    results[arm] = ArmResult([], [str(error)])
             return results | interleaved_load.run_load(
                 self._plan, this_round, targets, out
             )
+
+    @contextmanager
+    def serving(self, arm: str) -> Iterator[LoadTarget]:
+        """Yield the target of an arm, with a suspended cache if the plan says so.
+
+        Raises StackError if a service has failed.
+        """
+        stack = self._stacks[arm]
+        if failures := stack.unhealthy_services():
+            raise StackError("; ".join(map(str, failures)))
+        with self._suspended_cache(arm):
+            yield load_target.from_stack(stack)
 
     @contextmanager
     def _suspended_cache(self, name: str) -> Iterator[None]:

@@ -1,0 +1,196 @@
+"""Measure the arms one after another, in random order, several times."""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Final, Protocol
+
+from keylag.errors import KeylagError
+from keylag.experiment.capacity.open_load import (
+    FIRST_LOAD_SECONDS,
+    WARM_UP_SECONDS,
+    Trial,
+)
+from keylag.experiment.capacity.ramp import Ramp
+from keylag.experiment.plan import RESTART_SECONDS, SECONDS_PER_MINUTE, Plan
+from keylag.experiment.run_folder import INTERRUPTED, RUNNING
+from keylag.experiment.schedule import Round, schedule_rounds
+from keylag.launcher import StackError
+from keylag.load_target import LoadTarget
+
+JMETER_SECONDS: Final = 4.0
+"""Time to start and end JMeter, and to issue the tokens of a load."""
+TYPICAL_TRIALS: Final = 8
+"""Of a ramp, for a forecast."""
+ARRIVAL_SEEDS: Final = 2**31
+DONE: Final = "every arm was measured"
+TIME_LIMIT_REACHED: Final = "the time limit is reached"
+STOPPED_BY_ERROR: Final = "an error stopped the run"
+
+
+class Executor(Protocol):
+    """Starts the arms; see keylag.experiment.run.Executor."""
+
+    def start(self) -> None:
+        """Start all arms from their initial data; raises StackError."""
+
+    def begin_round(self, this_round: Round) -> None:
+        """Restart the Keystones of all arms; raises StackError."""
+
+    def serving(self, arm: str) -> AbstractContextManager[LoadTarget]:
+        """Return the target of an arm, under its conditions; raises StackError."""
+
+    def stop(self) -> None:
+        """Stop all arms."""
+
+
+class Load(Protocol):
+    """Sends the load of a plan; see keylag.experiment.capacity.open_load.OpenLoad."""
+
+    def first_rate(self, arm: str, target: LoadTarget, out: Path) -> float:
+        """Warm an arm, and return a rate in requests per second; raises KeylagError."""
+
+    def try_rate(
+        self, arm: str, target: LoadTarget, rate: float, seed: int, out: Path
+    ) -> Trial:
+        """Send an open load; problems are in the result."""
+
+
+class _TimeLimitError(Exception):
+    """No time is left for another trial."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How capacity is measured."""
+
+    limit_seconds: float = 1.0
+    """The 95th percentile of a rate that is held is below it."""
+    trial_seconds: float = 20.0
+    """Of each trial of a rate, after the warm-up."""
+    repeats: int = 2
+    """Ramps of each arm."""
+    minutes: float = 60.0
+    """Time limit, after all arms have started."""
+
+    @property
+    def seconds_per_trial(self) -> float:
+        """How long a trial takes."""
+        return WARM_UP_SECONDS + self.trial_seconds + JMETER_SECONDS
+
+    @property
+    def seconds(self) -> float:
+        """The time limit in seconds."""
+        return self.minutes * SECONDS_PER_MINUTE
+
+    def forecast_minutes(self, arms: int) -> float:
+        """Return about how long the measurement of so many arms takes."""
+        ramp = (
+            RESTART_SECONDS
+            + WARM_UP_SECONDS
+            + FIRST_LOAD_SECONDS
+            + JMETER_SECONDS
+            + TYPICAL_TRIALS * self.seconds_per_trial
+        )
+        return self.repeats * arms * ramp / SECONDS_PER_MINUTE
+
+
+@dataclass
+class ArmRamp:
+    """One ramp of one arm."""
+
+    arm: str
+    repeat: int
+    """Counted from 0."""
+    trials: list[Trial] = field(default_factory=list)
+    held: float | None = None
+    """The highest rate that was held; None if none was."""
+    not_held: float | None = None
+    """The lowest rate that was not held in two trials; None if there is none."""
+    complete: bool = False
+    """Whether the two are neighbours, or the ramp met its limits."""
+
+
+@dataclass
+class CapacityRun:
+    """A measurement of all arms of a plan; its `ramps` are valid at any time."""
+
+    plan: Plan
+    settings: Settings
+    seed: int
+    executor: Executor
+    load: Load
+    out: Path
+    """For the files of JMeter."""
+    on_trial: "Callable[[CapacityRun], None]"
+    """Called after each trial."""
+    clock: Callable[[], float] = time.monotonic
+    ramps: list[ArmRamp] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+    """Problems as sentences."""
+    ended: str = RUNNING
+    """Why the run ended, as a sentence; RUNNING until then."""
+    _started: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since all arms have started."""
+        return 0.0 if self._started is None else self.clock() - self._started
+
+    def execute(self) -> None:
+        """Run to an end, record its reason, and stop all arms."""
+        try:
+            self.executor.start()
+            self._started = self.clock()
+            self._run_repeats()
+            self.ended = DONE
+        except KeyboardInterrupt:
+            self.ended = INTERRUPTED
+        except _TimeLimitError:
+            self.ended = TIME_LIMIT_REACHED
+        except (KeylagError, OSError) as error:
+            self.events.append(str(error))
+            self.ended = STOPPED_BY_ERROR
+        finally:
+            self._stop()
+
+    def _stop(self) -> None:
+        try:
+            self.executor.stop()
+        except StackError as error:
+            self.events.append(str(error))
+
+    def _run_repeats(self) -> None:
+        order = schedule_rounds(self.plan.arm_names, self.seed)
+        for this_round in islice(order, self.settings.repeats):
+            self.executor.begin_round(this_round)
+            for arm in this_round.arms:
+                ramp = ArmRamp(arm, this_round.number)
+                self.ramps.append(ramp)
+                try:
+                    with self.executor.serving(arm) as target:
+                        seed = this_round.hash_seed % ARRIVAL_SEEDS
+                        self._search(ramp, target, seed)
+                except KeylagError as error:
+                    text = f"repeat {ramp.repeat}, arm {arm}: {error}"
+                    self.events.append(text)
+
+    def _search(self, found: ArmRamp, target: LoadTarget, seed: int) -> None:
+        out = self.out / found.arm
+        ramp = Ramp(self.load.first_rate(found.arm, target, out))
+        while (rate := ramp.next_rate) is not None:
+            self._require_time()
+            trial = self.load.try_rate(found.arm, target, rate, seed, out)
+            found.trials.append(trial)
+            ramp.record(held=trial.held)
+            found.held, found.not_held = ramp.held, ramp.not_held
+            found.complete = ramp.next_rate is None
+            self.on_trial(self)
+
+    def _require_time(self) -> None:
+        end = self.seconds + self.settings.seconds_per_trial
+        if end > self.settings.seconds:
+            raise _TimeLimitError

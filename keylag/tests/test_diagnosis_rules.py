@@ -182,7 +182,7 @@ CASES = {
         SQL,
         proxysql_seconds=0.3,
         proxysql_timeouts=1.0,
-        proxysql_free=0.0,
+        proxysql_waits=20.0,
         log_seconds=by("id", a=0.01),
     ),
     "D8": lambda: make_facts(

@@ -213,7 +213,7 @@ def test_passwords_of_known_users_are_hashed(
 
 
 def test_proxysql_has_its_limit_again(tmp_path: Path) -> None:
-    (change,) = changes("D7", tmp_path)
+    change, _ = changes("D7", tmp_path)
     assert isinstance(change, ProxySql)
     site = RecordingSite(tmp_path)
     steps: list[Callable[[Site], None]] = [change.apply, change.undo]

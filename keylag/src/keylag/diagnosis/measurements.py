@@ -379,11 +379,11 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "s/s",
         "time of statements in ProxySQL",
     ),
-    "proxysql_free": Measurement(
+    "proxysql_waits": Measurement(
         PROXYSQL,
-        "min(avg_over_time(keylag_proxysql_pool_free_connections{ALL}[WINDOW]))",
-        "connections",
-        "free backend connections of ProxySQL",
+        _rate("keylag_proxysql_pool_requests_total", matchers='ALL,outcome="failure"'),
+        "requests/s",
+        "requests for a backend connection that found none",
     ),
     # Revocation
     "events_fetched": Measurement(

@@ -7,24 +7,21 @@ from keylag.diagnosis.common import savings
 from keylag.diagnosis.facts import Calls
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
-FREE: Final = 0.5
-"""Mean of free connections from which nobody waits."""
-
 
 def _judge(case: Case) -> Suspicion | str:
     inside = case.facts.number("log_seconds")
     through = case.facts.number("proxysql_seconds")
     timeouts = case.facts.number("proxysql_timeouts")
-    free = case.facts.number("proxysql_free")
-    if free > FREE and not timeouts:
-        return f"ProxySQL has {free:.1f} free connections."
+    waits = case.facts.number("proxysql_waits")
+    if not (waits or timeouts):
+        return "Each statement found a connection of ProxySQL at once."
     share = max(1 - inside / through, 0.0) if through else 0.0
 
     def waited(one: Calls) -> float:
         return share * one.spent(["sql"])
 
     evidence = [
-        Evidence("free connections of ProxySQL", free, "", "proxysql_free"),
+        Evidence("requests that found no connection", waits, "/s", "proxysql_waits", 0),
         Evidence("statements that timed out", timeouts, "/s", "proxysql_timeouts", 0),
         Evidence("time in ProxySQL", through, "s/s", "proxysql_seconds"),
         Evidence("of it in the database", inside, "s/s", "log_seconds"),
@@ -41,7 +38,7 @@ RULE: Final = Rule(
         "log_seconds",
         "proxysql_seconds",
         "proxysql_timeouts",
-        "proxysql_free",
+        "proxysql_waits",
     ),
     fixes=(
         Fix(
@@ -57,7 +54,8 @@ RULE: Final = Rule(
         ),
     ),
     gain="The time in ProxySQL that is not in the database.",
-    threshold="No free connection, or a statement that timed out.",
+    threshold="A request found no connection, or timed out; the time in ProxySQL says"
+    " what that costs.",
     panel="sql: Backend requests",
-    explains=("D1", "D5"),
+    explains=("D1", "D2", "D5"),
 )

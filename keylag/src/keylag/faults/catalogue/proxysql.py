@@ -1,14 +1,16 @@
-"""A ProxySQL with few connections to the database."""
+"""A ProxySQL with one connection to the database, which another program keeps."""
 
 from collections.abc import Iterator
 
 from keylag.faults import parts
+from keylag.faults.changes.helper import Helper
 from keylag.faults.changes.sql import ProxySql
 from keylag.faults.model import GET, POST, Change, Fault, Strength, uses
 from keylag.faults.site import Site
 
 USUAL = 200
 """The limit in deploy/proxysql/proxysql.cnf."""
+CLOSED_MS = 100
 
 
 def _limit(connections: int) -> list[str]:
@@ -18,8 +20,9 @@ def _limit(connections: int) -> list[str]:
     ]
 
 
-def _changes(_: Site, connections: float) -> Iterator[Change]:
-    yield ProxySql(_limit(round(connections)), _limit(USUAL))
+def _changes(_: Site, open_ms: float) -> Iterator[Change]:
+    yield ProxySql(_limit(1), _limit(USUAL))
+    yield Helper("transactions", {"open_ms": open_ms, "closed_ms": CLOSED_MS})
 
 
 FAULT = Fault(
@@ -28,11 +31,13 @@ FAULT = Fault(
     summary=(
         "Keystone's statements wait in ProxySQL for a connection to the database."
     ),
-    mechanism="ProxySQL's limit of connections to the server is lowered.",
+    mechanism=(
+        "ProxySQL may open one connection to the server, and another program keeps it "
+        "in transactions, again and again with 100 ms between."
+    ),
     slows=(POST, GET),
-    strength=Strength(1, "connections", 1, 1000),
+    strength=Strength(300, "ms of each transaction", 1, 10_000),
     uses=uses(parts.PROXY),
     needs=(parts.PROXIED,),
-    clients=6,
     changes=_changes,
 )

@@ -13,18 +13,28 @@ from keylag.stack_database import connect
 RETRY_SECONDS = 0.5
 
 
-def repeat(host: Host, work: Callable[[Cursor], object]) -> None:
-    """Call `work` with a cursor again and again until the process ends."""
+def repeat(
+    host: Host, work: Callable[[Cursor], object], through: str = "mariadb"
+) -> None:
+    """Call `work` with a cursor again and again until the process ends.
+
+    `through` is the service that it connects to.
+    """
     ready()
     for _ in host.turns():
         try:
-            _repeat_while_connected(host, work)
+            _repeat_while_connected(host, work, through)
         except pymysql.Error:
             # The database restarts.
             time.sleep(RETRY_SECONDS)
 
 
-def _repeat_while_connected(host: Host, work: Callable[[Cursor], object]) -> None:
-    with closing(connect(host.folder)) as connection, connection.cursor() as cursor:
+def _repeat_while_connected(
+    host: Host, work: Callable[[Cursor], object], through: str
+) -> None:
+    with (
+        closing(connect(host.folder, through)) as connection,
+        connection.cursor() as cursor,
+    ):
         for _ in host.turns():
             work(cursor)

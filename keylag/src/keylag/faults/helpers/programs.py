@@ -18,6 +18,7 @@ from keylag.faults.helpers import (
     relay,
     storm,
     table_locks,
+    transactions,
     writes,
 )
 from keylag.faults.helpers.host import Host
@@ -31,6 +32,7 @@ PROGRAMS: Final[Mapping[str, Callable[..., None]]] = {
     "cache-connections": cache_connections.run,
     "directory": directory.run,
     "table-locks": table_locks.run,
+    "transactions": transactions.run,
     "writes": writes.run,
 }
 """Each takes the Host and its parameters."""

@@ -43,6 +43,8 @@ class Candidate:
     at_end_only: bool = False
     shares_no_difference: bool = False
     """Whether the arms share the error probability of this verdict too."""
+    steps_down: bool = False
+    """Whether arms with a claim leave their error probability to the others (Holm)."""
 
 
 def estimate(rounds: Rounds, question: Question) -> Estimate:
@@ -157,6 +159,22 @@ CONTROLLED = (
         at_end_only=True,
     ),
 )
+
+HOLM = (
+    Candidate(
+        name="planned looks, Holm",
+        judge=planned_looks,
+        control=False,
+        steps_down=True,
+    ),
+    Candidate(
+        name="planned looks, control, Holm", judge=planned_looks, steps_down=True
+    ),
+)
+"""S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
+Journal of Statistics 1979; with planned looks: W. Maurer and F. Bretz, "Multiple
+testing in group sequential trials using graphical approaches", Statistics in
+Biopharmaceutical Research 2013."""
 
 QUANTILES = (
     Candidate(

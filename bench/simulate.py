@@ -27,6 +27,7 @@ import numpy as np
 
 from candidates import (
     CONTROLLED,
+    HOLM,
     QUANTILES,
     UNCONTROLLED,
     Candidate,
@@ -115,7 +116,7 @@ def judge_experiment(
     first = case.planned if candidate.at_end_only else MIN_ROUNDS
     missed = tuple(False for _ in arms)
     for rounds in range(first, case.planned + 1):
-        looks = [_look(arm[:rounds], case, candidate) for arm in arms]
+        looks = _look([arm[:rounds] for arm in arms], case, candidate)
         verdicts = tuple(text for text, _ in looks)
         missed = tuple(
             before or not own.low <= effect <= own.high
@@ -128,12 +129,28 @@ def judge_experiment(
     return Outcome(verdicts, missed, case.minutes(rounds))
 
 
-def _look(rounds: Rounds, case: Case, candidate: Candidate) -> tuple[str, Interval]:
+def _look(
+    arms: Sequence[Rounds], case: Case, candidate: Candidate
+) -> list[tuple[str, Interval]]:
+    # With Holm's procedure, claims leave fewer arms to share the error probability.
+    sharing = len(arms)
+    while True:
+        looks = [_look_at_arm(arm, case, candidate, sharing) for arm in arms]
+        claims = sum(text in CLAIMS for text, _ in looks)
+        left = max(1, len(arms) - claims)
+        if not candidate.steps_down or left == sharing:
+            return looks
+        sharing = left
+
+
+def _look_at_arm(
+    rounds: Rounds, case: Case, candidate: Candidate, sharing: int
+) -> tuple[str, Interval]:
     def interval(alpha: float) -> Interval:
         question = Question(case.measure, case.planned, alpha, candidate.control)
         return candidate.judge(rounds, question).mapped(math.expm1)
 
-    shared = interval(ALPHA / len(case.effects))
+    shared = interval(ALPHA / sharing)
     own = shared if candidate.shares_no_difference else interval(ALPHA)
     return verdict(own, case.smallest, shared=shared), own
 
@@ -218,11 +235,12 @@ FIVE_ARMS = Case(ISSUE, (-0.05, -0.05, 0.0, 0.0), 0.03, "mean", 20)
 SHORT_TURNS = replace(ISSUE, turn_seconds=8)
 CACHE_BACKENDS = Case(SHORT_TURNS, (-0.06, -0.06, 0.0, 0.0), 0.05, "mean", 20)
 BLOG_TABLE = replace(CACHE_BACKENDS, effects=(-0.06, -0.06, 0.0, 0.0, 0.0, 0.0))
+OF_FIVE_ARMS = (*UNCONTROLLED[:2], *CONTROLLED, *HOLM)
 TABLES: Sequence[tuple[Case, Sequence[Candidate]]] = (
     (Case(VALIDATE, (0.02,), 0.02, "p50", 10), UNCONTROLLED),
     (Case(ISSUE, (0.03,), 0.03, "mean", 20), (*UNCONTROLLED, *CONTROLLED)),
-    (FIVE_ARMS, (*UNCONTROLLED[:2], *CONTROLLED)),
-    (replace(FIVE_ARMS, limit=30), (*UNCONTROLLED[:2], *CONTROLLED)),
+    (FIVE_ARMS, OF_FIVE_ARMS),
+    (replace(FIVE_ARMS, limit=30), OF_FIVE_ARMS),
     (Case(VALIDATE, (0.05,), 0.03, "p95", 10), QUANTILES[:1] + QUANTILES[2:]),
     (Case(ISSUE, (0.1,), 0.05, "p95", 20), QUANTILES),
     (CACHE_BACKENDS, CONTROLLED),

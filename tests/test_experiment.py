@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from keylag import processes
-from keylag.experiment import option_checks, report
+from keylag.experiment import noise_check, option_checks, report
 from keylag.experiment.capacity.open_load import OpenLoad
 from keylag.experiment.capacity.run import (
     DONE,
@@ -20,8 +20,10 @@ from keylag.experiment.capacity.run import (
     CapacityRun,
     Settings,
 )
+from keylag.experiment.environment import usable_processors
+from keylag.experiment.load_monitor import LoadMonitor
 from keylag.experiment.plan_parser import PlanError, read_plan
-from keylag.experiment.run import ArmResult, ExperimentRun
+from keylag.experiment.run import OUT_OF_REACH, ArmResult, ExperimentRun
 from keylag.experiment.run_folder import INTERRUPTED, RunFolder, RunState
 from keylag.experiment.schedule import Round
 from keylag.experiment.stack_executor import StackExecutor
@@ -105,6 +107,45 @@ class InterruptedExecutor(StackExecutor):
         if this_round.number >= self.at:
             raise KeyboardInterrupt
         return super().run_round(this_round, out)
+
+
+class ServicesExecutor(InterruptedExecutor):
+    """Records the processes of the arms under load, by service."""
+
+    at = 2
+
+    def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:
+        """Run the round and look for processes at its end."""
+        results = super().run_round(this_round, out)
+        found = processes.find_processes(below=self._folder)
+        self.running = {one.service: one.process.environ() for one in found}
+        return results
+
+
+def test_noise_check_measures_real_arms_which_run_no_exporter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight clients of one process, and an interval that no run reaches."""
+    plan = PLAN.replace("threads = 2", "threads = 8").replace(
+        "turn_seconds = 2", "turn_seconds = 4"
+    )
+    plan = plan.replace('"GET"\n', '"GET"\nsmallest = 0.00001\n')
+    found = make_run(tmp_path, "noise", ServicesExecutor, plan)
+    monitor = LoadMonitor(tmp_path / "arms", usable_processors())
+    monkeypatch.setattr(noise_check, "CHECK_SECONDS", 0)
+    found.noise_checker = noise_check.NoiseChecker(found.plan, monitor, may_stop=True)
+    found.execute()
+    measured = noise_check.load_noise_check(found.folder.load_state())
+    keystone = found.executor.running["keystone"]
+
+    assert found.state.ended == OUT_OF_REACH, found.state.events
+    assert measured.rounds == found.state.rounds == 2
+    assert measured.disturbance.seconds > 4
+    assert 0 <= measured.disturbance.other_programs < 1
+    assert any("Requests of pool wait" in text for text in measured.obstacles)
+    assert found.executor.running.keys() == {"mariadb", "memcached", "keystone"}
+    assert keystone["OTEL_METRICS_EXPORTER"] == "none"
+    assert keystone["OTEL_TRACES_EXPORTER"] == "none"
 
 
 @pytest.mark.matrix
@@ -267,11 +308,13 @@ def test_capacity_of_an_arm_is_measured_by_trials_of_its_stack(tmp_path: Path) -
     assert find_jmeter(measured.ramps[0].arm) == []
 
 
-def make_run(tmp_path: Path, name: str, kind: type[StackExecutor]) -> ExperimentRun:
-    """Return a run of PLAN; the same name resumes it."""
+def make_run(
+    tmp_path: Path, name: str, kind: type[StackExecutor], plan: str = PLAN
+) -> ExperimentRun:
+    """Return a run of a plan; the same name resumes it."""
     folder = RunFolder(tmp_path / name)
     if not folder.path.exists():
-        (tmp_path / "plan.toml").write_text(PLAN)
+        (tmp_path / "plan.toml").write_text(plan)
         state = RunState(seed=1, environment=ENVIRONMENT)
         folder.create(tmp_path / "plan.toml", state)
     stacks = kind(folder.load_plan(), tmp_path / "arms", Console(quiet=True))

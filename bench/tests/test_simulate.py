@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from candidates import CONTROLLED, UNCONTROLLED, Candidate, sequence_factor
+from candidates import CONTROLLED, HOLM, UNCONTROLLED, Candidate, sequence_factor
 from keylag.experiment.estimates import Estimate
 from keylag.experiment.planned_looks import PlannedLooks
-from keylag.experiment.verdicts import CANNOT_TELL, NO_DIFFERENCE, SLOWER
-from simulate import Case, judge_experiment, simulate_experiment
+from keylag.experiment.verdicts import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER
+from simulate import Case, _look, judge_experiment, simulate_experiment
 from simulated_noise import ISSUE, VALIDATE
 
 FEW = 30
@@ -58,6 +58,22 @@ def test_noise_is_like_that_of_recorded_runs() -> None:
     assert 0.008 < np.std([one.ratios["mean"] for one in validate]) < 0.032
     assert 0.005 < np.std([one.ratios["p50"] for one in validate]) < 0.023
     assert {len(one.seconds[0]) for one in issue} == {60}
+
+
+def test_holm_decides_at_least_what_bonferroni_does() -> None:
+    case = Case(ISSUE, (-0.05, -0.03, 0.0), 0.03, "mean", 15)
+    claims = {"both": 0, "holm only": 0}
+    for seed in range(FEW):
+        arms = simulate_experiment(seed, case)
+        shared = _look(arms, case, CANDIDATE["planned looks"])
+        stepped = _look(arms, case, HOLM[0])
+        for (one, _), (other, _) in zip(shared, stepped, strict=True):
+            assert one in {other, CANNOT_TELL}
+            claims["both"] += one == other == FASTER
+            claims["holm only"] += one != other == FASTER
+
+    assert claims["both"] > 0
+    assert claims["holm only"] > 0
 
 
 @pytest.mark.parametrize(("rounds", "expected"), [(4, 10.09), (10, 3.882)])

@@ -291,6 +291,13 @@ def test_metrics_have_run_and_round_when_otlp_is_set() -> None:
     assert sent["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://c:4318"
 
 
+def test_arm_has_no_exporter_collector_or_prometheus() -> None:
+    """They would use processor time of what is measured."""
+    names = [service.name for service in services_for(Arm())]
+
+    assert names == ["mariadb", "memcached", "keystone"]
+
+
 def test_services_of_an_arm_follow_its_settings_in_start_order() -> None:
     arm = Arm(cache="redis", proxysql=True, query_cache={"FROM x": 5})
     names = [service.name for service in services_for(arm)]

@@ -21,13 +21,20 @@ from keylag.commands.experiment_options import (
 )
 from keylag.errors import KeylagError
 from keylag.experiment import forecast, plan_parser, report
-from keylag.experiment.environment import collect
-from keylag.experiment.executors import make_executor
+from keylag.experiment.environment import collect, usable_processors
+from keylag.experiment.executors import make_executor, stacks_folder
 from keylag.experiment.grafana_annotations import TOKEN_VARIABLE, AnnotatingExecutor
+from keylag.experiment.load_monitor import LoadMonitor
+from keylag.experiment.noise_check import NoiseChecker
 from keylag.experiment.obstacles import find_obstacles
-from keylag.experiment.plan import MAX_MINUTES
+from keylag.experiment.plan import MAX_MINUTES, Plan
 from keylag.experiment.progress import print_round
-from keylag.experiment.run import FAILED_ENDS, Executor, ExperimentRun
+from keylag.experiment.run import (
+    FAILED_ENDS,
+    OUT_OF_REACH,
+    Executor,
+    ExperimentRun,
+)
 from keylag.experiment.run_folder import INTERRUPTED as INTERRUPTED_RUN
 from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.stack_setup import PLANS_FOLDER
@@ -100,8 +107,9 @@ def run(  # noqa: PLR0913 - one for each option
     PLAN is a name that `keylag experiment list` prints, or the path of a .toml file.
     Each arm is a Keystone with its own database and cache. In each round, all
     Keystones are restarted, and every arm has one turn, in random order. The run
-    ends when every arm has a verdict, or at the time limit. Ctrl-C ends it early
-    and keeps its samples; `keylag experiment resume` continues it.
+    ends when every arm has a verdict, or at the time limit; after a minute, if
+    the noise leaves no chance for an interval as narrow as the plan asks. Ctrl-C
+    ends it early and keeps its samples; `keylag experiment resume` continues it.
 
     \b
     Examples:
@@ -128,7 +136,7 @@ def run(  # noqa: PLR0913 - one for each option
     with results.folder(out, KIND, file.stem) as made:
         folder = RunFolder(made)
         folder.create(file, state)
-        _execute(folder, otlp, grafana)
+        _execute(folder, otlp, grafana, may_stop=not anyway)
     _exit_with_status(folder)
 
 
@@ -149,7 +157,7 @@ def resume(
     if minutes:
         plan_parser.limit_minutes(run_folder.load_plan(), minutes)
         run_folder.save_state(replace(run_folder.load_state(), minutes=minutes))
-    _execute(run_folder, otlp, grafana)
+    _execute(run_folder, otlp, grafana, may_stop=False)
     _exit_with_status(run_folder)
 
 
@@ -188,7 +196,9 @@ def list_() -> None:
         click.echo(f"{folder}: {state.rounds} rounds, {state.ended}")
 
 
-def _execute(folder: RunFolder, otlp: str | None, grafana: str | None) -> None:
+def _execute(
+    folder: RunFolder, otlp: str | None, grafana: str | None, *, may_stop: bool
+) -> None:
     console = Console()
     plan = folder.load_plan()
     # Two experiments at the same time would disturb each other.
@@ -197,7 +207,11 @@ def _execute(folder: RunFolder, otlp: str | None, grafana: str | None) -> None:
         if grafana:
             executor = AnnotatingExecutor(executor, grafana)
         run = ExperimentRun(
-            plan, folder, executor, lambda so_far: print_round(so_far, console)
+            plan,
+            folder,
+            executor,
+            lambda so_far: print_round(so_far, console),
+            _make_noise_checker(plan, may_stop=may_stop),
         )
         try:
             run.execute()
@@ -223,4 +237,12 @@ def _exit_with_status(folder: RunFolder) -> None:
     if state.ended in FAILED_ENDS:
         reason = "; ".join(state.events[-1:]) or "see its report"
         message = f"{folder.path}: {state.ended}: {reason}"
+        if state.ended == OUT_OF_REACH:
+            goes_on = f"`keylag experiment resume {folder.path}` goes on anyway."
+            message = f"{message} {goes_on}"
         raise KeylagError(message)
+
+
+def _make_noise_checker(plan: Plan, *, may_stop: bool) -> NoiseChecker:
+    stacks = None if plan.remote else stacks_folder()
+    return NoiseChecker(plan, LoadMonitor(stacks, usable_processors()), may_stop)

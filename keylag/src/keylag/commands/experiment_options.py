@@ -56,5 +56,5 @@ dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Check the plan, print a forecast, and stop."
 )
 anyway_option = click.option(
-    "--anyway", is_flag=True, help="Start although other programs disturb it."
+    "--anyway", is_flag=True, help="Run although noise disturbs the measurement."
 )

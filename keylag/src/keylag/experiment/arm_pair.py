@@ -93,6 +93,12 @@ class ArmPair:
         """The numbers of the rounds in which both arms have figures."""
         return sorted(set(self.base) & set(self.arm))
 
+    def values(self, measure: str) -> tuple[Sequence[float], Sequence[float] | None]:
+        """Return the values of a measure by round, and those of the control in use."""
+        if measure not in self._common(MEASURES):
+            return [], None
+        return self._ratio(measure).values, self._control_values
+
     def measures(self) -> dict[str, Difference]:
         """Compare the measures, as ratios."""
         return self._differences(map(self._ratio, self._common(MEASURES)))

@@ -38,10 +38,10 @@ def collect(plan: Plan) -> dict[str, Any]:
         "python": platform.python_version(),
         "system": platform.platform(),
         "processor": _processor_model(),
-        "processors": len(_usable_processors()),
+        "processors": len(usable_processors()),
         "processors_of_the_machine": psutil.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        **measure_disturbance(_usable_processors()),
+        **measure_disturbance(usable_processors()),
         "cost_of_keylag": instrumentation_cost(OVERHEAD_RESULT),
         "arms": {
             name: arm.model_dump(exclude_defaults=True) for name, arm in arms.items()
@@ -98,7 +98,8 @@ def _version_output(program: Path) -> str:
     return output.strip().removeprefix(str(program)).strip()
 
 
-def _usable_processors() -> list[int]:
+def usable_processors() -> list[int]:
+    """Return the numbers of the processors that this process may use."""
     return sorted(os.sched_getaffinity(0))
 
 

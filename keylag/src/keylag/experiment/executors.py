@@ -1,5 +1,7 @@
 """The executor of a plan: stacks of its own, or a remote Keystone."""
 
+from pathlib import Path
+
 from rich.console import Console
 
 from keylag.experiment.plan import Plan
@@ -14,4 +16,9 @@ def make_executor(
     """Return the executor of a plan; stacks send their metrics to the URL `otlp`."""
     if plan.remote:
         return RemoteExecutor(plan, plan.remote)
-    return StackExecutor(plan, state_folder() / "experiment", console, otlp)
+    return StackExecutor(plan, stacks_folder(), console, otlp)
+
+
+def stacks_folder() -> Path:
+    """Return the folder of the stacks of an experiment."""
+    return state_folder() / "experiment"

@@ -6,26 +6,31 @@ from typing import Any, Final
 
 import psutil
 
+from keylag.experiment.load_monitor import MIB, Disturbance, swapped_bytes
+
 SAMPLE_SECONDS: Final = 5.0
 MAX_BUSY: Final = 0.2
 """Share of the processors' time that other programs may use."""
 MAX_WAITING: Final = 0.2
 """Share of the time in which one of their processes may wait for a processor."""
 MAX_SWAPPED_MIB: Final = 1.0
+MAX_STOLEN: Final = 0.05
+"""Share of the time that a hypervisor may give to other virtual machines."""
+MAX_FREQUENCY_CHANGE: Final = 0.1
+"""Of the processors' frequency under load, as a share of the higher one."""
 MICROSECONDS: Final = 1e-6
-MIB: Final = 2**20
 
 PRESSURE: Final = Path("/proc/pressure/cpu")
 
 
 def measure_disturbance(usable: list[int]) -> dict[str, float]:
     """Return what other programs do on the processors `usable` before the start."""
-    waited, swapped = _seconds_waited(), _bytes_swapped()
+    waited, swapped = _seconds_waited(), swapped_bytes()
     busy = psutil.cpu_percent(SAMPLE_SECONDS, percpu=True)
     return {
         "busy_before": round(sum(busy[one] for one in usable) / 100 / len(usable), 3),
         "waiting_before": round((_seconds_waited() - waited) / SAMPLE_SECONDS, 3),
-        "swapped_mib_before": round((_bytes_swapped() - swapped) / MIB, 3),
+        "swapped_mib_before": round((swapped_bytes() - swapped) / MIB, 3),
     }
 
 
@@ -36,11 +41,6 @@ def _seconds_waited() -> float:
     except OSError:
         return 0.0
     return int(some.rpartition("total=")[2]) * MICROSECONDS
-
-
-def _bytes_swapped() -> int:
-    memory = psutil.swap_memory()
-    return int(memory.sin + memory.sout)
 
 
 def find_obstacles(environment: Mapping[str, Any]) -> Iterator[str]:
@@ -59,4 +59,30 @@ def find_obstacles(environment: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"Before the start, the machine swapped {swapped:.0f} MiB in "
             f"{SAMPLE_SECONDS:.0f} s. Free memory."
+        )
+
+
+def find_obstacles_under_load(found: Disturbance) -> Iterator[str]:
+    """Yield sentences about what a LoadMonitor found."""
+    if (found.other_programs or 0) > MAX_BUSY:
+        yield (
+            f"Under load, other programs used {found.other_programs:.0%} of the "
+            "processors' time. Stop them."
+        )
+    if found.stolen > MAX_STOLEN:
+        yield (
+            f"Under load, the hypervisor gave {found.stolen:.0%} of the processors' "
+            "time to other virtual machines. Use a machine with processors of its own."
+        )
+    if found.swapped_mib > MAX_SWAPPED_MIB:
+        yield (
+            f"Under load, the machine swapped {found.swapped_mib:.0f} MiB in "
+            f"{found.seconds:.0f} s. Free memory."
+        )
+    low, high = found.ghz or (1.0, 1.0)
+    if high - low > MAX_FREQUENCY_CHANGE * high:
+        yield (
+            f"Under load, the processors' frequency changed from {low:.1f} to "
+            f"{high:.1f} GHz. Set the governor `performance`, and switch off "
+            "turbo frequencies."
         )

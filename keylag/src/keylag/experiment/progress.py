@@ -1,13 +1,20 @@
 """Progress lines of a run."""
 
+import math
+from collections.abc import Iterator, Sequence
+
 from rich.console import Console
 
+from keylag.experiment.analysis import Comparison
+from keylag.experiment.arm_pair import Difference
 from keylag.experiment.messages import (
     format_percent,
     remaining_rounds,
     remaining_time,
 )
-from keylag.experiment.plan import SECONDS_PER_MINUTE
+from keylag.experiment.noise import forecast_noise
+from keylag.experiment.noise_check import MIN_CHECK_ROUNDS, load_noise_check
+from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE
 from keylag.experiment.run import ExperimentRun
 
 
@@ -24,13 +31,37 @@ def describe_round(run: ExperimentRun) -> list[str]:
     left = max(0.0, run.plan.design.minutes - run.state.seconds / SECONDS_PER_MINUTE)
     first = f"Round {run.state.rounds} done, at most {left:.1f} min left."
     estimates = [
-        f"  {one.arm}: {format_percent(found.relative)}, {found.verdict}"
+        f"  {one.arm}: {_describe_estimate(found)}"
         for one in compared
         if (found := one.measures.get(measure))
     ]
+    outlook = list(_describe_noise(run)) or [_describe_outlook(run, compared, left)]
+    return [first, *estimates, *(f"  {text}" for text in outlook)]
+
+
+def _describe_estimate(found: Difference) -> str:
+    if found.relative and math.isinf(found.relative.high):
+        mid = 100 * found.relative.mid
+        return f"{mid:+.1f} %, with an interval from round {MIN_ROUNDS} on"
+    return f"{format_percent(found.relative)}, {found.verdict}"
+
+
+def _describe_noise(run: ExperimentRun) -> Iterator[str]:
+    # Before the first look, the spread tells more than the mean.
+    if MIN_CHECK_ROUNDS <= run.state.rounds < MIN_ROUNDS:
+        yield from forecast_noise(run.plan, run.state, run.rows).describe()
+    check = load_noise_check(run.state)
+    if check and check.rounds == run.state.rounds:
+        yield from check.obstacles
+
+
+def _describe_outlook(
+    run: ExperimentRun, compared: Sequence[Comparison], left: float
+) -> str:
+    measure = run.plan.decision.measure
     round_seconds = run.state.seconds / run.state.rounds
     outlook = remaining_time(compared, measure, round_seconds)
     rounds = remaining_rounds(compared, measure) or 0
     if rounds * round_seconds > left * SECONDS_PER_MINUTE:
         outlook += " The time limit is shorter: start a run with a longer --minutes."
-    return [first, *estimates, f"  {outlook}"]
+    return outlook

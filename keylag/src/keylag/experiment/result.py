@@ -15,19 +15,18 @@ from keylag.experiment.analysis import (
     count_requests,
     figures_by_arm,
 )
-from keylag.experiment.measures import OUTSIDE
 from keylag.experiment.messages import detectable_difference, headline, remaining_time
-from keylag.experiment.obstacles import find_obstacles
+from keylag.experiment.noise_check import NoiseCheck, load_noise_check
+from keylag.experiment.obstacles import find_obstacles, find_obstacles_under_load
 from keylag.experiment.plan import Plan
-from keylag.experiment.run_folder import RunFolder
+from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.samples import Row
+from keylag.experiment.saturation import find_saturated_arms
 
 MAX_SPREAD: Final = 0.1
 """Warn if the medians of an arm spread by more than this share of their mean."""
 MIN_REQUESTS_PER_SLICE: Final = 4
 """Warn if a slice has room for fewer requests: its idle end is a large share."""
-MAX_WAITING_SHARE: Final = 0.5
-"""Warn if requests wait outside Keystone for more of their time."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,8 @@ class Result:
     warnings: Sequence[str]
     events: Sequence[str]
     environment: Mapping[str, Any]
+    noise_check: NoiseCheck | None
+    """What the first rounds said about the noise; None if they have not ended."""
 
     @property
     def deciding_comparisons(self) -> list[Comparison]:
@@ -111,17 +112,22 @@ def analyse_run(folder: RunFolder) -> Result:
             rows, plan.base, plan.other_arms, plan.decision, state.planned_rounds
         ),
         request_counts=count_requests(rows),
-        warnings=list(_warnings(rows, plan, state.environment)),
+        warnings=list(_warnings(rows, plan, state)),
         events=state.events,
         environment=state.environment,
+        noise_check=load_noise_check(state),
     )
 
 
-def _warnings(
-    rows: Sequence[Row], plan: Plan, environment: Mapping[str, Any]
-) -> list[str]:
-    warnings = [*find_obstacles(environment)]
-    for arm, rounds_of_arm in figures_by_arm(rows, plan.decision.method).items():
+def _warnings(rows: Sequence[Row], plan: Plan, state: RunState) -> list[str]:
+    figures = figures_by_arm(rows, plan.decision.method)
+    check = load_noise_check(state)
+    warnings = [
+        *find_obstacles(state.environment),
+        *(find_obstacles_under_load(check.disturbance) if check else ()),
+        *find_saturated_arms(plan, figures),
+    ]
+    for arm, rounds_of_arm in figures.items():
         medians = [figures["p50"] for figures in rounds_of_arm.values()]
         if (
             len(medians) > 1
@@ -131,13 +137,6 @@ def _warnings(
                 f"The median of {arm} varied by {spread:.0%} between rounds. Look at "
                 "the chart of medians, and repeat the run on a quieter machine."
             )
-        waiting = _waiting_share(list(rounds_of_arm.values()))
-        if waiting > MAX_WAITING_SHARE:
-            warnings.append(
-                f"Requests of {arm} wait {waiting:.0%} of their time outside Keystone: "
-                "the load asks more than its workers serve, and waiting hides other "
-                "differences. Send fewer requests at a time."
-            )
         room = plan.design.slice_seconds / fmean(medians)
         if not plan.remote and room < MIN_REQUESTS_PER_SLICE:
             warnings.append(
@@ -146,12 +145,6 @@ def _warnings(
                 "Set a longer `slice_seconds` in the plan."
             )
     return warnings
-
-
-def _waiting_share(rounds: Sequence[Mapping[str, float]]) -> float:
-    if any(OUTSIDE not in figures for figures in rounds):
-        return 0.0
-    return fmean(figures[OUTSIDE] / figures["mean"] for figures in rounds)
 
 
 def to_json(result: Result) -> str:
@@ -172,6 +165,7 @@ def to_json(result: Result) -> str:
         "requests": {
             arm: asdict(counts) for arm, counts in result.request_counts.items()
         },
+        "noise_check": asdict(result.noise_check) if result.noise_check else None,
         "warnings": result.warnings,
         "events": result.events,
         "environment": result.environment,

@@ -3,12 +3,14 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol
 
 from keylag.experiment.analysis import Comparison, compare_arms
+from keylag.experiment.noise_check import NoiseChecker
 from keylag.experiment.plan import MIN_ROUNDS, Plan
 from keylag.experiment.run_folder import INTERRUPTED, RUNNING, RunFolder, RunState
 from keylag.experiment.samples import Row
@@ -23,8 +25,9 @@ ALL_VERDICTS_REACHED: Final = "every arm has a verdict"
 TIME_LIMIT_REACHED: Final = "the time limit is reached"
 NOTHING_TO_COMPARE: Final = "the base or every other arm failed"
 STOPPED_BY_ERROR: Final = "an error stopped the run"
+OUT_OF_REACH: Final = "the asked interval is out of reach"
 ROUNDS_DONE: Final = "all rounds are done"
-FAILED_ENDS: Final = (STOPPED_BY_ERROR, NOTHING_TO_COMPARE)
+FAILED_ENDS: Final = (STOPPED_BY_ERROR, NOTHING_TO_COMPARE, OUT_OF_REACH)
 """Ends of a run that make a command fail."""
 
 
@@ -64,6 +67,8 @@ class ExperimentRun:
     executor: Executor
     on_round: "Callable[[ExperimentRun], None]"
     """Called after each round."""
+    noise_checker: NoiseChecker | None = None
+    """What measures the noise in the first rounds of the run."""
     clock: Callable[[], float] = time.monotonic
     state: RunState = field(init=False)
     rows: list[Row] = field(init=False)
@@ -143,9 +148,7 @@ class ExperimentRun:
     def _run_round(self, this_round: Round, started: float) -> None:
         active = [arm for arm in this_round.arms if arm in self._active_arms]
         self.executor.begin_round(this_round)
-        results = self.executor.run_round(
-            replace(this_round, arms=active), self.folder.path / "jmeter"
-        )
+        results = self._send_load(replace(this_round, arms=active))
         rows: list[Row] = []
         for arm in active:
             self.state.add_events(this_round.number, arm, results[arm].problems)
@@ -154,7 +157,19 @@ class ExperimentRun:
         self.state.seconds = self.clock() - started
         self.folder.add_round(self.state, rows)
         self.rows += rows
+        if self.noise_checker:
+            self.noise_checker.end_round(self.state, self.rows)
+            self.folder.save_state(self.state)
         self.on_round(self)
+
+    def _send_load(self, this_round: Round) -> Mapping[str, ArmResult]:
+        watch = (
+            self.noise_checker.watch(self.state)
+            if self.noise_checker
+            else nullcontext()
+        )
+        with watch:
+            return self.executor.run_round(this_round, self.folder.path / "jmeter")
 
     def _count_failed_round(
         self, this_round: Round, arm: str, rows: Sequence[Row]
@@ -171,6 +186,8 @@ class ExperimentRun:
     def _stop_reason(self) -> str | None:
         if not self.state.rounds:
             return None
+        if self.noise_checker and self.noise_checker.stops_run:
+            return OUT_OF_REACH
         if self.plan.design.ends_at_verdict and self.has_all_verdicts():
             return ALL_VERDICTS_REACHED
         round_seconds = self.state.seconds / self.state.rounds

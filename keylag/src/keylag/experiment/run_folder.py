@@ -46,6 +46,8 @@ class RunState:
     """Bytes of samples.csv after the last finished round."""
     ended: str = RUNNING
     """Why the run ended, as a sentence; RUNNING until then."""
+    noise_check: dict[str, Any] | None = None
+    """What the first rounds said about the noise, a NoiseCheck; None until then."""
     events: list[str] = field(default_factory=list)
     """Problems as sentences, in order."""
 

@@ -3,7 +3,13 @@
 import json
 from pathlib import Path
 
-from keylag_dev.repeated_experiments import read_results, summary, table
+from keylag.experiment.run import OUT_OF_REACH, STOPPED_BY_ERROR
+from keylag_dev.repeated_experiments import (
+    is_out_of_reach,
+    read_results,
+    summary,
+    table,
+)
 
 
 def write_run(folder: Path, seed: int, verdict: str) -> None:
@@ -23,6 +29,12 @@ def write_run(folder: Path, seed: int, verdict: str) -> None:
     }
     (folder / str(seed)).mkdir(parents=True)
     (folder / str(seed) / "result.json").write_text(json.dumps(result))
+
+
+def test_series_goes_on_after_a_run_that_the_noise_ended() -> None:
+    assert is_out_of_reach({"ended": OUT_OF_REACH})
+    assert not is_out_of_reach({"ended": STOPPED_BY_ERROR})
+    assert not is_out_of_reach(None)
 
 
 def test_each_run_counts_once(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 import click
 
 from keylag.experiment.plan import SECONDS_PER_MINUTE
+from keylag.experiment.run import OUT_OF_REACH
 from keylag_dev.experiments_page import HEADINGS, rows
 
 Result = Mapping[str, Any]
@@ -55,6 +56,11 @@ def table(plan: str, results: Mapping[int, Result]) -> Iterator[str]:
         yield from rows(f"`{plan}`, seed {seed}", one)
 
 
+def is_out_of_reach(result: Result | None) -> bool:
+    """Return whether the noise ended a run: it has no verdict, and the next may."""
+    return result is not None and result["ended"] == OUT_OF_REACH
+
+
 def _words(plan: str, seed: int, folder: Path) -> list[str]:
     """Return the words that make a run, or go on with one that was interrupted."""
     if (folder / "run.json").exists():
@@ -79,7 +85,9 @@ def main(plan: str, times: int, out: Path) -> None:
         if seed not in read_results(folder):
             keylag = Path(sys.executable).with_name("keylag")
             words = _words(plan, seed, folder / str(seed))
-            subprocess.run([keylag, "experiment", *words], check=True)
+            done = subprocess.run([keylag, "experiment", *words], check=False)
+            if not is_out_of_reach(read_results(folder).get(seed)):
+                done.check_returncode()
     found = read_results(folder)
     click.echo("\n".join(table(plan, found)))
     click.echo(f"\n{summary([*found.values()])}")

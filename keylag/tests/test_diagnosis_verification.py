@@ -238,7 +238,7 @@ def verify(stack: StackInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(verification.load_target, "from_stack", lambda _: None)
 
     def run(fake: FakeStack) -> verification.Verification:
-        monkeypatch.setattr(verification, "RemoteExecutor", lambda *_: fake)
+        monkeypatch.setattr(verification, "SwitchedExecutor", lambda *_: fake)
         return verification.verify(judge(no_cache()), RULES["C1"], stack)
 
     return run

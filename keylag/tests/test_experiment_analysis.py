@@ -385,7 +385,7 @@ def test_requests_are_counted_by_arm_and_status_code_without_warm_up() -> None:
     found = count_requests([*some, *sent_rows(0, "b", success=False, code="401")])
 
     assert found == {
-        "a": RequestCounts(20, 10, {"503": 10}),
+        "a": RequestCounts(20, 10, {"503": 10}, broken_down=10),
         "b": RequestCounts(10, 10, {"401": 10}),
     }
 

@@ -207,6 +207,52 @@ def test_remote_arm_needs_switch_and_takes_no_stack_settings(
     assert message in str(raised.value)
 
 
+URLS_PLAN = """\
+question = "Which?"
+base = "a"
+remote = { users = "users.csv" }
+[load]
+plan = "token-issue"
+[decision]
+method = "POST"
+[arms.a]
+url = "http://one:5000/v3"
+[arms.b]
+url = "http://two:5000/v3"
+restart = "ssh two systemctl restart keystone"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('url = "http://two:5000/v3"', "", ":10: arms.b: `url` is missing"),
+        ("http://two:5000/v3", "two:5000", ":11: arms.b.url: two:5000 is no URL"),
+        ("restart =", "switch =", ":12: arms.b.switch: only with `url` in [remote]"),
+        ("restart =", "cache =", ":12: arms.b.cache: only for stacks"),
+        ("{ users", '{ url = "http://k/v3", users', ":9: arms.a.url: not with `url`"),
+        ("remote = { users", "# { users", ":12: arms.b.restart: only for a remote"),
+    ],
+)
+def test_arms_at_urls_have_a_url_each_and_no_switch(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    with pytest.raises(plan_parser.PlanError) as raised:
+        plan_parser.read_plan(write_plan(tmp_path, URLS_PLAN.replace(old, new)))
+    assert message in str(raised.value)
+
+
+def test_arms_at_urls_share_a_round_and_inherit_no_command(tmp_path: Path) -> None:
+    text = URLS_PLAN.replace('base = "a"', 'base = "b"')
+    found = plan_parser.read_plan(write_plan(tmp_path, text))
+    switched = plan_parser.read_plan(write_plan(tmp_path, REMOTE_PLAN))
+    design = found.design
+
+    assert found.resolved_arm("a").restart == ""
+    assert found.round_load_seconds == design.warm_up_seconds + 2 * design.turn_seconds
+    assert switched.round_load_seconds == 2 * design.load_seconds(1)
+
+
 def test_single_arm_is_valid_for_remote_keystone_only(tmp_path: Path) -> None:
     alone = REMOTE_PLAN[: REMOTE_PLAN.index("[arms.b]")].replace(
         'switch = "make a"', ""

@@ -13,14 +13,20 @@ from typing import Any
 
 import psutil
 import pytest
-from fake_experiment import FakeExecutor
+from click.testing import CliRunner
+from fake_experiment import FakeExecutor, MakeRun
 from fake_keystone import password_of, running
+from rich.console import Console
 
-from keylag.experiment import plan_parser
+from keylag.cli import main
+from keylag.experiment import grafana_snapshot, plan_parser
 from keylag.experiment.environment import instrumentation_cost
-from keylag.experiment.grafana_annotations import TOKEN_VARIABLE, AnnotatingExecutor
-from keylag.experiment.remote import RemoteExecutor, run_switch
+from keylag.experiment.grafana_annotations import AnnotatingExecutor
+from keylag.experiment.grafana_api import TOKEN_VARIABLE
+from keylag.experiment.grafana_snapshot import keep_snapshot
+from keylag.experiment.remote import SwitchedExecutor
 from keylag.experiment.schedule import Round
+from keylag.experiment.shell_command import run_command
 from keylag.launcher import StackError
 from keylag.users_csv import COLUMNS
 
@@ -47,7 +53,7 @@ ROUND = Round(0, ["broken", "b"], 1)
 
 
 @pytest.fixture
-def executor(tmp_path: Path) -> Iterator[RemoteExecutor]:
+def executor(tmp_path: Path) -> Iterator[SwitchedExecutor]:
     """Return an executor on a fake Keystone."""
     with (tmp_path / "users.csv").open("w", newline="", encoding="utf-8") as stream:
         users = csv.writer(stream)
@@ -58,11 +64,11 @@ def executor(tmp_path: Path) -> Iterator[RemoteExecutor]:
         path.write_text(PLAN.format(url=keystone.url, folder=tmp_path))
         plan = plan_parser.read_plan(path)
         assert plan.remote
-        yield RemoteExecutor(plan, plan.remote)
+        yield SwitchedExecutor(plan, plan.remote)
 
 
 def test_base_is_switched_first_and_last_and_failed_switch_sends_no_load(
-    executor: RemoteExecutor, tmp_path: Path
+    executor: SwitchedExecutor, tmp_path: Path
 ) -> None:
     executor.start()
     results = executor.run_round(ROUND, tmp_path / "jmeter")
@@ -103,7 +109,7 @@ def is_alive(pid_file: Path) -> bool:
 
 
 def test_switch_returns_while_its_child_keeps_the_output_open(pid_file: Path) -> None:
-    run_switch(LEAVE_PROCESS.format(folder=pid_file.parent))
+    run_command(LEAVE_PROCESS.format(folder=pid_file.parent))
 
     process = psutil.Process(int(pid_file.read_text()))
     assert process.status() != psutil.STATUS_ZOMBIE
@@ -113,11 +119,11 @@ def test_switch_returns_while_its_child_keeps_the_output_open(pid_file: Path) ->
 def test_switch_that_times_out_is_killed_with_its_session(
     pid_file: Path, monkeypatch: pytest.MonkeyPatch, own_session: str
 ) -> None:
-    monkeypatch.setattr("keylag.experiment.remote.SWITCH_TIMEOUT_SECONDS", 3.0)
+    monkeypatch.setattr("keylag.experiment.shell_command.TIMEOUT_SECONDS", 3.0)
     command = own_session + LEAVE_PROCESS.format(folder=pid_file.parent)
 
     with pytest.raises(StackError, match=r"timed out .* Output: so far\n"):
-        run_switch(f"echo so far; {command}; wait")
+        run_command(f"echo so far; {command}; wait")
 
     if not own_session:
         assert not is_alive(pid_file)
@@ -134,7 +140,7 @@ def test_interrupted_switch_is_killed_with_its_children(pid_file: Path) -> None:
     signal.setitimer(signal.ITIMER_REAL, 3)
     try:
         with pytest.raises(KeyboardInterrupt):
-            run_switch(f"{command}; wait")
+            run_command(f"{command}; wait")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -144,7 +150,7 @@ def test_interrupted_switch_is_killed_with_its_children(pid_file: Path) -> None:
 
 def test_switch_has_an_empty_standard_input(tmp_path: Path) -> None:
     with pytest.raises(StackError, match=r"status 1. Output: $"):
-        run_switch("read answer")
+        run_command("read answer")
 
 
 class FakeGrafana(HTTPServer):
@@ -162,8 +168,15 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.requests.append((self.path, self.headers["Authorization"], body))
-        self.send_response(self.server.code)
+        self.respond(self.server.code, {})
+
+    def do_GET(self) -> None:
+        self.respond(200, {"defaultDatasource": "", "datasources": {}})
+
+    def respond(self, code: int, content: object) -> None:
+        self.send_response(code)
         self.end_headers()
+        self.wfile.write(json.dumps(content).encode())
 
     def log_message(self, *_: Any) -> None:
         """Log nothing."""
@@ -216,14 +229,43 @@ def test_annotations_stop_after_the_first_failure(
     assert results["b"].problems == []
 
 
-def test_keystone_that_does_not_answer_after_a_switch_raises(
-    executor: RemoteExecutor, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("grafana", [200], indirect=True)
+def test_missing_snapshot_is_a_problem_of_the_run(
+    grafana: FakeGrafana, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keylag.experiment.remote.ANSWER_TIMEOUT_SECONDS", 0)
+    monkeypatch.setattr(grafana_snapshot, "SETTLE_SECONDS", 0)
+    run = make_run("r", FakeExecutor())
+    run.execute()
+    quiet = Console(quiet=True)
+    for port in (grafana.server_address[1], 9):
+        keep_snapshot(run, f"http://admin:secret@127.0.0.1:{port}", quiet)
+
+    assert run.folder.load_state().events == [
+        "no snapshot in Grafana: it has no data source of the type Prometheus.",
+        "no snapshot in Grafana: ConnectionError",
+    ]
+    assert run.state.snapshot_url == ""
+
+
+def test_otlp_for_a_remote_keystone_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN.format(url="http://127.0.0.1:9", folder=tmp_path))
+    words = ["experiment", "run", str(path), "--otlp", "http://127.0.0.1:4318"]
+
+    done = CliRunner().invoke(main, words)
+
+    assert done.exit_code == 2
+    assert "--otlp has no effect on a remote Keystone" in done.output
+
+
+def test_keystone_that_does_not_answer_after_a_switch_raises(
+    executor: SwitchedExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keylag.experiment.remote_access.ANSWER_TIMEOUT_SECONDS", 0)
     unreachable = executor._remote.model_copy(update={"url": "http://127.0.0.1:9/v3"})
 
     with pytest.raises(StackError, match="9/v3 did not answer"):
-        RemoteExecutor(executor._plan, unreachable).start()
+        SwitchedExecutor(executor._plan, unreachable).start()
 
 
 def test_instrumentation_cost_cites_the_result_of_make_bench(tmp_path: Path) -> None:

@@ -1,16 +1,13 @@
 """Installation of keylag-otel in Keystone's environment."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from uv import find_uv_bin
+from keystone_environment import Environment, copy_collectors
 
 from keylag.paths import CHECKOUT
-from keylag.tools.venvs import base_interpreter
-from keylag_dev.pythons import BUILD_OUTPUT, PACKAGE_FILES
 
 LOCK = CHECKOUT / "locks" / "keystone-zed.txt"
 PAGES = [
@@ -19,29 +16,6 @@ PAGES = [
     CHECKOUT / "collectors" / "README.md",
 ]
 INSTALLS = re.compile(r"^.*pip install.*(?:collectors|keylag-otel).*$", re.MULTILINE)
-
-
-class Environment:
-    """A virtual environment and its packages."""
-
-    def __init__(self, folder: Path) -> None:
-        self.python = folder / "bin" / "python"
-        self._uv("venv", "-q", "-p", base_interpreter(), folder)
-
-    def pip(self, command: str, *words: object) -> str:
-        return self._uv("pip", command, "-q", "--python", self.python, *words)
-
-    def freeze(self) -> set[str]:
-        return set(self.pip("freeze").splitlines())
-
-    def _uv(self, *words: object) -> str:
-        done = subprocess.run(
-            [find_uv_bin(), *map(str, words)],
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        return done.stdout
 
 
 @pytest.fixture
@@ -57,14 +31,7 @@ def keystone_environment(tmp_path: Path) -> Environment:
 @pytest.fixture
 def collectors(tmp_path: Path) -> Path:
     """A copy of the package without build output."""
-    for name in PACKAGE_FILES:
-        source, target = CHECKOUT / "collectors" / name, tmp_path / "collectors" / name
-        target.parent.mkdir(exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, ignore=BUILD_OUTPUT)
-        else:
-            shutil.copy(source, target)
-    return tmp_path / "collectors"
+    return copy_collectors(tmp_path)
 
 
 @pytest.mark.matrix

@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from keylag.errors import KeylagError
-from keylag.server_timing import BadServerTimingError, ServerTiming, parse_server_timing
+from keylag.server_timing import (
+    BadServerTimingError,
+    ServerTiming,
+    is_keylags,
+    parse_server_timing,
+)
 
 COLUMNS: Final = (
     "timeStamp",
@@ -59,7 +64,7 @@ class Sample:
     success: bool
     size_bytes: int
     timing: ServerTiming | None
-    """The Server-Timing header; None if it is missing or invalid."""
+    """The Server-Timing of Keylag; None if it is missing or invalid."""
     arrival_seconds: float | None = None
     """When the request of an open load arrived, as Unix time; None in a closed load."""
 
@@ -113,7 +118,8 @@ class JtlReader:
             return None
 
     def _parse_timing(self, line: int, header: str) -> ServerTiming | None:
-        if not header:
+        # A proxy or another middleware may send a header of its own.
+        if not is_keylags(header):
             return None
         try:
             return parse_server_timing(header)

@@ -64,6 +64,11 @@ def parse_server_timing(header: str) -> ServerTiming:
     return _build(durations, counts)
 
 
+def is_keylags(header: str) -> bool:
+    """Return whether a header has cells, and not only entries of other servers."""
+    return any(_is_cell(name) for name, _ in _parse_entries(header))
+
+
 def _is_cell(name: str) -> bool:
     # A newer instrumentation may have a phase or an operation unknown here.
     phase, _, operation = name.partition(".")

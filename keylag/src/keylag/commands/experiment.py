@@ -23,7 +23,9 @@ from keylag.errors import KeylagError
 from keylag.experiment import forecast, plan_parser, report
 from keylag.experiment.environment import collect, usable_processors
 from keylag.experiment.executors import make_executor, stacks_folder
-from keylag.experiment.grafana_annotations import TOKEN_VARIABLE, AnnotatingExecutor
+from keylag.experiment.grafana_annotations import AnnotatingExecutor
+from keylag.experiment.grafana_api import TOKEN_VARIABLE
+from keylag.experiment.grafana_snapshot import keep_snapshot
 from keylag.experiment.load_monitor import LoadMonitor
 from keylag.experiment.noise_check import NoiseChecker
 from keylag.experiment.obstacles import find_obstacles
@@ -55,7 +57,10 @@ def monitoring_options(function: Function) -> Function:
     grafana = click.option(
         "--grafana",
         metavar="URL",
-        help=f"Annotate the rounds in this Grafana; {TOKEN_VARIABLE} has its token.",
+        help=(
+            "Annotate the rounds in this Grafana, and keep a snapshot of the dashboard "
+            f"of the run; {TOKEN_VARIABLE} has its token."
+        ),
     )
     return otlp(grafana(function))
 
@@ -105,11 +110,12 @@ def run(  # noqa: PLR0913 - one for each option
     """Run the experiment of a plan.
 
     PLAN is a name that `keylag experiment list` prints, or the path of a .toml file.
-    Each arm is a Keystone with its own database and cache. In each round, all
-    Keystones are restarted, and every arm has one turn, in random order. The run
-    ends when every arm has a verdict, or at the time limit; after a minute, if
-    the noise leaves no chance for an interval as narrow as the plan asks. Ctrl-C
-    ends it early and keeps its samples; `keylag experiment resume` continues it.
+    Each arm is a Keystone with its own database and cache, or one of yours that
+    runs already. In each round, the Keystones are restarted, yours by your commands,
+    and every arm has one turn, in random order. The run ends when every arm has a
+    verdict, or at the time limit; after a minute, if the noise leaves no chance for
+    an interval as narrow as the plan asks. Ctrl-C ends it early and keeps its
+    samples; `keylag experiment resume` continues it.
 
     \b
     Examples:
@@ -117,6 +123,7 @@ def run(  # noqa: PLR0913 - one for each option
       keylag experiment run cache-backends --minutes 5
     """  # noqa: D301 - click reads a backspace
     plan, left_out = read_runnable_plan(file, minutes)
+    _reject_otlp(plan, otlp)
     for line in [*forecast.describe_plan(plan), *left_out]:
         click.echo(line)
     if dry_run:
@@ -154,6 +161,7 @@ def resume(
     `rounds` in the plan.toml of the run.
     """
     run_folder = RunFolder(folder)
+    _reject_otlp(run_folder.load_plan(), otlp)
     if minutes:
         plan_parser.limit_minutes(run_folder.load_plan(), minutes)
         run_folder.save_state(replace(run_folder.load_state(), minutes=minutes))
@@ -196,6 +204,16 @@ def list_() -> None:
         click.echo(f"{folder}: {state.rounds} rounds, {state.ended}")
 
 
+def _reject_otlp(plan: Plan, otlp: str | None) -> None:
+    if plan.remote and otlp:
+        message = (
+            "--otlp has no effect on a remote Keystone, which its operator configures. "
+            "Set OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_RESOURCE_ATTRIBUTES, with "
+            "keylag.run=ARM, in its environment."
+        )
+        raise click.UsageError(message)
+
+
 def _execute(
     folder: RunFolder, otlp: str | None, grafana: str | None, *, may_stop: bool
 ) -> None:
@@ -221,6 +239,8 @@ def _execute(
                 f"`keylag experiment resume {folder.path}`."
             )
             raise KeylagError(message) from error
+        if grafana and (otlp or plan.remote):
+            keep_snapshot(run, grafana, console)
     _write_reports(folder, console)
 
 

@@ -24,7 +24,7 @@ from keylag.experiment.analysis import Comparison
 from keylag.experiment.interval import Interval
 from keylag.experiment.plan_parser import read_plan
 from keylag.experiment.progress import print_round
-from keylag.experiment.remote import RemoteExecutor
+from keylag.experiment.remote import SwitchedExecutor
 from keylag.experiment.report import write_reports
 from keylag.experiment.result import Result, analyse_run
 from keylag.experiment.run import FAILED_ENDS, ExperimentRun
@@ -149,7 +149,7 @@ def _run(folder: RunFolder, stack: StackInfo, finding: Finding) -> Result:
         console.print(f"Predicted: {name_kind(kind)} saves {_interval(saving)}.")
     seed = secrets.randbelow(SEED_LIMIT)
     folder.create(plan_file, RunState(seed, environment.collect(plan)))
-    executor = RemoteExecutor(plan, plan.remote, load_target.from_stack(stack))
+    executor = SwitchedExecutor(plan, plan.remote, load_target.from_stack(stack))
     with locked(state_folder() / "experiment.lock"):
         run = ExperimentRun(
             plan, folder, executor, lambda so_far: print_round(so_far, console)

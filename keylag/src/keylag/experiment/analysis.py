@@ -42,6 +42,18 @@ class RequestCounts:
     failed: int
     by_code: Mapping[str, int] = field(default_factory=dict)
     """Failed requests by status code, or by JMeter's name of the network error."""
+    broken_down: int = 0
+    """Successful requests with the Server-Timing of Keylag."""
+
+    @property
+    def successful(self) -> int:
+        """How many requests did not fail."""
+        return self.requests - self.failed
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether every successful request has the Server-Timing of Keylag."""
+        return self.broken_down == self.successful
 
     @property
     def is_sound(self) -> bool:
@@ -64,6 +76,8 @@ class Comparison:
     counts: Mapping[str, Difference]
     control: Control | None
     """What the differences are freed from; None if the plan declares no control."""
+    has_parts: Mapping[str, bool] = field(default_factory=dict)
+    """Whether Keylag breaks the requests down: of the base, and of the arm."""
 
 
 def count_requests(rows: Iterable[Row]) -> dict[str, RequestCounts]:
@@ -77,7 +91,8 @@ def count_requests(rows: Iterable[Row]) -> dict[str, RequestCounts]:
 
 def _count_group(rows: Sequence[Row]) -> RequestCounts:
     codes = Counter(row.code for row in rows if not row.success)
-    return RequestCounts(len(rows), codes.total(), dict(codes))
+    broken_down = sum(row.success and bool(row.server_timing) for row in rows)
+    return RequestCounts(len(rows), codes.total(), dict(codes), broken_down)
 
 
 def http_methods(rows: Iterable[Row]) -> list[str]:
@@ -116,7 +131,8 @@ def compare_arms(
         figures = figures_by_arm(rows, method)
         counts = count_requests(row for row in rows if row.method == method)
         for arm in arms:
-            sound = all(counts.get(name, no_requests).is_sound for name in (base, arm))
+            both = {name: counts.get(name, no_requests) for name in (base, arm)}
+            sound = all(one.is_sound for one in both.values())
             pair = ArmPair(
                 base=figures.get(base, {}),
                 arm=figures.get(arm, {}),
@@ -125,11 +141,14 @@ def compare_arms(
                 arms=len(arms),
                 sound=sound,
             )
-            comparisons.append(_comparison(pair, arm, method))
+            has_parts = {name: one.has_parts for name, one in both.items()}
+            comparisons.append(_comparison(pair, arm, method, has_parts))
     return comparisons
 
 
-def _comparison(pair: ArmPair, arm: str, method: str) -> Comparison:
+def _comparison(
+    pair: ArmPair, arm: str, method: str, has_parts: Mapping[str, bool]
+) -> Comparison:
     return Comparison(
         arm=arm,
         method=method,
@@ -139,4 +158,5 @@ def _comparison(pair: ArmPair, arm: str, method: str) -> Comparison:
         parts=pair.parts(),
         counts=pair.counts(),
         control=pair.control,
+        has_parts=has_parts,
     )

@@ -68,8 +68,8 @@ def _stack_versions(arms: Iterable[Arm]) -> dict[str, str]:
 
 def _remote_versions(remote: RemoteKeystone) -> dict[str, str]:
     return {
-        "keystone": remote.url,
-        "instrumentation": "the remote Keystone's; without Keylag there are no parts",
+        "keystone": remote.url or "one for each arm, at its URL",
+        "instrumentation": "that of each Keystone; without Keylag there are no parts",
         "machine": "the facts below describe the client's machine only",
     }
 

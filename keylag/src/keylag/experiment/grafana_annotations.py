@@ -1,6 +1,5 @@
 """Annotate in Grafana when each arm was under load, and in which round."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,12 +7,11 @@ from typing import Final
 
 import requests
 
+from keylag.experiment.grafana_api import Grafana, error_name
 from keylag.experiment.run import ArmResult, Executor
 from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Round
 
-TOKEN_VARIABLE: Final = "KEYLAG_GRAFANA_TOKEN"  # noqa: S105 - the name of a variable
-"""Environment variable: token of a service account that may write annotations."""
 TAGS: Final = ("keylag", "experiment")
 TIMEOUT_SECONDS: Final = 2.0
 
@@ -59,22 +57,10 @@ class AnnotatingExecutor:
             "tags": [*TAGS, first.arm],
             "text": f"{first.arm}, round {first.round}",
         }
-        token = os.environ.get(TOKEN_VARIABLE)
         try:
-            requests.post(
-                f"{self.url.rstrip('/')}/api/annotations",
-                json=annotation,
-                headers={"Authorization": f"Bearer {token}"} if token else {},
-                timeout=TIMEOUT_SECONDS,
-            ).raise_for_status()
+            Grafana(self.url, TIMEOUT_SECONDS).post("annotations", annotation)
         except requests.RequestException as error:
             self.disabled = True
             problem = "writing to Grafana failed, so annotations are off from now on"
-            return [f"{problem}: {_error_name(error)}"]
+            return [f"{problem}: {error_name(error)}"]
         return []
-
-
-def _error_name(error: requests.RequestException) -> str:
-    # Without the URL, which may contain a password.
-    code = "" if error.response is None else f" {error.response.status_code}"
-    return f"{type(error).__name__}{code}"

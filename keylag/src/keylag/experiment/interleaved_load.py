@@ -14,6 +14,7 @@ because JMeter starts no request near the end of a slice.
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from math import ceil, inf
 from pathlib import Path
@@ -26,6 +27,7 @@ from keylag.experiment.samples import MeasurementWindow, rows_of_arm
 from keylag.experiment.schedule import Round
 from keylag.jmeter_process import JMeterError
 from keylag.jmeter_progress import Progress
+from keylag.launcher import StackError
 from keylag.load_runner import build_load, jmeter_home
 from keylag.load_target import LoadTarget
 
@@ -36,6 +38,27 @@ ABANDONED_LOAD_SECONDS: Final = 300
 
 JMeterResult = tuple[Sequence[jtl.Sample], Sequence[str]]
 """The samples of an arm, and problems as sentences."""
+
+
+def run_load_on_serving(
+    plan: Plan,
+    this_round: Round,
+    serving: Callable[[str], AbstractContextManager[LoadTarget]],
+    out: Path,
+) -> dict[str, ArmResult]:
+    """Send the load of a round to the arms while `serving` has their targets.
+
+    An arm for which it raises StackError gets no load; the error is in its result.
+    """
+    failed: dict[str, ArmResult] = {}
+    targets: dict[str, LoadTarget] = {}
+    with ExitStack() as served:
+        for arm in this_round.arms:
+            try:
+                targets[arm] = served.enter_context(serving(arm))
+            except StackError as error:
+                failed[arm] = ArmResult([], [str(error)])
+        return failed | run_load(plan, this_round, targets, out)
 
 
 def run_load(

@@ -1,7 +1,7 @@
 """The sentences of reports, progress lines and forecasts."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from keylag.experiment.analysis import (
@@ -76,8 +76,11 @@ def headline(
 def explain_difference(one: Comparison) -> str:
     """Say how many milliseconds of the difference each part is, the largest first."""
     mean = one.measures.get("mean")
-    if mean is None or not one.parts:
+    if mean is None:
         return ""
+    start = f"Difference of the mean: {format_milliseconds(mean.absolute)}."
+    if not one.parts:
+        return f"{start} {_explain_missing_parts(one.has_parts)}".rstrip()
     parts = sorted(one.parts.values(), key=lambda part: -abs(part.absolute.mid))
     groups = {
         "Parts that differ": [part for part in parts if part.differs],
@@ -88,12 +91,41 @@ def explain_difference(one: Comparison) -> str:
         for title, found in groups.items()
         if found
     ]
-    start = f"Difference of the mean: {format_milliseconds(mean.absolute)}."
     return " ".join([start, *sentences])
 
 
 def _part_milliseconds(part: Difference) -> str:
     return f"{PART_NAMES[part.name]} {part.absolute.mid * 1000:+.2f}"
+
+
+def _explain_missing_parts(has_parts: Mapping[str, bool]) -> str:
+    without = [arm for arm, found in has_parts.items() if not found]
+    instrumented = [arm for arm, found in has_parts.items() if found]
+    if not without:
+        return ""
+    reason = (
+        "It is the latency at the client, without parts: responses of "
+        f"{' and '.join(without)} lack the Server-Timing header of Keylag."
+    )
+    if not instrumented:
+        return reason
+    return (
+        f"{reason} The cost of Keylag in {instrumented[0]} is part of the difference, "
+        f"unless {without[0]} is instrumented too and only sends no header."
+    )
+
+
+def describe_breakdown(arm: str, counts: RequestCounts) -> str:
+    """Say whether there is more of an arm than the latency at the client."""
+    if not counts.successful:
+        return ""
+    if counts.has_parts:
+        return f"{arm}: every response has the parts that Keylag measured in Keystone."
+    some = f"Only {counts.broken_down}" if counts.broken_down else "None"
+    return (
+        f"{arm}: latency at the client only. {some} of {counts.successful} responses "
+        "came with the Server-Timing header of Keylag."
+    )
 
 
 def describe_control(control: Control | None, arm: str) -> str:

@@ -10,13 +10,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from keylag.experiment.plan import Plan
-from keylag.experiment.plan_parser import Mistake, raise_plan_error
-from keylag.experiment.remote import remote_target
+from keylag.experiment.plan import Plan, RemoteKeystone
+from keylag.experiment.plan_parser import raise_plan_error
+from keylag.experiment.remote import remote_targets
+from keylag.experiment.remote_access import check_access, same_servers
 from keylag.experiment.settings import Arm
 from keylag.experiment.stack_setup import tools_for
-from keylag.experiment.toml_positions import KeyPath
+from keylag.experiment.toml_positions import KeyPath, Mistake
 from keylag.jmeter_process import find_java_and_jar
+from keylag.load_plans import find_plan
 from keylag.load_runner import jmeter_home
 from keylag.suggestions import did_you_mean
 from keylag.tools import ToolError
@@ -35,13 +37,29 @@ def check_plan(plan: Plan, path: Path) -> None:
     """Check the programs of a plan, and the options of its arms, without starting it.
 
     Raises ToolError for a missing program, PlanError for an unknown option, and
-    JMeterError without Java or JMeter.  For a remote Keystone, raises TargetError if
-    the credentials are incomplete.
+    JMeterError without Java or JMeter.  For remote Keystones, raises TargetError for an
+    invalid file of users, PlanError for two arms with one server, and StackError if the
+    Keystone of an arm does not answer or refuses the users.
     """
     find_java_and_jar(jmeter_home())
     if plan.remote:
-        remote_target(plan.remote)
+        _check_remote(plan, plan.remote, path)
+    else:
+        _check_stacks(plan, path)
+
+
+def _check_remote(plan: Plan, remote: RemoteKeystone, path: Path) -> None:
+    targets = remote_targets(plan, remote)
+    if plan.is_switched:  # Keystone may need the command of the base to answer
         return
+    mistakes = list(same_servers(plan.arms))
+    raise_plan_error(path, path.read_text(encoding="utf-8"), mistakes)
+    load = find_plan(plan.load.plan)
+    for name, target in targets.items():
+        check_access(plan.arms[name].url, target, load)
+
+
+def _check_stacks(plan: Plan, path: Path) -> None:
     unknown: list[Mistake] = []
     for name in plan.arm_names:
         keystone = tools_for(plan.resolved_arm(name)).keystone

@@ -38,7 +38,7 @@ class Design(StrictModel):
     """Durations and the number of rounds."""
 
     warm_up_seconds: Annotated[float, Field(ge=0, le=600)] = 3.0
-    """Per round, all arms at once; for a remote Keystone, per turn."""
+    """Per round, all arms at once; for a switched Keystone, per turn."""
     turn_seconds: Annotated[float, Field(ge=1, le=3600)] = 8.0
     """Load on each arm per round, after the warm-up."""
     slice_seconds: Annotated[float, Field(ge=0.1, le=3600)] = 0.25
@@ -72,9 +72,10 @@ class Decision(StrictModel):
 
 
 class RemoteKeystone(StrictModel):
-    """A Keystone that runs already; shell commands switch it between the arms."""
+    """Keystones that run already: one that commands switch, or one for each arm."""
 
-    url: str
+    url: str = ""
+    """Of the one Keystone that commands switch; empty if each arm has a `url`."""
     users: str
     """A CSV as for `keylag load`, relative to the working directory."""
 
@@ -85,7 +86,7 @@ class Plan(StrictModel):
     question: str
     base: str
     remote: RemoteKeystone | None = None
-    """The remote Keystone; without it, each arm is a stack of its own."""
+    """The remote Keystones; without them, each arm is a stack of its own."""
     load: Load
     design: Design = Design()
     decision: Decision
@@ -102,10 +103,15 @@ class Plan(StrictModel):
         return [self.base, *self.other_arms]
 
     @property
+    def is_switched(self) -> bool:
+        """Whether the arms are one Keystone, which commands switch between them."""
+        return bool(self.remote and self.remote.url)
+
+    @property
     def round_load_seconds(self) -> float:
-        """Seconds of load in a round; arms of a remote Keystone warm up one by one."""
+        """Seconds of load in a round; a switched Keystone warms up for each arm."""
         arms = len(self.arms)
-        if self.remote:
+        if self.is_switched:
             return arms * self.design.load_seconds(1)
         return self.design.load_seconds(arms)
 

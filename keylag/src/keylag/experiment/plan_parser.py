@@ -15,7 +15,7 @@ from typing import Final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from keylag import load_plans, load_target
+from keylag import load_plans
 from keylag.errors import WrongUsageError
 from keylag.experiment.plan import (
     MIN_ROUNDS,
@@ -26,8 +26,9 @@ from keylag.experiment.plan import (
     RemoteKeystone,
     jmeter_properties,
 )
-from keylag.experiment.settings import REMOTE_SETTINGS, Arm, Properties
-from keylag.experiment.toml_positions import KeyPath, line_of
+from keylag.experiment.remote_mistakes import remote_mistakes
+from keylag.experiment.settings import OWN_SETTINGS, Arm, Properties
+from keylag.experiment.toml_positions import KeyPath, Mistake, line_of
 from keylag.phases import CATEGORIES
 from keylag.services.keystone import CACHE_BACKENDS
 from keylag.suggestions import did_you_mean
@@ -68,9 +69,6 @@ RENAMED_KEYS: Final = {"blocks": "rounds", "elsewhere": "remote"}
 
 NUMBER_ERRORS: Final = ("float_type", "int_type")
 """Error types of pydantic for a value that is not a number."""
-
-Mistake = tuple[KeyPath, str]
-"""The key, and what is wrong with its value."""
 
 
 class PlanError(WrongUsageError):
@@ -121,7 +119,7 @@ def find_contradictions(plan: Plan) -> Iterator[Mistake]:
         yield ("base",), f"no such arm; the arms are {', '.join(plan.arms)}"
         return
     if plan.remote:
-        yield from _remote_mistakes(plan, plan.remote)
+        yield from remote_mistakes(plan.arms, plan.remote)
     else:
         yield from _stack_mistakes(plan)
 
@@ -184,8 +182,8 @@ def _stack_mistakes(plan: Plan) -> Iterator[Mistake]:
             yield (*table, "cache"), f"choose one of {', '.join(CACHE_BACKENDS)}"
         if arm.release not in KEYSTONE_TOOLS:
             yield (*table, "release"), f"choose one of {', '.join(KEYSTONE_TOOLS)}"
-        if arm.switch:
-            yield (*table, "switch"), "only for a remote Keystone, table [remote]"
+        for setting in sorted(arm.model_fields_set & OWN_SETTINGS):
+            yield (*table, setting), "only for a remote Keystone, table [remote]"
         if resolved.query_cache and not resolved.proxysql:
             yield (*table, "query_cache"), "needs `proxysql = true`"
         if resolved.hung_cache and resolved.cache == "null":
@@ -199,24 +197,6 @@ def _option_mistakes(table: KeyPath, arm: Arm) -> Iterator[Mistake]:
             if setting := SETTING_FOR_OPTION.get((section, option)):
                 key = (*table, "keystone", section, option)
                 yield key, f"the stack sets this option; use the setting `{setting}`"
-
-
-def _remote_mistakes(plan: Plan, remote: RemoteKeystone) -> Iterator[Mistake]:
-    for name, arm in plan.arms.items():
-        for setting in sorted(arm.model_fields_set - REMOTE_SETTINGS):
-            reason = "only for stacks; a remote Keystone is configured by `switch`"
-            yield ("arms", name, setting), reason
-        if plan.other_arms and not arm.switch:
-            reason = (
-                "`switch` is missing, the command that makes Keystone this arm. "
-                "Without such commands, measure each configuration with a plan of one "
-                "arm, and compare the runs with `keylag experiment compare`."
-            )
-            yield ("arms", name), reason
-    try:
-        load_target.split_url(remote.url)
-    except load_target.TargetError as error:
-        yield ("remote", "url"), str(error)
 
 
 def _mistake_of(details: ErrorDetails) -> Mistake:

@@ -1,43 +1,41 @@
-"""Executor for a remote Keystone that shell commands switch between the arms.
+"""Executors for Keystones that run already: one that is switched, or one for each arm.
 
-State that a command leaves behind for the next arm, such as a warm database or a full
-cache, is part of the measurement.
+State that a command leaves behind, such as a warm database or a full cache, is part of
+the measurement.
 """
 
-import os
-import signal
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Final
 
-import requests
+from rich.console import Console
 
-from keylag import load_target
+from keylag import load_plans, load_target
 from keylag.experiment import interleaved_load
 from keylag.experiment.plan import Plan, RemoteKeystone
+from keylag.experiment.remote_access import (
+    check_access,
+    sends_breakdowns,
+    wait_until_it_answers,
+)
 from keylag.experiment.run import ArmResult
 from keylag.experiment.schedule import Round
+from keylag.experiment.shell_command import run_command
 from keylag.launcher import StackError
 from keylag.load_target import LoadTarget
-
-SWITCH_TIMEOUT_SECONDS: Final = 600.0
-"""Time limit of a switch command."""
-ANSWER_TIMEOUT_SECONDS: Final = 120.0
-"""How long Keystone may take to answer after a switch command."""
-POLL_INTERVAL_SECONDS: Final = 0.5
-OUTPUT_SHOWN_CHARACTERS: Final = 500
+from keylag.steps import show_step
 
 
-def remote_target(remote: RemoteKeystone) -> LoadTarget:
-    """Return the target of the load; raises TargetError if it is incomplete."""
-    return load_target.from_url(remote.url, Path(remote.users))
+def remote_targets(plan: Plan, remote: RemoteKeystone) -> dict[str, LoadTarget]:
+    """Return the target of the load of each arm; raises TargetError if incomplete."""
+    users = Path(remote.users)
+    return {
+        name: load_target.from_url(plan.arms[name].url or remote.url, users)
+        for name in plan.arm_names
+    }
 
 
-class RemoteExecutor:
+class SwitchedExecutor:
     """Switches one Keystone between the arms, and back to the base at the end.
 
     `target` is its stack, if it has one.  See keylag.experiment.run.Executor.
@@ -48,11 +46,13 @@ class RemoteExecutor:
     ) -> None:
         self._plan = plan
         self._remote = remote
-        self._target = target or remote_target(remote)
+        self._target = target or remote_targets(plan, remote)[plan.base]
 
     def start(self) -> None:
-        """Switch to the base; raises StackError if the command fails."""
+        """Switch to the base and log in; raises StackError if one of them fails."""
         self._switch_to(self._plan.base)
+        load = load_plans.find_plan(self._plan.load.plan)
+        check_access(self._remote.url, self._target, load)
 
     def begin_round(self, this_round: Round) -> None:
         """Do nothing: a switch command restarts Keystone if the operator wants that."""
@@ -81,62 +81,54 @@ class RemoteExecutor:
         self._switch_to(self._plan.base)
 
     def _switch_to(self, name: str) -> None:
-        run_switch(self._plan.arms[name].switch)
-        self._wait_for_keystone()
-
-    def _wait_for_keystone(self) -> None:
-        deadline = time.monotonic() + ANSWER_TIMEOUT_SECONDS
-        url = f"{self._remote.url.rstrip('/').removesuffix('/v3')}/v3"
-        while not _answers(url):
-            if time.monotonic() > deadline:
-                message = f"{url} did not answer within {ANSWER_TIMEOUT_SECONDS:.0f} s"
-                raise StackError(message)
-            time.sleep(POLL_INTERVAL_SECONDS)
+        run_command(self._plan.arms[name].switch)
+        wait_until_it_answers(self._remote.url)
 
 
-def run_switch(command: str) -> None:
-    """Run a switch command; raises StackError if it fails or times out.
+class RemoteArmsExecutor:
+    """Sends the load to the Keystone of each arm, at its URL.
 
-    Processes that a successful command leaves behind keep running: Keystone may be one
-    of them.  They may keep their output open, so the output goes to a file, since a
-    pipe would never end.
+    See keylag.experiment.run.Executor.
     """
-    shell = ["sh", "-c", command]
-    with TemporaryFile() as output:
-        process = subprocess.Popen(
-            shell,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+
+    def __init__(self, plan: Plan, remote: RemoteKeystone, console: Console) -> None:
+        self._plan = plan
+        self._console = console
+        self._targets = remote_targets(plan, remote)
+
+    def start(self) -> None:
+        """Log in at each Keystone; raises StackError if one refuses."""
+        load = load_plans.find_plan(self._plan.load.plan)
+        for name, target in self._targets.items():
+            url = self._plan.arms[name].url
+            with show_step(self._console, f"Logging in at {name}, {url}"):
+                check_access(url, target, load)
+            if not sends_breakdowns(url):
+                self._console.print(
+                    f"{name} sends no Server-Timing of Keylag: of its requests there "
+                    "will be the latency at the client, without parts.",
+                    highlight=False,
+                    markup=False,
+                    soft_wrap=True,
+                )
+
+    def begin_round(self, this_round: Round) -> None:
+        """Do nothing: the failed restart of an arm is in its result of the round."""
+
+    def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:
+        """Restart the arms that have a command for it, and send the load to all."""
+        return interleaved_load.run_load_on_serving(
+            self._plan, this_round, self.serving, out
         )
-        try:
-            if code := _wait_for_exit(process):
-                raise subprocess.CalledProcessError(code, shell)
-        except subprocess.SubprocessError as error:
-            output.seek(0)
-            output_text = output.read().decode(errors="replace")[
-                -OUTPUT_SHOWN_CHARACTERS:
-            ]
-            message = f"{str(error).removesuffix('.')}. Output: {output_text}"
-            raise StackError(message) from error
 
+    @contextmanager
+    def serving(self, arm: str) -> Iterator[LoadTarget]:
+        """Restart an arm that has a command for it; raises StackError."""
+        settings = self._plan.arms[arm]
+        if settings.restart:
+            run_command(settings.restart)
+            wait_until_it_answers(settings.url)
+        yield self._targets[arm]
 
-def _wait_for_exit(process: subprocess.Popen[bytes]) -> int:
-    # A command that does not end is killed with its process group.
-    try:
-        return process.wait(SWITCH_TIMEOUT_SECONDS)
-    except BaseException:  # Ctrl-C as well: it does not reach another session
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        raise
-
-
-def _answers(url: str) -> bool:
-    # The load plans do not check certificates either.
-    try:
-        answer = requests.get(url, timeout=POLL_INTERVAL_SECONDS * 4, verify=False)  # noqa: S501
-    except requests.RequestException:
-        return False
-    return bool(answer.status_code < requests.codes.server_error)
+    def stop(self) -> None:
+        """Do nothing: the Keystones are the operator's."""

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
 from typing import Any, Final
@@ -44,6 +44,7 @@ class Result:
     request_counts: Mapping[str, RequestCounts]
     warnings: Sequence[str]
     events: Sequence[str]
+    snapshot_url: str
     environment: Mapping[str, Any]
     noise_check: NoiseCheck | None
     """What the first rounds said about the noise; None if they have not ended."""
@@ -114,6 +115,7 @@ def analyse_run(folder: RunFolder) -> Result:
         request_counts=count_requests(rows),
         warnings=list(_warnings(rows, plan, state)),
         events=state.events,
+        snapshot_url=state.snapshot_url,
         environment=state.environment,
         noise_check=load_noise_check(state),
     )
@@ -126,6 +128,7 @@ def _warnings(rows: Sequence[Row], plan: Plan, state: RunState) -> list[str]:
         *find_obstacles(state.environment),
         *(find_obstacles_under_load(check.disturbance) if check else ()),
         *find_saturated_arms(plan, figures),
+        *_restart_warnings(plan),
     ]
     for arm, rounds_of_arm in figures.items():
         medians = [figures["p50"] for figures in rounds_of_arm.values()]
@@ -138,13 +141,25 @@ def _warnings(rows: Sequence[Row], plan: Plan, state: RunState) -> list[str]:
                 "the chart of medians, and repeat the run on a quieter machine."
             )
         room = plan.design.slice_seconds / fmean(medians)
-        if not plan.remote and room < MIN_REQUESTS_PER_SLICE:
+        if not plan.is_switched and room < MIN_REQUESTS_PER_SLICE:
             warnings.append(
                 f"A slice has room for {room:.1f} consecutive requests of {arm}. "
                 "Much of each slice is idle, and some requests reach into others. "
                 "Set a longer `slice_seconds` in the plan."
             )
     return warnings
+
+
+def _restart_warnings(plan: Plan) -> Iterator[str]:
+    if plan.is_switched or not (plan.remote and plan.other_arms):
+        return
+    if kept := [name for name, arm in plan.arms.items() if not arm.restart]:
+        yield (
+            f"No command restarts {' and '.join(kept)} before each round. What their "
+            "last start happened to do to their speed is part of the differences, and "
+            "no interval covers it. Give them a `restart` in the plan, or restart them "
+            "and run the experiment again."
+        )
 
 
 def to_json(result: Result) -> str:
@@ -168,6 +183,7 @@ def to_json(result: Result) -> str:
         "noise_check": asdict(result.noise_check) if result.noise_check else None,
         "warnings": result.warnings,
         "events": result.events,
+        "snapshot_url": result.snapshot_url,
         "environment": result.environment,
         "plan": result.plan.model_dump(),
     }

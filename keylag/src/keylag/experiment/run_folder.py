@@ -50,6 +50,8 @@ class RunState:
     """What the first rounds said about the noise, a NoiseCheck; None until then."""
     events: list[str] = field(default_factory=list)
     """Problems as sentences, in order."""
+    snapshot_url: str = ""
+    """Of the dashboard of the run, in Grafana; empty without a snapshot."""
 
     def add_events(self, round_number: int, arm: str, texts: Iterable[str]) -> None:
         """Record the problems of an arm in a round."""

@@ -54,16 +54,21 @@ class Arm(StrictModel):
     optional: bool = False
     """Whether a run leaves the arm out if a program that it needs is missing."""
     switch: str = ""
-    """For a remote Keystone: the shell command that configures it as this arm."""
+    """For one remote Keystone: the shell command that configures it as this arm."""
+    url: str = ""
+    """Of a remote Keystone that is this arm already."""
+    restart: str = ""
+    """The shell command that restarts the Keystone at `url`."""
 
     def merged_over(self, base: Self) -> Self:
         """Return the base with the settings of this arm; tables are merged."""
         given = self.model_dump(exclude_unset=True)
-        return type(self).model_validate(_merge_tables(base.model_dump(), given))
+        inherited = base.model_dump(exclude=set(OWN_SETTINGS))
+        return type(self).model_validate(_merge_tables(inherited, given))
 
 
-REMOTE_SETTINGS: Final = frozenset({"switch", "properties"})
-"""The settings that an arm of a remote Keystone may have."""
+OWN_SETTINGS: Final = frozenset({"switch", "url", "restart"})
+"""The settings that an arm does not inherit from the base."""
 
 
 def _merge_tables(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

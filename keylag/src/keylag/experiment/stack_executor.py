@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -88,17 +88,9 @@ class StackExecutor:
 
     def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:
         """Send the load of a round; arms with failed services only report them."""
-        results: dict[str, ArmResult] = {}
-        targets: dict[str, LoadTarget] = {}
-        with ExitStack() as serving:
-            for arm in this_round.arms:
-                try:
-                    targets[arm] = serving.enter_context(self.serving(arm))
-                except StackError as error:
-                    results[arm] = ArmResult([], [str(error)])
-            return results | interleaved_load.run_load(
-                self._plan, this_round, targets, out
-            )
+        return interleaved_load.run_load_on_serving(
+            self._plan, this_round, self.serving, out
+        )
 
     @contextmanager
     def serving(self, arm: str) -> Iterator[LoadTarget]:

@@ -13,6 +13,8 @@ FIRST_LINE: Final = 1
 
 KeyPath = tuple[str, ...]
 """The keys from the root of the file to a value."""
+Mistake = tuple[KeyPath, str]
+"""The key, and what is wrong with its value."""
 
 
 def line_of(text: str, path: Sequence[str]) -> int:

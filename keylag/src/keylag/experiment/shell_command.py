@@ -1,0 +1,52 @@
+"""Run the shell commands of a plan, which switch or restart a Keystone."""
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from tempfile import TemporaryFile
+from typing import Final
+
+from keylag.launcher import StackError
+
+TIMEOUT_SECONDS: Final = 600.0
+OUTPUT_SHOWN_CHARACTERS: Final = 500
+
+
+def run_command(command: str) -> None:
+    """Run a command of a plan; raises StackError if it fails or times out.
+
+    Processes that a successful command leaves behind keep running: Keystone may be one
+    of them.  They may keep their output open, so the output goes to a file, since a
+    pipe would never end.
+    """
+    shell = ["sh", "-c", command]
+    with TemporaryFile() as output:
+        process = subprocess.Popen(
+            shell,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            if code := _wait_for_exit(process):
+                raise subprocess.CalledProcessError(code, shell)
+        except subprocess.SubprocessError as error:
+            output.seek(0)
+            output_text = output.read().decode(errors="replace")[
+                -OUTPUT_SHOWN_CHARACTERS:
+            ]
+            message = f"{str(error).removesuffix('.')}. Output: {output_text}"
+            raise StackError(message) from error
+
+
+def _wait_for_exit(process: subprocess.Popen[bytes]) -> int:
+    # A command that does not end is killed with its process group.
+    try:
+        return process.wait(TIMEOUT_SECONDS)
+    except BaseException:  # Ctrl-C as well: it does not reach another session
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise

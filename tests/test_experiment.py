@@ -127,7 +127,7 @@ def test_noise_check_measures_real_arms_which_run_no_exporter(
 ) -> None:
     """Eight clients of one process, and an interval that no run reaches."""
     plan = PLAN.replace("threads = 2", "threads = 8").replace(
-        "turn_seconds = 2", "turn_seconds = 4"
+        "turn_seconds = 2", "turn_seconds = 8"
     )
     plan = plan.replace('"GET"\n', '"GET"\nsmallest = 0.00001\n')
     found = make_run(tmp_path, "noise", ServicesExecutor, plan)

@@ -10,15 +10,15 @@ import pytest
 
 from keylag_dev.diagnosis_score import judge
 from keylag_dev.diagnosis_scores import answers
-from keylag_dev.recorded_facts import KEPT, KEPT_UNSEEN, keep, kept
+from keylag_dev.recorded_facts import KEPT, KEPT_EARLIER, KEPT_UNSEEN, keep, kept
 
 WINDOWS: Final = {
     f"{file.name}: {one.case}": one
-    for file in (KEPT, KEPT_UNSEEN)
+    for file in (KEPT, KEPT_UNSEEN, KEPT_EARLIER)
     for one in kept(file)
 }
 WRONG: Final = frozenset(
-    f"{KEPT_UNSEEN.name}: {case}"
+    f"{KEPT_EARLIER.name}: {case}"
     for case in (
         "C5 at 2000",
         "A2 at 500",

@@ -52,13 +52,18 @@ switch = "echo no such thing >&2; exit 3"
 ROUND = Round(0, ["broken", "b"], 1)
 
 
-@pytest.fixture
-def executor(tmp_path: Path) -> Iterator[SwitchedExecutor]:
-    """Return an executor on a fake Keystone."""
-    with (tmp_path / "users.csv").open("w", newline="", encoding="utf-8") as stream:
+def write_users(folder: Path) -> None:
+    """Write the file of users that the plan names."""
+    with (folder / "users.csv").open("w", newline="", encoding="utf-8") as stream:
         users = csv.writer(stream)
         users.writerow(COLUMNS)
         users.writerow(["someone", password_of("someone"), "D", "demo", "D"])
+
+
+@pytest.fixture
+def executor(tmp_path: Path) -> Iterator[SwitchedExecutor]:
+    """Return an executor on a fake Keystone."""
+    write_users(tmp_path)
     with running() as keystone:
         path = tmp_path / "plan.toml"
         path.write_text(PLAN.format(url=keystone.url, folder=tmp_path))
@@ -248,6 +253,7 @@ def test_missing_snapshot_is_a_problem_of_the_run(
 
 
 def test_otlp_for_a_remote_keystone_is_refused(tmp_path: Path) -> None:
+    write_users(tmp_path)
     path = tmp_path / "plan.toml"
     path.write_text(PLAN.format(url="http://127.0.0.1:9", folder=tmp_path))
     words = ["experiment", "run", str(path), "--otlp", "http://127.0.0.1:4318"]

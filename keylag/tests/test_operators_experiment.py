@@ -17,6 +17,7 @@ from operators_keystone import (
 )
 
 from keylag.cli import main
+from keylag.experiment.run_folder import RunFolder
 from keylag.ports import allocate_ports
 from keylag.sample_cloud import populate_keystone
 from keylag.stack_record import AdminCredentials
@@ -34,6 +35,7 @@ properties = {{ threads = 1, subjects = 2 }}
 warm_up_seconds = 1
 turn_seconds = 3
 rounds = 5
+minutes = 60
 ends_at_verdict = false
 [decision]
 method = "GET"
@@ -130,12 +132,12 @@ def test_bare_keystone_is_compared_by_the_latency_at_the_client(
     (found,) = result["comparisons"]
     requests = result["requests"]
     assert result["events"] == []
-    assert (found["rounds"], found["sound"]) == (5, True)
+    assert (result["rounds"], found["sound"]) == (5, True)
     assert found["has_parts"] == {"bare": False, "instrumented": True}
     assert set(found["measures"]) == {"p50", "p95", "mean", "throughput"}
     assert found["parts"] == found["counts"] == {}
     assert requests["bare"]["broken_down"] == 0
-    assert requests["instrumented"]["broken_down"] > 100
+    assert requests["instrumented"]["broken_down"] > 20
     assert "bare sends no Server-Timing of Keylag" in output
     assert "bare: latency at the client only." in report
     assert "The cost of Keylag in instrumented is part of the difference" in report
@@ -156,10 +158,14 @@ def test_command_switches_a_setting_of_one_keystone(
     _, result, report = run_plan(tmp_path, plan)
 
     (found,) = result["comparisons"]
-    statements = found["counts"]["sql_statements"]
+    statements = {
+        row.arm: row.server_timing["sql_statements"]
+        for row in RunFolder(tmp_path / "out").load_rows()
+    }
     assert result["events"] == []
     assert found["has_parts"] == {"cached": True, "uncached": True}
-    assert statements["base"] < statements["arm"]
+    assert result["rounds"] == 5
+    assert statements["cached"] < statements["uncached"], "of the last requests"
     assert "uncached: every response has the parts" in report
     assert "backend = dogpile.cache.memory" in conf.read_text()
 

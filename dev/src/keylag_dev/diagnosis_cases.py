@@ -51,30 +51,18 @@ OTHER_STRENGTHS: Final[Mapping[str, float]] = {
     "C5": 12_000,
     "C6": 40,
     "C8": 20,
-    "C10": 1200,
     "H1": 14,
     "H2": 8,
     "H3": 8,
-    "A1": 60,
     "A2": 3000,
     "R1": 10_000,
-    "R2": 120_000,
     "R3": 8,
     "D1": 20,
     "D2:cpu": 90,
     "D2:disk": 35,
-    "D3": 600_000,
-    "D4": 700,
-    "D6": 2,
-    "L1": 60,
-    "W2": 3,
-    "W2:limit": 0.7,
-    "W3": 5,
-    "T1": 400,
-    "N1": 25,
 }
 """Strengths at which no rule was tuned, weaker and stronger than the default."""
-WINDOWS_PER_LOAD: Final = 8
+WINDOWS_PER_LOAD: Final = 4
 """Windows of a healthy stack under one load; log-outs add to the events of the next."""
 
 

@@ -59,15 +59,21 @@ editing. -->
 
 `make test-diagnosis CASES="strengths healthy"` plants faults at other strengths than
 [the score](diagnosis-score.md) does, weaker and stronger ones, and lets `keylag
-diagnose` say what it sees in each window, without a baseline. Healthy stacks have many
-windows, at three loads. Faults without a strength in their name were scored for the
-first time.
+diagnose` say what it sees in each window, without a baseline. Healthy stacks have
+several windows, at three loads.
+
+The first such score had weaker faults: 13 of 21 were named first, and no healthy window
+had a finding. The rules have been mended since, and name 15 of these 21. It is kept in
+`dev/tests/data/earlier-windows.jsonl.gz`, and the strengths below are new.
 
 The table has what the rules said when these windows were recorded: no rule had been
 changed with them. *Right* means: the planted cause is the first finding, or there is
 none on a healthy stack. A fault that slowed no call by a fifth does not count.
 """
 
+CHANGES_OF_ROLES: Final = (
+    "The clients that change roles keep workers busy, so others also wait."
+)
 CALIBRATION: Final = """
 ## Predicted and measured
 
@@ -106,7 +112,7 @@ SCORE: Final = Page(
     # A cache, a database, clients, a host, a pair.
     ("C2", "D4", "H3", "W2", "C4+H3"),
     reasons={
-        "C8": "The clients that change roles keep workers busy, so others also wait.",
+        "C8": CHANGES_OF_ROLES,
         **dict.fromkeys(
             ("A2", "D3"),
             "Log-outs took longer in one of the healthy windows: a commit waited 10 ms"
@@ -118,16 +124,10 @@ UNSEEN: Final = Page(
     "diagnosis-unseen.md",
     KEPT_UNSEEN,
     UNSEEN_INTRODUCTION,
-    tuned=("D2:disk", "D8", "D9"),
     reasons={
-        "C4 at 2": "The cache costs 112 ms of a log-in, as predicted. The rest is of"
-        " values that expire: a slow Keystone answers fewer calls in that time, so each"
-        " reads more of them from the database.",
-        "D2:cpu at 60": "13 of the 20 ms are in writes and commits, which a usual disk"
-        " may take, too: the rule counts what is beyond 40 ms.",
-        "D4 at 100": "The rule spread the waits over all SQL. Only the check of"
-        " revocation events waited; now the rule looks at what is beyond usual.",
-        "W3 at 4": "The rule left out the wait for a free thread. Now it counts it.",
+        "C8 at 20": CHANGES_OF_ROLES,
+        "D1 at 20": "Messages of 42 ms are in the bucket of 25 to 50 ms, from which the"
+        " rule takes 37 ms.",
     },
 )
 

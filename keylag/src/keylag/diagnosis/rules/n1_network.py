@@ -12,6 +12,10 @@ NEAR_SECONDS: Final = 0.002
 """All hops of a client in the same data centre."""
 
 
+ENOUGH_PROBES: Final = 20
+"""Fewer of them may all meet long calls."""
+
+
 def _way_seconds(case: Case, hops: Mapping[str, float]) -> tuple[float, float]:
     """Return the time of a probe on its way to Keystone and back: at least, at most.
 
@@ -36,11 +40,13 @@ def _wait_of_quickest(case: Case) -> float:
 
     For those before it, and for the first worker that ends its call, which is a long
     one if any; twice as long as the quickest of so many probes waits on average.
+    Few probes may all wait for a whole call.
     """
     probes = case.facts.number("probes") * case.facts.window.seconds
     workers = case.facts.number("workers")
     longest = max((one.seconds for one in case.facts.calls), default=0.0)
-    return case.queue_seconds + 2 * longest / ((workers + 1) * max(probes, 1.0))
+    share = 2 / ((workers + 1) * probes) if probes >= ENOUGH_PROBES else 1.0
+    return case.queue_seconds + share * longest
 
 
 def _quickest(buckets: Mapping[float, float]) -> tuple[float, float]:

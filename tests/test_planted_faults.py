@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,12 @@ from keylag.faults.changes.limited import CGROUPS
 from keylag.faults.drill import measure
 from keylag.faults.impact import Impact
 from keylag.faults.journal import FILE
-from keylag.faults.model import DELETE, SERVICE
+from keylag.faults.model import DELETE, SERVICE, Fault
 from keylag.faults.planting import LOCK, planted
 from keylag.faults.probe import Measurement, Probe
 from keylag.faults.registry import FAULTS
 from keylag.faults.site import Site
-from keylag.services import EXTRA_SERVICES, SERVICES, is_installed
+from keylag.services import is_installed, select_services
 from keylag.services.base import StackOptions
 from keylag.stack import Stack
 from keylag.tools import Tools
@@ -54,9 +56,9 @@ class Trace:
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack of its own, because faults restart its servers."""
     proxysql = ("proxysql",) if is_installed("proxysql") else ()
-    options = StackOptions(cache="memcache_pool", extras=(*proxysql, "service"))
-    excluded = UNOBSERVED | (EXTRA_SERVICES.keys() - {*options.extras})
-    services = [one for one in SERVICES if one.name not in excluded]
+    extras = (*proxysql, "service")
+    options = StackOptions(cache="memcache_pool", extras=extras)
+    services = [one for one in select_services(extras) if one.name not in UNOBSERVED]
     folder: Path = tmp_path_factory.mktemp("faults")
     with Stack(
         folder, Tools.load(), options, initial_data=SAMPLE_CLOUD, services=services
@@ -98,13 +100,33 @@ def parameters() -> list[Any]:
     ]
 
 
+@contextmanager
+def prepared(stack: Stack, fault: Fault) -> Iterator[None]:
+    """Give the stack what a fault needs while the body runs; skips without a server."""
+    usual = stack.options
+    options = reduce(lambda one, need: need.added_to(one), fault.needs, usual)
+    if options.extras != usual.extras:
+        pytest.skip(fault.needs[0].advice)
+    if options != usual:
+        stack.restart("keystone", options=options)
+    with ExitStack() as others:
+        for key, strength in fault.beside.items():
+            others.enter_context(planted(stack, FAULTS[key], strength))
+        yield
+    if options != usual:
+        stack.restart("keystone", options=usual)
+
+
 @pytest.mark.parametrize("key", parameters())
 def test_a_fault_slows_calls_and_leaves_no_trace(stack: Stack, key: str) -> None:
-    fault = FAULTS[key]
-    if not all(need.met(stack.options) for need in fault.needs):
-        pytest.skip(fault.needs[0].advice)
     if key in LIMITED and not os.access(CGROUPS, os.W_OK):
         pytest.skip(f"{CGROUPS} cannot be written: it needs root")
+    with prepared(stack, FAULTS[key]):
+        check_impact(stack, FAULTS[key])
+
+
+def check_impact(stack: Stack, fault: Fault) -> None:
+    """Check that a fault slows calls, and that nothing of it stays."""
     probe = Probe(stack)
     # A log-out writes a revocation event, with a fault and without.
     counted = {*COUNTED} - ({"revocation_event"} if DELETE in fault.slows else set())
@@ -118,7 +140,7 @@ def test_a_fault_slows_calls_and_leaves_no_trace(stack: Stack, key: str) -> None
     assert set(slower) & {*fault.slows}, report(before, after)
     assert found == trace(stack, counted)
     assert stack.is_up()
-    assert not (stack.folder / FILE).exists()
+    assert (stack.folder / FILE).exists() == bool(fault.beside)
     assert all(one.errors == 0 for one in again.values()), report(after, again)
     recovered = [kind for kind in slower if _is_faster(after, again, kind)]
     assert recovered, report(after, again)

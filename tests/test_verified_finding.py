@@ -15,7 +15,8 @@ from keylag.faults.planting import planted
 from keylag.faults.registry import FAULTS
 from keylag.stack import Stack, StackOptions
 from keylag.tools import Tools
-from keylag_dev.diagnosis_score import load
+from keylag_dev.diagnosis_cases import Load
+from keylag_dev.diagnosis_score import send
 
 pytestmark = [pytest.mark.stack, pytest.mark.matrix]
 
@@ -38,7 +39,7 @@ def test_far_cache_costs_validations_what_was_predicted(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with planted(stack, FAULTS["C4"], DELAY_MS):
-        with load(stack, 2, service=False, folder=tmp_path / "load"):
+        with send(stack, Load(), tmp_path / "load"):
             time.sleep(LOAD_SECONDS)
         words = [f"--state={stack.folder}", "--since=30s", "--verify=C4"]
         result = CliRunner().invoke(diagnose.command, [*words, "--output=json"])

@@ -170,14 +170,26 @@ def test_password_hash_cost_follows_keystones_options(
     assert attributes == {"keystone.password_hash.algorithm": algorithm}
 
 
+POOL = "oslo_cache.memcache_pool"
+
+
 @pytest.mark.parametrize(
-    ("enabled", "backend"), [(True, "dogpile.cache.null"), (False, "disabled")]
+    ("enabled", "configured", "backend", "servers"),
+    [
+        (True, "dogpile.cache.null", "dogpile.cache.null", ""),
+        (False, POOL, "disabled", ""),
+        (True, POOL, POOL, "b:11211,a:11211"),
+    ],
 )
 def test_configuration_info_has_options_as_attributes(
-    monkeypatch, enabled, backend
+    monkeypatch, enabled, configured, backend, servers
 ) -> None:
     configuration = SimpleNamespace(
-        cache=SimpleNamespace(backend="dogpile.cache.null", enabled=enabled),
+        cache=SimpleNamespace(
+            backend=configured,
+            enabled=enabled,
+            memcache_servers=["b:11211", "a:11211"],
+        ),
         token=SimpleNamespace(provider="fernet"),
         identity=SimpleNamespace(password_hash_algorithm="bcrypt"),  # noqa: S106
     )
@@ -186,7 +198,23 @@ def test_configuration_info_has_options_as_attributes(
     ((value, attributes),) = gauges.configuration_info()
 
     assert value == 1
-    assert set(attributes.values()) == {backend, "fernet", "bcrypt"}
+    assert list(attributes.values()) == [backend, servers, "fernet", "bcrypt"]
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        *("localhost:11211", "127.0.0.1:11211", "127.0.0.53:11211", "[::1]:11211"),
+        *("inet:127.0.0.1:11211", "inet6:[::1]:11211"),
+    ],
+)
+def test_local_cache_servers_have_the_name_of_the_host(monkeypatch, server) -> None:
+    monkeypatch.setattr(gauges.socket, "gethostname", lambda: "ctl1")
+    servers = [server, "ctl2:11211", "localhost.example:11211", "unix:/run/memcached"]
+
+    found = gauges._cache_servers(POOL, servers)
+
+    assert found == "ctl1:11211,ctl2:11211,localhost.example:11211,ctl1"
 
 
 def test_key_repositories_are_read_at_each_export(monkeypatch, tmp_path) -> None:

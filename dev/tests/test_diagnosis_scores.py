@@ -9,6 +9,15 @@ import pytest
 from keylag.diagnosis.facts import Facts, Window, make_calls
 from keylag.diagnosis.prometheus import Sample
 from keylag.faults.probe import Latency
+from keylag.faults.registry import FAULTS
+from keylag.services.base import StackOptions
+from keylag_dev.diagnosis_cases import (
+    WITH_SERVICE,
+    Load,
+    Planted,
+    healthy,
+    single_faults,
+)
 from keylag_dev.diagnosis_page import render
 from keylag_dev.diagnosis_savings import savings
 from keylag_dev.diagnosis_scores import (
@@ -26,9 +35,7 @@ HEALTHY = Score(
     case="healthy 1, 2 clients",
     expected=(),
     named=(),
-    clients=2,
-    plans=("token-mixed",),
-    extras=(),
+    load=Load(),
     latency=FAST,
     slices={"GET": (0.010, 0.012)},
     category="password_hash",
@@ -65,7 +72,24 @@ def test_impact_is_that_against_as_many_clients() -> None:
 
     assert slower_calls(FAR, scores) == ["GET"]
     assert slower_calls(replace(FAR, latency=FAST), scores) == []
-    assert slower_calls(replace(FAR, clients=8), scores) is None
+    assert slower_calls(replace(FAR, load=Load(clients=8)), scores) is None
+
+
+def test_a_fault_beside_another_one_is_compared_with_that() -> None:
+    beside = Load(beside={"D1": 1.0})
+    far = replace(FAR, case="reference, D1 at 1", expected=("D1",), load=beside)
+    both = replace(FAR, case="D5", expected=("D5",), load=beside)
+
+    assert slower_calls(both, [HEALTHY, far, both]) == []
+    assert "right cause first: 1 of 1" in summary([HEALTHY, FAR, far])
+
+
+@pytest.mark.parametrize("planted", [*single_faults()], ids=lambda one: one.name)
+def test_each_fault_has_a_reference(planted: Planted) -> None:
+    references = [one for one in healthy(1) if one.load == planted.load]
+
+    assert len(references) == (planted.load.plans != WITH_SERVICE)
+    assert all(need.met(planted.load.options) for need in FAULTS[planted.name].needs)
 
 
 def test_faults_without_impact_do_not_count() -> None:
@@ -78,10 +102,12 @@ def test_faults_without_impact_do_not_count() -> None:
 
 
 def test_scores_are_read_as_they_were_written(tmp_path) -> None:
-    for one in (HEALTHY, PAIR):
+    options = StackOptions(extras=("second-node", "service"), users=1000)
+    other = replace(PAIR, load=Load(4, ("token-validate",), options, {"D1": 1.0}))
+    for one in (HEALTHY, other):
         append_score(one, tmp_path)
 
-    assert read_scores(tmp_path) == [HEALTHY, PAIR]
+    assert read_scores(tmp_path) == [HEALTHY, other]
     assert read_scores(tmp_path / "none") == []
 
 
@@ -124,6 +150,6 @@ def test_a_predicted_saving_is_compared_with_the_one_that_clients_saw() -> None:
 def test_a_saving_under_another_load_is_not_compared() -> None:
     calls = {"GET": {"saving_seconds": [0.08, 0.10, 0.12], "share": 0.7}}
     document = {"findings": [{"id": "C4", "calls": calls}]}
-    far = replace(FAR, document=document, clients=8)
+    far = replace(FAR, document=document, load=Load(clients=8))
 
     assert savings([HEALTHY, far]) == []

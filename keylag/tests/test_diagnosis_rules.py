@@ -437,6 +437,82 @@ def test_a_stall_without_an_error_had_no_time_out(
     assert found(facts) == [cause]
 
 
+def listed(region: str, *lists: str) -> list[Sample]:
+    """Two workers of a region for each list of cache servers."""
+    return [
+        Sample({"region": region, "keystone_cache_servers": one}, 2.0) for one in lists
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lists", "causes"),
+    [
+        (listed("one", "a:11211,b:11211", "b:11211,a:11211"), ["C9"]),
+        (listed("one", "a:11211,b:11211"), []),
+        ([*listed("one", "a:11211"), *listed("two", "b:11211")], []),
+    ],
+)
+def test_lists_of_cache_servers_are_compared_within_a_region(
+    lists: list[Sample], causes: list[str]
+) -> None:
+    """Also while a cache is young, which misses without any cause."""
+    facts = make_facts(
+        rebuilt(),
+        memoized=looked_up("role", miss=100.0),
+        cache_lists=lists,
+        memcached_uptime=60.0,
+    )
+
+    assert found(facts) == causes
+
+
+def test_a_first_log_in_misses_whatever_the_lists_are() -> None:
+    more = {("sql", "authenticate"): 0.3}
+    facts = make_facts(
+        healthy_calls(LOGIN, more, statements=49.0),
+        rebuilt(),
+        memoized=looked_up("role", miss=100.0),
+        cache_lists=listed("", "a:11211", "b:11211"),
+    )
+
+    ((first, *_),) = [judge(facts).findings]
+
+    assert first.rule.id == "C9"
+    assert first.suspicion.savings[LOGIN].low == 0.0
+    validation = first.suspicion.savings[VALIDATION]
+    assert validation.high == pytest.approx(2 * validation.low)
+
+
+@pytest.mark.parametrize(("waits", "first"), [(200.0, "D7"), (0.5, "D2")])
+def test_new_connections_are_no_waits_for_one(waits: float, first: str) -> None:
+    facts = make_facts(
+        SQL,
+        proxysql_seconds=0.3,
+        proxysql_timeouts=0.0,
+        proxysql_waits=waits,
+        log_seconds=by("id", a=0.01),
+        log_calls=by("id", a=10.0),
+    )
+
+    assert found(facts) == [first]
+
+
+def test_waits_for_the_pool_are_no_distance() -> None:
+    """The distance explains at most a part of them."""
+    facts = make_facts(
+        slow_cells(0.05, ("sql", "validate"), ("sql_pool", "validate")),
+        sql_call_buckets=SINGLE_CALLS,
+        sql_call_seconds=by("keystone_sql_call", read=0.2),
+        sql_pool_waits=5.0,
+    )
+    judged = {one.rule.id: one for one in judge(facts).findings}
+
+    messages = judged["D1"].suspicion.savings[VALIDATION]
+
+    assert {"D1", "D5"} <= judged.keys()
+    assert messages.high == pytest.approx(2.2 * messages.mid, rel=0.1)
+
+
 @pytest.mark.parametrize(("others", "cause"), [(0.0, ["C10"]), (9.0, ["C9"])])
 def test_catalogs_that_the_client_does_not_send(
     others: float, cause: list[str]

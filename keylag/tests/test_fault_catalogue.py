@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from keylag.faults.changes import KINDS
+from keylag.faults.changes.helper import Helper
 from keylag.faults.changes.keys import FOLDER, KeyFolder
 from keylag.faults.changes.options import Options
 from keylag.faults.changes.passwords import SAVED, RehashedPasswords
@@ -37,6 +38,7 @@ class RecordingSite:
     def __init__(self, folder: Path, answers: dict[str, Rows] | None = None) -> None:
         self.folder = folder
         self.options = StackOptions(cache="memcache_pool")
+        self.ports = {"memcached": 11211, "second-memcached": 11212}
         self.secrets = load_secrets(folder / "data")
         self.statements: list[str] = []
         self.rows: list[Sequence[Any]] = []
@@ -126,6 +128,11 @@ def _tables(statements: Sequence[str], pattern: str) -> set[str]:
         ("C6", "memcached", {"conn-limit": "7"}),
         ("W1", "processes", 7),
         ("W3", "threads", 7),
+        (
+            "D5",
+            "environment",
+            {"OS_DATABASE__MAX_POOL_SIZE": "7", "OS_DATABASE__MAX_OVERFLOW": "0"},
+        ),
         ("D6", "environment", {"OS_DATABASE__CONNECTION_RECYCLE_TIME": "7"}),
         ("M1", "service", {"OS_KEYSTONE_AUTHTOKEN__TOKEN_CACHE_TIME": "7"}),
     ],
@@ -212,9 +219,22 @@ def test_passwords_of_known_users_are_hashed(
     assert site.statements[-1] == f"DROP TABLE {SAVED}"
 
 
+def test_each_node_knows_its_own_cache_server_only(tmp_path: Path) -> None:
+    (change,) = changes("C9", tmp_path)
+    assert isinstance(change, Options)
+
+    options = change.on_top_of(StackOptions())
+
+    name = "OS_CACHE__MEMCACHE_SERVERS"
+    assert options.environment == {name: "127.0.0.1:11211"}
+    assert options.second_node == {name: "127.0.0.1:11212"}
+
+
 def test_proxysql_has_its_limit_again(tmp_path: Path) -> None:
-    change, _ = changes("D7", tmp_path)
+    change, transactions = changes("D7", tmp_path, 50)
     assert isinstance(change, ProxySql)
+    assert isinstance(transactions, Helper)
+    assert transactions.parameters["open_ms"] == 50
     site = RecordingSite(tmp_path)
     steps: list[Callable[[Site], None]] = [change.apply, change.undo]
     for step in steps:

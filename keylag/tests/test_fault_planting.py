@@ -121,6 +121,36 @@ def test_a_fault_without_effect_on_the_stack_is_refused(
         plant(fault_site, FAULTS["C2"])
 
 
+def test_a_fault_is_refused_without_those_that_it_needs(
+    fault_site: Site, fake_stack: Stack
+) -> None:
+    replace(fault_site.record, options=replace(fake_stack.options, threads=16)).save(
+        fault_site.folder
+    )
+
+    with pytest.raises(FaultUsageError, match="keylag fault start D1 --strength 1"):
+        plant(fault_site, FAULTS["D5"])
+
+
+def test_faults_that_another_one_needs_are_planted_with_it(fake_stack: Stack) -> None:
+    needing = replace(FAULTS["W1"], beside={"C1": 1})
+
+    with planted(fake_stack, needing) as site:
+        during = [one.key for one in Journal(site.folder).planted]
+
+    assert during == ["C1", "W1"]
+    assert not (fake_stack.folder / FILE).exists()
+
+
+@pytest.mark.parametrize("key", FAULTS)
+def test_a_stack_with_what_a_fault_needs_has_it(key: str) -> None:
+    options = StackOptions()
+    for need in FAULTS[key].needs:
+        options = need.added_to(options)
+
+    assert all(need.met(options) for need in FAULTS[key].needs)
+
+
 def test_the_journal_alone_takes_back_what_a_crash_left(
     fault_site: Site, fake_stack: Stack
 ) -> None:

@@ -1,5 +1,6 @@
 """Options of `keylag up`, and selection of services."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,13 @@ BEFORE = StackOptions(cache="memcache_pool", processes=4, extras=("proxysql",))
 
 
 def test_previous_options_are_the_default() -> None:
-    assert merge_options(BEFORE, None, None, ()) == BEFORE
+    assert merge_options(BEFORE, (), cache=None, processes=None) == BEFORE
+
+
+def test_given_options_replace_previous_ones() -> None:
+    merged = merge_options(BEFORE, (), cache="null", threads=16, users=1000)
+
+    assert merged == replace(BEFORE, cache="null", threads=16, users=1000)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +32,7 @@ def test_previous_options_are_the_default() -> None:
 def test_given_extras_replace_previous_ones(
     given: tuple[str, ...], extras: tuple[str, ...]
 ) -> None:
-    assert merge_options(BEFORE, None, None, given).extras == extras
+    assert merge_options(BEFORE, given).extras == extras
 
 
 def test_extra_services_start_in_order() -> None:
@@ -39,6 +46,14 @@ def test_extra_services_start_in_order() -> None:
     with_service = [service.name for service in select_services({"service"})]
     assert with_service.index("keystone") < with_service.index("service")
     assert set(EXTRA_SERVICES) < {service.name for service in SERVICES}
+
+
+def test_second_node_starts_after_both_cache_servers() -> None:
+    """A node avoids a cache server that it has not reached for five minutes."""
+    names = [service.name for service in select_services({"second-node"})]
+
+    starts = ("memcached", "second-memcached", "keystone", "second-node")
+    assert [name for name in names if name in starts] == [*starts]
 
 
 @pytest.mark.parametrize("name", OPTIONAL_SERVICES)

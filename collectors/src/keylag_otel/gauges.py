@@ -7,6 +7,8 @@ of a token's time.
 from __future__ import annotations
 
 import os
+import re
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -23,6 +25,10 @@ _DEFAULT_COST = {
     "scrypt": 16,
     "pbkdf2_sha512": 25000,
 }
+#: An address of memcached that other hosts do not reach, before its port.
+_LOCAL_ADDRESS = re.compile(
+    r"^(?:inet6?:)?(?:localhost|127(?:\.\d+){3}|\[::1\])(?=:|$)|^unix:.*"
+)
 _REPOSITORIES = {"tokens": "fernet_tokens", "receipts": "fernet_receipts"}
 
 
@@ -78,16 +84,29 @@ def password_hash_cost() -> Observations:
     yield rounds or default, {instruments.HASH_ALGORITHM: algorithm}
 
 
+def _cache_servers(backend: str, memcached: list[str]) -> str:
+    """Return the servers in their order, which clients use; empty if not memcached.
+
+    An address that only this host can reach has the host's name instead.
+    """
+    if "memcache" not in backend:
+        return ""
+    host = socket.gethostname()
+    return ",".join(_LOCAL_ADDRESS.sub(host, server) for server in memcached)
+
+
 def configuration_info() -> Observations:
     """Yield 1 with the options that affect the breakdown as attributes."""
     configuration = _keystone_conf()
     if configuration is None:
         return
     cache = configuration.cache
+    backend = cache.backend if cache.enabled else "disabled"
     yield (
         1,
         {
-            instruments.CACHE_BACKEND: cache.backend if cache.enabled else "disabled",
+            instruments.CACHE_BACKEND: backend,
+            instruments.CACHE_SERVERS: _cache_servers(backend, cache.memcache_servers),
             instruments.TOKEN_PROVIDER: configuration.token.provider,
             instruments.HASH_ALGORITHM: configuration.identity.password_hash_algorithm,
         },

@@ -29,6 +29,7 @@ DIRECTION = "network.io.direction"
 SEAM = "keylag.seam"
 KEY_REPOSITORY = "keystone.fernet.repository"
 CACHE_BACKEND = "keystone.cache.backend"
+CACHE_SERVERS = "keystone.cache.servers"
 CALLER = "keystone.caller"
 TOKEN_PROVIDER = "keystone.token.provider"  # noqa: S105 - an attribute's name
 CPU_MODE = "cpu.mode"
@@ -251,7 +252,7 @@ GAUGES = {
         "keystone.configuration.info",
         "{info}",
         "Always 1; its attributes are the options that affect the breakdown",
-        (CACHE_BACKEND, TOKEN_PROVIDER, HASH_ALGORITHM),
+        (CACHE_BACKEND, CACHE_SERVERS, TOKEN_PROVIDER, HASH_ALGORITHM),
     ),
 }
 

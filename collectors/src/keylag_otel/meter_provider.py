@@ -213,14 +213,14 @@ def worker_resource(resource: Any) -> Any:
 
     uWSGI's worker number stays the same when a worker is recycled, so its series
     continue.  Elsewhere the process id makes new series.  OTEL_RESOURCE_ATTRIBUTES may
-    set another ``host.name``.
+    set another ``host.name``, as several nodes on one host need.
     """
-    host = socket.gethostname()
+    named = resource({"host.name": socket.gethostname()}).merge(resource.create())
     try:
         import uwsgi  # noqa: PLC0415 - only inside uWSGI
     except ImportError:
         worker = os.getpid()
     else:
         worker = uwsgi.worker_id()
-    attributes = {"service.instance.id": f"{host}/{worker}"}
-    return resource({"host.name": host}).merge(resource.create(attributes))
+    instance = f"{named.attributes['host.name']}/{worker}"
+    return named.merge(resource({"service.instance.id": instance}))

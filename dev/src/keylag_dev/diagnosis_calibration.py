@@ -33,7 +33,7 @@ from keylag.faults.registry import FAULTS
 from keylag.stack import Stack
 from keylag.tools import Tools
 from keylag_dev.diagnosis_cases import OPTIONS, single
-from keylag_dev.diagnosis_score import WARM_SECONDS, WINDOW_SECONDS, load
+from keylag_dev.diagnosis_score import WARM_SECONDS, WINDOW_SECONDS, send
 
 RESULTS: Final = "calibration.jsonl"
 MILLISECONDS: Final = 1000
@@ -45,7 +45,7 @@ HEADING: Final = """\
 def calibrate(stack: Stack, fault: Fault, folder: Path) -> dict[str, Any]:
     """Plant a fault, predict what a fix saves, and measure it; return both."""
     with planted(stack, fault):
-        with load(stack, single(fault), folder):
+        with send(stack, single(fault).load, folder):
             diagnosis = _predict(stack)
         named = [one.rule.id for one in diagnosis.findings]
         try:

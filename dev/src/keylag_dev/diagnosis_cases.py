@@ -1,12 +1,12 @@
 """The cases that `make test-diagnosis` plants: single faults, pairs, decoys, none."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
 from typing import Final
 
 from keylag.faults.model import SERVICE, Fault
 from keylag.faults.registry import FAULTS
-from keylag.services import EXTRA_SERVICES
 from keylag.services.base import StackOptions
 
 OPTIONS: Final = StackOptions(cache="memcache_pool", extras=("service",))
@@ -23,16 +23,15 @@ PAIRS: Final = (
     ("D2:cpu", "H3"),
     ("C4", "D4"),
     ("A2", "H1"),
-    ("D5", "D1"),
 )
 """Faults that are planted together."""
-ONLY_IN_PAIRS: Final = ("D5",)
-"""With a near database on two CPUs, calls mostly wait for a CPU, whatever the pool."""
 MIXED: Final = ("token-mixed",)
 WITH_SERVICE: Final = (*MIXED, "service-call")
 VALIDATIONS: Final[Mapping[str, tuple[str, ...]]] = {"W3": ("token-validate",)}
 """Faults that log-ins would hide: threads log in on several CPUs, because bcrypt
 releases the GIL."""
+USERS: Final[Mapping[str, int]] = {"C9": 1000}
+"""Faults that few users would hide: soon each cache has all that they need."""
 DECOYS: Final[Mapping[str, float]] = {
     "C8": 0.02,
     "H2": 0.05,
@@ -67,51 +66,82 @@ WINDOWS_PER_LOAD: Final = 4
 
 
 @dataclass(frozen=True)
+class Load:
+    """The calls of a case, and the stack that gets them."""
+
+    clients: int = 2
+    plans: tuple[str, ...] = MIXED
+    """The plans, each with so many clients."""
+    options: StackOptions = OPTIONS
+    beside: Mapping[str, float] = field(default_factory=dict)
+    """Strengths by key of faults that are no answer: the stack always has them."""
+
+    def __str__(self) -> str:
+        """Return what differs from most loads: `16 clients, threads 16, D1 at 1`."""
+        usual = asdict(OPTIONS)
+        changed = {
+            name: value
+            for name, value in asdict(self.options).items()
+            if value != usual[name]
+        }
+        added = [one for one in changed.pop("extras", ()) if one not in OPTIONS.extras]
+        return ", ".join(
+            (
+                f"{self.clients} clients",
+                *(plan for plan in self.plans if self.plans != MIXED),
+                *added,
+                *(f"{name} {value}" for name, value in changed.items()),
+                *(f"{key} at {strength:g}" for key, strength in self.beside.items()),
+            )
+        )
+
+
+@dataclass(frozen=True)
 class Planted:
     """One case: a name, the faults in it with their strengths, and the right answer."""
 
     name: str
     faults: Mapping[str, float | None]
     expected: tuple[str, ...]
-    clients: int = 2
-    plans: tuple[str, ...] = MIXED
-    """The plans of its load, each with so many clients."""
+    load: Load = Load()
     windows: int = 1
     """How many windows are diagnosed, one after the other."""
-    extras: tuple[str, ...] = ()
-    """Extra services that its stack has beside those that its faults need."""
 
     def window_name(self, number: int) -> str:
         """Return the name of a window, which counts from 1."""
         return self.name if self.windows == 1 else f"{self.name}, window {number}"
 
-    @property
-    def stack_extras(self) -> tuple[str, ...]:
-        """The extra services of its stack."""
-        needed = (name for key in self.faults for name in _needed_extras(FAULTS[key]))
-        return tuple(sorted({*OPTIONS.extras, *self.extras, *needed}))
 
-
-def _needed_extras(fault: Fault) -> Iterator[str]:
-    """Yield the extra services that a fault needs and most stacks lack."""
-    for need in fault.needs:
-        if not need.met(OPTIONS):
-            for name in EXTRA_SERVICES:
-                if need.met(replace(OPTIONS, extras=(name,))):
-                    yield name
+def load_of(*faults: Fault, plans: tuple[str, ...] = MIXED) -> Load:
+    """Return the load that shows faults, and the stack that they need."""
+    needs = (need for fault in faults for need in fault.needs)
+    options = reduce(lambda options, need: need.added_to(options), needs, OPTIONS)
+    users = max(USERS.get(fault.key, options.users) for fault in faults)
+    planted = {fault.key for fault in faults}
+    return Load(
+        clients=max(fault.clients for fault in faults),
+        plans=plans,
+        options=replace(options, users=users),
+        beside={
+            key: strength
+            for fault in faults
+            for key, strength in fault.beside.items()
+            if key not in planted
+        },
+    )
 
 
 def single(fault: Fault, strength: float | None = None) -> Planted:
     """Return the case of a fault, as strong as it is by default."""
     usual = WITH_SERVICE if SERVICE in fault.slows else MIXED
-    plans = VALIDATIONS.get(fault.key, usual)
+    load = load_of(fault, plans=VALIDATIONS.get(fault.key, usual))
     name = fault.key if strength is None else f"{fault.key} at {strength:g}"
-    return Planted(name, {fault.key: strength}, (fault.id,), fault.clients, plans)
+    return Planted(name, {fault.key: strength}, (fault.id,), load)
 
 
 def single_faults() -> Iterator[Planted]:
-    """Yield the cases of the faults that slow calls alone."""
-    return (single(one) for one in FAULTS.values() if one.key not in ONLY_IN_PAIRS)
+    """Yield the cases of all faults."""
+    return (single(one) for one in FAULTS.values())
 
 
 def other_strengths() -> Iterator[Planted]:
@@ -122,9 +152,10 @@ def other_strengths() -> Iterator[Planted]:
 def pairs() -> Iterator[Planted]:
     """Yield the cases of two faults at the same time."""
     for keys in PAIRS:
-        clients = max(FAULTS[key].clients for key in keys)
-        expected = tuple(FAULTS[key].id for key in keys)
-        yield Planted("+".join(keys), dict.fromkeys(keys), expected, clients)
+        faults = [FAULTS[key] for key in keys]
+        expected = tuple(one.id for one in faults)
+        load = load_of(*faults)
+        yield Planted("+".join(keys), dict.fromkeys(keys), expected, load)
 
 
 def decoys() -> Iterator[Planted]:
@@ -134,21 +165,22 @@ def decoys() -> Iterator[Planted]:
 
 
 def healthy(rounds: int) -> Iterator[Planted]:
-    """Yield the cases without a fault: at three loads, at those of faults, with extras.
+    """Yield the cases without a fault: at three loads, and at those of faults.
 
     A service that finds all tokens in its cache answers so fast that it takes the CPUs
     from Keystone, so that load has none.
     """
+    usual = [Load(clients) for clients in HEALTHY_CLIENTS]
     for round_ in range(1, rounds + 1):
-        for clients in HEALTHY_CLIENTS:
-            name = f"healthy {round_}, {clients} clients"
-            yield Planted(name, {}, (), clients, windows=WINDOWS_PER_LOAD)
-    known = {(clients, MIXED) for clients in HEALTHY_CLIENTS}
-    loads = {(one.clients, one.plans) for one in single_faults()} - known
-    for clients, plans in sorted(one for one in loads if one[1] != WITH_SERVICE):
-        name = f"healthy, {clients} clients, {' and '.join(plans)}"
-        yield Planted(name, {}, (), clients, plans)
-    extras = {one.stack_extras for one in single_faults()} - {OPTIONS.extras}
-    for names in sorted(extras):
-        added = " and ".join(name for name in names if name not in OPTIONS.extras)
-        yield Planted(f"healthy, {added}", {}, (), extras=names)
+        for load in usual:
+            name = f"healthy {round_}, {load}"
+            yield Planted(name, {}, (), load, windows=WINDOWS_PER_LOAD)
+    others = {
+        str(one.load): one.load
+        for one in single_faults()
+        if one.load not in usual and one.load.plans != WITH_SERVICE
+    }
+    for name, load in others.items():
+        beside = tuple(FAULTS[key].id for key in load.beside)
+        kind = "reference" if beside else "healthy"
+        yield Planted(f"{kind}, {name}", {}, beside, load)

@@ -78,8 +78,8 @@ CALIBRATION: Final = """
 ## Predicted and measured
 
 What each call would save without the fault: as the finding predicts it, and as clients
-measured it, as the mean of the case less that of the healthy stacks under the same
-load. The measured interval is Welch's at 95 %, from ten slices of each window; it
+measured it, as the mean of the case less that of the same stacks and loads without the
+fault. The measured interval is Welch's at 95 %, from ten slices of each window; it
 cannot tell where it holds zero. A kind of calls is left out if the finding costs less
 than a sixth of it.
 """
@@ -159,7 +159,7 @@ def _lines(scores: Sequence[Score], page: Page) -> Iterator[str]:
     yield f"| {' | '.join(HEADINGS)} |"
     yield f"|{'---|' * len(HEADINGS)}"
     for one in scores:
-        if one.is_healthy and one.is_right:
+        if one.is_reference and one.is_right:
             continue
         cells = (
             one.case,

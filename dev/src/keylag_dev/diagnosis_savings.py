@@ -23,7 +23,8 @@ def savings(scores: Sequence[Score]) -> list[dict[str, Any]]:
     return [
         {"fault": one.case, "verification": {"calls": calls}}
         for one in scores
-        if len(one.expected) == 1 and (calls := dict(_calls(one, scores)))
+        if len(one.expected) == 1 and not one.is_reference
+        if (calls := dict(_calls(one, scores)))
     ]
 
 

@@ -24,7 +24,6 @@ import click
 from rich.console import Console
 
 from keylag.command_errors import handle_errors
-from keylag.demo import SAMPLE_CLOUD
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.document import as_json
 from keylag.diagnosis.expected import Expected
@@ -41,10 +40,11 @@ from keylag.faults.site import Site
 from keylag.jtl import JtlError, JtlReader, Sample
 from keylag.phases import CATEGORY_NAMES, category_of
 from keylag.processes import find_processes
-from keylag.stack import Stack
+from keylag.sample_cloud import initial_data
+from keylag.stack import Stack, StackOptions
 from keylag.tools import ToolError, Tools
 from keylag_dev.diagnosis_cases import (
-    OPTIONS,
+    Load,
     Planted,
     decoys,
     healthy,
@@ -80,20 +80,20 @@ DOCTOR: Final[Mapping[str, str]] = {
 
 
 @contextmanager
-def load(stack: Stack, case: Planted, folder: Path) -> Iterator[None]:
-    """Send the calls of a case while the body runs."""
+def send(stack: Stack, load: Load, folder: Path) -> Iterator[None]:
+    """Send the calls of a load while the body runs."""
     senders = [
         subprocess.Popen(
             [
                 *(Path(sys.executable).with_name("keylag"), "load", plan),
-                *(f"--state={stack.folder}", f"--set=threads={case.clients}"),
+                *(f"--state={stack.folder}", f"--set=threads={load.clients}"),
                 *("--set=loops=-1", "--set=ramp_seconds=0", "--max-errors=100%"),
                 f"--out={folder / plan}",
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        for plan in case.plans
+        for plan in load.plans
     ]
     try:
         yield
@@ -128,9 +128,7 @@ def _observe_window(stack: Stack, case: Planted, window: float, folder: Path) ->
     return Score(
         case=case.name,
         expected=case.expected,
-        clients=case.clients,
-        plans=case.plans,
-        extras=case.stack_extras,
+        load=case.load,
         latency=client_latency(samples),
         slices=slices(samples, start, start + window),
         category=widest_category(facts.served),
@@ -236,25 +234,22 @@ def under_faults(stack: Stack, case: Planted, folder: Path) -> Iterator[None]:
     would be a cause of its own.
     """
     Site(stack.folder, Console(quiet=True), stack).execute(FORGET_REVOCATIONS)
-    faults = [FAULTS[key] for key in case.faults]
     with ExitStack() as planted_faults:
-        for fault, strength in zip(faults, case.faults.values(), strict=True):
-            planted_faults.enter_context(planted(stack, fault, strength))
-        with load(stack, case, folder):
+        for key, strength in {**case.load.beside, **case.faults}.items():
+            planted_faults.enter_context(planted(stack, FAULTS[key], strength))
+        with send(stack, case.load, folder):
             yield
 
 
-def stack_with(extras: tuple[str, ...], state: Path, last: ExitStack) -> Stack:
-    """Return the running stack if it has these extra services, or start another one.
-
-    `last` stops the stack that runs.
-    """
-    options = replace(OPTIONS, extras=extras)
-    folder = state / "-".join(extras)
-    stack = Stack(folder, Tools.load(), options, initial_data=SAMPLE_CLOUD)
+def stack_with(options: StackOptions, state: Path, last: ExitStack) -> Stack:
+    """Return a stack with these options that runs; `last` stops the one before."""
+    folder = state / "-".join((*options.extras, str(options.users)))
+    stack = Stack(folder, Tools.load(), options)
     if not stack.is_up():
         last.close()
-        last.enter_context(stack)
+        last.callback(stack.down)
+    # Keystone restarts if it has other options.
+    stack.up(initial_data(options.users))
     return stack
 
 
@@ -306,12 +301,12 @@ def main(
         if case.window_name(case.windows) not in done
     ]
     with handle_errors(), tempfile.TemporaryDirectory() as state, ExitStack() as last:
-        chosen.sort(key=lambda case: (len(case.stack_extras), case.stack_extras))
+        chosen.sort(key=lambda case: _order(case.load.options))
         for number, case in enumerate(chosen, start=1):
             shown = f"{number} of {len(chosen)}, {case.name}"
             loads = Path(state) / "loads" / case.name
             try:
-                stack = stack_with(case.stack_extras, Path(state), last)
+                stack = stack_with(case.load.options, Path(state), last)
                 with under_faults(stack, case, loads):
                     for found in observe(stack, case, window, loads):
                         append_score(found, folder)
@@ -320,6 +315,12 @@ def main(
             except (FaultError, FaultUsageError, ToolError) as error:
                 console.print(f"{shown} was left out: {error}")
     show(read_scores(folder), console)
+
+
+def _order(options: StackOptions) -> tuple[int, tuple[str, ...], int, int]:
+    """Return what sorts cases so that few stacks start."""
+    extras = options.extras
+    return len(extras), extras, options.users, options.threads
 
 
 def show(scores: Sequence[Score], console: Console) -> None:

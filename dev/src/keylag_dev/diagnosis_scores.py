@@ -11,11 +11,13 @@ from rich.table import Table
 from keylag.diagnosis.registry import RULES
 from keylag.faults.impact import Impact
 from keylag.faults.probe import Latency
+from keylag.stack_record import parse_options
+from keylag_dev.diagnosis_cases import Load
 
 PATH: Final = " /v3/auth/tokens"
 """Part of the labels of token calls' samples."""
 FILE: Final = "scores.jsonl"
-LISTS: Final = ("expected", "named", "doctor", "plans", "extras")
+LISTS: Final = ("expected", "named", "doctor")
 LEADING: Final = 3
 """A cause among so many is found, if not first."""
 SUSPECT: Final = {
@@ -45,11 +47,7 @@ class Score:
     expected: tuple[str, ...]
     named: tuple[str, ...]
     """Ids of findings, the first one first."""
-    clients: int
-    plans: tuple[str, ...]
-    """The plans of the load."""
-    extras: tuple[str, ...]
-    """The extra services of the stack."""
+    load: Load
     latency: Mapping[str, Latency]
     """What clients measured, by kind of call."""
     slices: Mapping[str, Sequence[float]]
@@ -70,6 +68,11 @@ class Score:
     def is_healthy(self) -> bool:
         """Return whether the stack had no fault, not even a weak one."""
         return self.case.startswith("healthy")
+
+    @property
+    def is_reference(self) -> bool:
+        """Return whether it is a measure of faults: a stack with none, or none more."""
+        return self.is_healthy or self.case.startswith("reference")
 
     @property
     def is_first(self) -> bool:
@@ -95,13 +98,8 @@ class Score:
 
 
 def references(score: Score, scores: Sequence[Score]) -> list[Score]:
-    """Return the healthy cases of such a stack under the same load."""
-    load = (score.clients, score.plans, score.extras)
-    return [
-        one
-        for one in scores
-        if one.is_healthy and (one.clients, one.plans, one.extras) == load
-    ]
+    """Return the cases without its faults under the same load."""
+    return [one for one in scores if one.is_reference and one.load == score.load]
 
 
 def slower_calls(score: Score, scores: Sequence[Score]) -> list[str] | None:
@@ -144,7 +142,7 @@ def table(scores: Sequence[Score]) -> Table:
 
 def summary(scores: Sequence[Score]) -> list[str]:
     """Return the shares of right answers, beside those of the baselines."""
-    planted = [one for one in scores if len(one.expected) == 1]
+    planted = [one for one in scores if len(one.expected) == 1 and not one.is_reference]
     single = [one for one in planted if slower_calls(one, scores) != []]
     both = [one for one in scores if len(one.expected) > 1]
     calm = [one for one in scores if not one.expected]
@@ -198,4 +196,12 @@ def _score(content: dict[str, Any]) -> Score:
     lists = {name: tuple(content[name]) for name in LISTS}
     latency = {name: Latency(**one) for name, one in content["latency"].items()}
     slices = {name: tuple(means) for name, means in content["slices"].items()}
-    return Score(**{**content, **lists, "latency": latency, "slices": slices})
+    load = Load(
+        **{
+            **content["load"],
+            "plans": tuple(content["load"]["plans"]),
+            "options": parse_options(content["load"]["options"]),
+        }
+    )
+    parts = {"latency": latency, "slices": slices, "load": load}
+    return Score(**{**content, **lists, **parts})

@@ -25,8 +25,8 @@ INTRODUCTION = """\
 
 <!-- Made by `python -m keylag_dev.metrics_page`; change the declarations instead. -->
 
-All attributes come from closed sets: the number of series is independent of users,
-tokens and requests.
+All attributes come from closed sets or from Keystone's configuration: the number of
+series is independent of users, tokens and requests.
 A worker keeps at most {rows} combinations of method, route, status and authentication
 method. The last column is the cardinality limit of each other counter. Values beyond a
 limit go to one overflow series with `{overflow}="true"`.

@@ -33,7 +33,7 @@ from keylag.jtl import Sample
 from keylag.load_runner import send_load
 from keylag.report import write_html
 from keylag.services import exporters, keystone, mariadb, memcached, redis
-from keylag.stack import InitialData, Stack, StackOptions
+from keylag.stack import Stack, StackOptions
 from keylag.state import write_output
 from keylag.steps import show_step
 from keylag.tools.venvs import keystone_version
@@ -53,7 +53,7 @@ SERVICES: Final = (
 )
 """Servers that the measurement needs; the usual others show its results."""
 REVOCATION_EVENTS: Final = 50
-SAMPLE_CLOUD: Final = InitialData(sample_cloud.DATA_KEY, sample_cloud.populate_stack)
+SAMPLE_CLOUD: Final = sample_cloud.initial_data()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from keystoneauth1.identity import v3
 from openstack.connection import Connection
 
 from keylag.services import protected_service
-from keylag.stack import Stack
+from keylag.stack import InitialData, Stack, StackOptions
 from keylag.stack_info import StackInfo
 from keylag.stack_record import AdminCredentials, load_secrets
 from keylag.state import write_private
@@ -31,7 +32,7 @@ HOME_REGION = "RegionOne"
 SECOND_REGION = "RegionTwo"
 DOMAINS = ("acme", "globex", "initech")
 PROJECTS = 10
-USERS = 100
+USERS = StackOptions.users
 GROUPS = ("operators", "developers", "testers", "auditors", "guests")
 SERVICES = {
     "nova": "compute",
@@ -65,6 +66,12 @@ class User:
 def users_file(stack: StackInfo) -> Path:
     """Return the path of a stack's CSV file of users; only its owner may read it."""
     return stack.folder / "data" / USERS_FILE
+
+
+def initial_data(users: int = USERS) -> InitialData:
+    """Return the cloud as the initial data of a stack."""
+    more = "" if users == USERS else f", {users} users"
+    return InitialData(DATA_KEY + more, partial(populate_stack, users=users))
 
 
 def populate_stack(stack: Stack, users: int = USERS, more_services: int = 0) -> None:

@@ -161,6 +161,13 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "workers",
         "workers by cache backend",
     ),
+    "cache_lists": Measurement(
+        KEYSTONE,
+        "count by (cluster, region, keystone_cache_servers)"
+        " (keystone_configuration_info{ALL})",
+        "workers",
+        "workers by list of cache servers",
+    ),
     "cache_call_buckets": Measurement(
         CALLS,
         _rate("keystone_cache_call_duration_seconds_bucket", "le"),

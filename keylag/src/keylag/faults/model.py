@@ -1,7 +1,7 @@
 """What a fault is: a cause, the changes that plant it, and what it needs."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from keylag.errors import KeylagError, WrongUsageError
@@ -65,11 +65,16 @@ FIXED: Final = Strength(1, "", 1, 1)
 
 @dataclass(frozen=True)
 class Need:
-    """A condition on the options of a stack."""
+    """Options of a stack without which a fault slows nothing."""
 
-    met: Callable[[StackOptions], bool]
+    added_to: Callable[[StackOptions], StackOptions]
+    """Returns options with what is missing, and those that have it as they are."""
     advice: str
     """How to start such a stack; a sentence."""
+
+    def met(self, options: StackOptions) -> bool:
+        """Return whether a stack with these options has it."""
+        return self.added_to(options) == options
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,8 @@ class Fault:
     strength: Strength = FIXED
     variant: str = ""
     needs: tuple[Need, ...] = ()
+    beside: Mapping[str, float] = field(default_factory=dict)
+    """Strengths by key of faults without which it slows nothing."""
     clients: int = 2
     """Number of clients whose calls show the impact."""
 

@@ -1,8 +1,11 @@
 """Names of the parts of a stack that faults change, and conditions on stacks."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from keylag.faults.model import Need
+from keylag.services.base import StackOptions
 
 CACHE: Final = "Keystone's cache"
 CATALOG: Final = "the catalog"
@@ -19,26 +22,58 @@ REVOCATIONS: Final = "the revocation table"
 ROLES: Final = "roles and their assignments"
 SERVICE_CACHE: Final = "the token cache of the service"
 
-_MEMCACHED: Final = ("memcache_pool", "memcached", "pymemcache")
+_POOL: Final = "memcache_pool"
+_MEMCACHED: Final = (_POOL, "memcached", "pymemcache")
+_SEVERAL_THREADS: Final = 8
+
+
+def _with_cache(*usable: str) -> Callable[[StackOptions], StackOptions]:
+    return lambda options: (
+        options if options.cache in usable else replace(options, cache=_POOL)
+    )
+
+
+def _with_extra(name: str) -> Callable[[StackOptions], StackOptions]:
+    return lambda options: (
+        options
+        if name in options.extras
+        else replace(options, extras=tuple(sorted((*options.extras, name))))
+    )
+
+
+def _with_threads(options: StackOptions) -> StackOptions:
+    if options.threads >= _SEVERAL_THREADS:
+        return options
+    return replace(options, processes=1, threads=2 * _SEVERAL_THREADS)
+
 
 CACHED = Need(
-    lambda options: options.cache in _MEMCACHED,
+    _with_cache(*_MEMCACHED),
     "Start the stack with a cache on memcached: `keylag up --cache memcache_pool`.",
 )
 POOLED = Need(
-    lambda options: options.cache == "memcache_pool",
+    _with_cache(_POOL),
     "Start the stack with Keystone's usual client of memcached: "
     "`keylag up --cache memcache_pool`.",
 )
 CLUSTERED = Need(
-    lambda options: "galera" in options.extras,
+    _with_extra("galera"),
     "Start the stack with a Galera cluster: `keylag up --with galera`.",
 )
+NODES = Need(
+    _with_extra("second-node"),
+    "Start the stack with a second node: `keylag up --with second-node`.",
+)
 PROXIED = Need(
-    lambda options: "proxysql" in options.extras,
+    _with_extra("proxysql"),
     "Start the stack with ProxySQL: `keylag up --with proxysql`.",
 )
+THREADED = Need(
+    _with_threads,
+    "Start the stack with several threads in a process: "
+    "`keylag up --processes 1 --threads 16`.",
+)
 WITH_SERVICE = Need(
-    lambda options: "service" in options.extras,
+    _with_extra("service"),
     "Start the stack with the sample service: `keylag up --with service`.",
 )

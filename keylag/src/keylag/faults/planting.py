@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -67,6 +67,13 @@ def check(site: Site, fault: Fault) -> None:
     for need in fault.needs:
         if not need.met(site.options):
             message = f"{fault.title} has no effect on this stack. {need.advice}"
+            raise FaultUsageError(message)
+    for key, strength in fault.beside.items():
+        if site.journal.find(key) is None:
+            message = (
+                f"{fault.title} has no effect without {FAULTS[key].title}. Plant that "
+                f"first: `keylag fault start {key} --strength {strength:g}`."
+            )
             raise FaultUsageError(message)
 
 
@@ -162,10 +169,14 @@ def take_back_before_stop(folder: Path) -> list[str]:
 def planted(
     stack: Stack, fault: Fault, strength: float | None = None
 ) -> Iterator[Site]:
-    """Plant a fault in a running stack while the `with` body runs."""
+    """Plant a fault, and those that it needs beside it, while the `with` body runs."""
     site = Site(stack.folder, Console(quiet=True), stack)
-    plant(site, fault, strength)
-    try:
-        yield site
-    finally:
-        take_back(site, fault.key)
+    with ExitStack() as others:
+        for key, value in fault.beside.items():
+            if site.journal.find(key) is None:
+                others.enter_context(planted(stack, FAULTS[key], value))
+        plant(site, fault, strength)
+        try:
+            yield site
+        finally:
+            take_back(site, fault.key)

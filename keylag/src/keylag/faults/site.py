@@ -35,7 +35,11 @@ from keylag.stack_database import connect
 from keylag.stack_record import StackRecord, load_secrets
 from keylag.tools import Tools
 
-_SERVICE_FIELDS = {"mariadb": "mariadb", "service": "service"}
+_SERVICE_FIELDS = {
+    "mariadb": "mariadb",
+    "service": "service",
+    "second_node": "second-node",
+}
 """Options that concern one service; the others concern Keystone and memcached."""
 _ADMIN = "admin"
 JOIN_SECONDS = 30.0

@@ -19,6 +19,7 @@ from keylag.services import (
     protected_service,
     proxysql,
     redis,
+    second_node,
     tempo,
 )
 from keylag.services.base import Service
@@ -29,6 +30,7 @@ SERVICES: tuple[Service, ...] = (
     mariadb.SERVICE,
     galera.SERVICE,
     memcached.SERVICE,
+    second_node.MEMCACHED,
     redis.SERVICE,
     tempo.SERVICE,
     jaeger.SERVICE,
@@ -36,6 +38,7 @@ SERVICES: tuple[Service, ...] = (
     prometheus.SERVICE,
     proxysql.SERVICE,
     keystone.SERVICE,
+    second_node.SERVICE,
     protected_service.SERVICE,
     exporters.SERVICE,
     diagnosis.SERVICE,
@@ -46,9 +49,10 @@ SERVICES: tuple[Service, ...] = (
 EXTRA_SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
     galera.SERVICE.name: (GALERA_LIBRARY,),
     "proxysql": ("proxysql",),
+    second_node.NAME: (),
     "service": (),
 }
-"""Services that `keylag up --with` adds, and the programs or files they need."""
+"""What `keylag up --with` adds, and the programs or files that it needs."""
 _ADVICE: Final = {galera.SERVICE.name: galera_cluster.ADVICE}
 
 OPTIONAL_SERVICES: Final = (
@@ -66,9 +70,12 @@ def is_installed(name: str) -> bool:
 
 def select_services(extras: Collection[str]) -> tuple[Service, ...]:
     """Return the usual services, the installed optional ones, and the extra ones."""
-    excluded = EXTRA_SERVICES.keys() - extras
-    excluded |= {name for name in OPTIONAL_SERVICES if not is_installed(name)}
-    return tuple(one for one in SERVICES if one.name not in excluded)
+    missing = {name for name in OPTIONAL_SERVICES if not is_installed(name)}
+    return tuple(
+        one
+        for one in SERVICES
+        if one.extra in {"", *extras} and one.name not in missing
+    )
 
 
 def require_programs(extras: Collection[str]) -> None:

@@ -19,7 +19,7 @@ SOCKET_PATH_LIMIT = 107
 """Longest path of a Unix socket in bytes."""
 SHORT_SOCKET_FOLDER = Path("/tmp")  # noqa: S108 - a folder in it is the user's own
 """Folder for sockets if the stack's path is too long; $TMPDIR may differ in `down`."""
-LONGEST_SOCKET = "keystone-stats.sock"
+LONGEST_SOCKET = "second-node-stats.sock"
 REMOVED_PREFIXES = (
     *("OS_", "OTEL_", "KEYLAG_", "PYTHON"),
     *("UWSGI_", "MYSQL_", "MARIADB_", "GF_"),
@@ -53,6 +53,10 @@ class StackOptions:
     """Long options of memcached: `memory-limit` in MB, `conn-limit`."""
     service: Mapping[str, str] = field(default_factory=dict)
     """Environment of the extra service; overrides Keylag's own variables."""
+    second_node: Mapping[str, str] = field(default_factory=dict)
+    """Environment of the second Keystone only; overrides that of both."""
+    users: int = 100
+    """Users of the sample cloud."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,8 @@ class Service:
     """Services that restart together with it, such as its cache."""
     observes_only: bool = False
     """Whether it only observes others; it is not needed to fill the database."""
+    extra: str = ""
+    """The extra of `keylag up --with` that it belongs to; usual services have none."""
 
 
 def socket_folder(folder: Path) -> Path:

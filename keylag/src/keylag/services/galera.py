@@ -73,4 +73,5 @@ SERVICE = Service(
     healthy=_healthy,
     advice=f"It joins the stack's MariaDB; see its log too. {ADVICE}",
     depends_on=("mariadb",),
+    extra="galera",
 )

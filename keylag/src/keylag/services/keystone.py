@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from keylag.paths import DEPLOY, SETUP_COMMAND
-from keylag.services.base import Ports, Service, ServiceContext, http_ok
+from keylag.services.base import HOST, Ports, Service, ServiceContext, http_ok
 from keylag.services.mariadb import database_url
 from keylag.services.redis import traces_url
 
@@ -19,11 +19,15 @@ CACHE_BACKENDS = {
     "redis": "dogpile.cache.redis",
 }
 """Values of `--cache` and the backends that they select."""
+SECOND_NODE = "second-node"
+"""Another Keystone with a memcached of its own, if the stack has it."""
+CACHE_SERVERS = ("memcached", "second-memcached")
+"""Services; the second node has its own."""
 
 
-def stats_socket(context: ServiceContext) -> Path:
-    """Return the path of uWSGI's stats socket."""
-    return context.socket_folder / "keystone-stats.sock"
+def stats_socket(context: ServiceContext, node: str = "keystone") -> Path:
+    """Return the path of the stats socket of a node's uWSGI."""
+    return context.socket_folder / f"{node}-stats.sock"
 
 
 def _keys_folder(context: ServiceContext) -> Path:
@@ -39,9 +43,14 @@ def oslo_variables(context: ServiceContext) -> dict[str, str]:
         "OS_FERNET_TOKENS__KEY_REPOSITORY": str(_keys_folder(context) / "fernet-keys"),
         "OS_CREDENTIAL__KEY_REPOSITORY": str(_keys_folder(context) / "credential-keys"),
         "OS_CACHE__BACKEND": CACHE_BACKENDS[context.options.cache],
-        "OS_CACHE__MEMCACHE_SERVERS": context.address("memcached"),
+        "OS_CACHE__MEMCACHE_SERVERS": ",".join(cache_servers(context.ports)),
         **_redis_variables(context),
     }
+
+
+def cache_servers(ports: Ports) -> list[str]:
+    """Return HOST:PORT of each memcached, in the order that all nodes have."""
+    return [f"{HOST}:{ports[name]}" for name in CACHE_SERVERS if name in ports]
 
 
 def _redis_variables(context: ServiceContext) -> dict[str, str]:
@@ -70,7 +79,8 @@ def telemetry_settings() -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
 
 
-def _environment(context: ServiceContext) -> dict[str, str]:
+def environment(context: ServiceContext) -> dict[str, str]:
+    """Return the environment that the uWSGI of each node has."""
     return {
         **oslo_variables(context),
         **telemetry_settings(),
@@ -98,12 +108,19 @@ def _prepare(context: ServiceContext) -> None:
     done.touch()
 
 
-def _command(context: ServiceContext) -> list[str | Path]:
+def server_command(context: ServiceContext, node: str) -> list[str | Path]:
+    """Return the command of a node's uWSGI; several share Keystone's address."""
+    shared = ["--reuse-port"] if SECOND_NODE in context.ports else []
     return [
         context.tools.keystone / "bin" / "uwsgi",
         f"--ini={UWSGI_CONFIG}",
-        f"--stats={stats_socket(context)}",
+        f"--stats={stats_socket(context, node)}",
+        *shared,
     ]
+
+
+def _command(context: ServiceContext) -> list[str | Path]:
+    return server_command(context, SERVICE.name)
 
 
 def _healthy(ports: Ports) -> bool:
@@ -115,12 +132,12 @@ SERVICE = Service(
     ports=("keystone",),
     prepare=_prepare,
     command=_command,
-    environment=_environment,
+    environment=environment,
     healthy=_healthy,
     advice=(
         f"If an import fails, run `{SETUP_COMMAND}`. If a table is missing, delete the "
         "stack's folder and run the command again."
     ),
     depends_on=("mariadb", "memcached"),
-    restart_with=("memcached",),
+    restart_with=(*CACHE_SERVERS, SECOND_NODE),
 )

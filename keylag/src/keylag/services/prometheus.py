@@ -5,18 +5,19 @@ import shutil
 from pathlib import Path
 
 from keylag.paths import DATA, DEPLOY
+from keylag.services import second_node
 from keylag.services.base import Ports, Service, ServiceContext, http_ok, no_variables
 
 CONFIG = DEPLOY / "prometheus" / "prometheus.yml"
 RULES = DATA / "dashboards" / "generated" / "rules"
 TARGETS = {
-    "otlp": "otel-collector-metrics",
-    "otel-collector": "otel-collector-self",
-    "keylag-exporter": "exporters",
-    "keylag-diagnosis": "diagnosis",
-    "prometheus": "prometheus",
+    "otlp": ("otel-collector-metrics",),
+    "otel-collector": ("otel-collector-self",),
+    "keylag-exporter": ("exporters", second_node.EXPORTERS),
+    "keylag-diagnosis": ("diagnosis",),
+    "prometheus": ("prometheus",),
 }
-"""The port that each job of prometheus.yml scrapes."""
+"""The ports that each job of prometheus.yml scrapes, if the stack has them."""
 
 
 def _folder(context: ServiceContext) -> Path:
@@ -29,9 +30,9 @@ def _prepare(context: ServiceContext) -> None:
     targets.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(CONFIG, _folder(context) / CONFIG.name)
     shutil.copytree(RULES, _folder(context) / "rules", dirs_exist_ok=True)
-    for job, port in TARGETS.items():
-        target = json.dumps([{"targets": [context.address(port)]}])
-        (targets / f"{job}.json").write_text(target)
+    for job, ports in TARGETS.items():
+        addresses = [context.address(port) for port in ports if port in context.ports]
+        (targets / f"{job}.json").write_text(json.dumps([{"targets": addresses}]))
 
 
 def _command(context: ServiceContext) -> list[str | Path]:

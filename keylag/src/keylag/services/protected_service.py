@@ -77,4 +77,5 @@ SERVICE = Service(
     advice=f"Check its code, {CODE_FOLDER / MODULE}.py, and the options of auth_token.",
     depends_on=("keystone", "memcached"),
     observes_only=True,
+    extra="service",
 )

@@ -76,4 +76,5 @@ SERVICE = Service(
     healthy=_healthy,
     advice=f"Check its configuration template, {CONFIG}.",
     depends_on=("mariadb",),
+    extra="proxysql",
 )

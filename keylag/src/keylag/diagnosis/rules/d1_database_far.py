@@ -3,9 +3,9 @@
 from typing import Final
 
 from keylag.diagnosis.case import NEAR_SECONDS, Case
-from keylag.diagnosis.common import option, savings
+from keylag.diagnosis.common import option
 from keylag.diagnosis.facts import Calls
-from keylag.diagnosis.rule import Evidence, Rule, Suspicion
+from keylag.diagnosis.rule import Evidence, Rule, Saving, Suspicion
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -20,8 +20,11 @@ def _judge(case: Case) -> Suspicion | str:
         return f"The quickest messages take {quickest * 1000:.1f} ms."
     share = (case.way_seconds - near) / max(seconds / calls, case.way_seconds)
 
-    def distance(one: Calls) -> float:
-        return share * one.spent(["sql", "sql_pool"])
+    def saving(one: Calls) -> Saving:
+        messages = share * one.spent(["sql"])
+        # Who waits for a connection waits for the messages of another thread.
+        waiting = share * one.spent(["sql_pool"])
+        return Saving(0.7 * messages, messages, 1.1 * (messages + waiting))
 
     evidence = [
         Evidence(
@@ -38,7 +41,8 @@ def _judge(case: Case) -> Suspicion | str:
             "sql_call_seconds",
         ),
     ]
-    return Suspicion(savings(case, distance, low=0.7, high=1.1), evidence)
+    found = {one.kind: saving(one) for one in case.facts.served}
+    return Suspicion({kind: one for kind, one in found.items() if one.mid}, evidence)
 
 
 RULE: Final = Rule(
@@ -64,7 +68,8 @@ RULE: Final = Rule(
         ),
     ),
     gain="Messages to the database per token call, times the time of a usual one beyond"
-    " its time in the database and that of a near server.",
+    " its time in the database and that of a near server; at most also the wait for a"
+    " connection of the pool.",
     threshold="0.5 ms for a near server with the driver's own time, scaled by the"
     " machine's speed.",
     panel="sql: Time in SQL per call",

@@ -7,14 +7,21 @@ from keylag.diagnosis.common import savings
 from keylag.diagnosis.facts import Calls
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
+NEW: Final = 0.1
+"""Requests that find no connection and get a new one, at most, for each statement.
+
+One that waits asks again and again.
+"""
+
 
 def _judge(case: Case) -> Suspicion | str:
     inside = case.facts.number("log_seconds")
     through = case.facts.number("proxysql_seconds")
     timeouts = case.facts.number("proxysql_timeouts")
     waits = case.facts.number("proxysql_waits")
-    if not (waits or timeouts):
-        return "Each statement found a connection of ProxySQL at once."
+    statements = case.facts.number("log_calls")
+    if waits <= NEW * statements and not timeouts:
+        return "Statements found a connection of ProxySQL at once."
     share = max(1 - inside / through, 0.0) if through else 0.0
 
     def waited(one: Calls) -> float:
@@ -36,6 +43,7 @@ RULE: Final = Rule(
     judge=_judge,
     asks=(
         "log_seconds",
+        "log_calls",
         "proxysql_seconds",
         "proxysql_timeouts",
         "proxysql_waits",
@@ -54,8 +62,8 @@ RULE: Final = Rule(
         ),
     ),
     gain="The time in ProxySQL that is not in the database.",
-    threshold="A request found no connection, or timed out; the time in ProxySQL says"
-    " what that costs.",
+    threshold="A tenth as many requests as statements found no connection, or one timed"
+    " out; the time in ProxySQL says what that costs. Fewer are new connections.",
     panel="sql: Backend requests",
     explains=("D1", "D2", "D5"),
 )

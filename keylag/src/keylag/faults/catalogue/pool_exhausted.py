@@ -8,9 +8,12 @@ from keylag.faults.model import GET, POST, Change, Fault, Strength, uses
 from keylag.faults.site import Site
 
 
-def _changes(_: Site, threads: float) -> Iterator[Change]:
-    pool = {"OS_DATABASE__MAX_POOL_SIZE": "1", "OS_DATABASE__MAX_OVERFLOW": "0"}
-    yield Options(threads=round(threads), environment=pool)
+def _changes(_: Site, connections: float) -> Iterator[Change]:
+    pool = {
+        "OS_DATABASE__MAX_POOL_SIZE": f"{connections:.0f}",
+        "OS_DATABASE__MAX_OVERFLOW": "0",
+    }
+    yield Options(environment=pool)
 
 
 FAULT = Fault(
@@ -18,12 +21,15 @@ FAULT = Fault(
     name="pool-exhausted",
     summary="Keystone's threads wait for a connection of the pool.",
     mechanism=(
-        "Keystone restarts with several threads in each process, and with "
-        "`[database] max_pool_size = 1` and `max_overflow = 0`."
+        "Keystone restarts with a small `[database] max_pool_size`, and with "
+        "`max_overflow = 0`."
     ),
     slows=(POST, GET),
-    strength=Strength(8, "threads in each process", 2, 64),
-    uses=uses(parts.CONNECTIONS, parts.PROCESSES),
-    clients=8,
+    strength=Strength(1, "connections of each process", 1, 1000),
+    uses=uses(parts.CONNECTIONS),
+    needs=(parts.THREADED,),
+    # With a near database, threads wait for a CPU and not for a connection.
+    beside={"D1": 1},
+    clients=16,
     changes=_changes,
 )

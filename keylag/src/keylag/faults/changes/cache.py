@@ -5,17 +5,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keylag.services.base import HEALTH_TIMEOUT_SECONDS, HOST
+from keylag.services.keystone import CACHE_SERVERS
 
 if TYPE_CHECKING:
     from keylag.faults.site import Site
 
-COMMANDS = {"memcached": b"flush_all\r\n", "redis": b"FLUSHDB\r\n"}
+COMMANDS = {
+    **dict.fromkeys(CACHE_SERVERS, b"flush_all\r\n"),
+    "redis": b"FLUSHDB\r\n",
+}
 """Service to the command that empties it; Redis' database 0 is the cache."""
 
 
 @dataclass(frozen=True)
 class FlushedCache:
-    """Memcached and Redis are emptied when the fault begins and when it ends."""
+    """Each memcached and Redis are emptied when the fault begins and when it ends."""
 
     def apply(self, site: "Site") -> None:
         """Empty the cache servers that answer."""

@@ -20,6 +20,7 @@ class Options:
     environment: Mapping[str, str] = field(default_factory=dict)
     memcached: Mapping[str, str] = field(default_factory=dict)
     service: Mapping[str, str] = field(default_factory=dict)
+    second_node: Mapping[str, str] = field(default_factory=dict)
 
     def on_top_of(self, options: StackOptions) -> StackOptions:
         """Return the options of a stack with these on top."""
@@ -31,6 +32,7 @@ class Options:
             environment={**options.environment, **self.environment},
             memcached={**options.memcached, **self.memcached},
             service={**options.service, **self.service},
+            second_node={**options.second_node, **self.second_node},
         )
 
     def apply(self, site: "Site") -> None:

@@ -1,0 +1,109 @@
+"""Two Keystones with a memcached each, at one address."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from keylag.demo import SAMPLE_CLOUD
+from keylag.diagnosis.prometheus import Prometheus
+from keylag.faults.drill import measure
+from keylag.faults.impact import Impact
+from keylag.faults.planting import planted
+from keylag.faults.probe import Probe
+from keylag.faults.registry import FAULTS
+from keylag.faults.site import Site
+from keylag.services.keystone import cache_servers
+from keylag.stack import Stack, StackOptions
+from keylag.tools import Tools
+
+EXTRAS = ("second-node",)
+CALLS = "sum by (host_name) (http_server_request_duration_seconds_count)"
+LISTS = "count by (keystone_cache_servers) (keystone_configuration_info)"
+SERVERS = "count by (instance) (memcached_up == 1)"
+SECONDS = 90
+"""How long Prometheus may take to have what has changed, and only that."""
+
+pytestmark = pytest.mark.stack
+
+
+@pytest.fixture(scope="module")
+def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack with a second node."""
+    folder: Path = tmp_path_factory.mktemp("nodes")
+    options = StackOptions(cache="memcache_pool", extras=EXTRAS)
+    with Stack(folder, Tools.load(), options, initial_data=SAMPLE_CLOUD) as started:
+        yield started
+
+
+def by_label(stack: Stack, query: str) -> dict[str, float]:
+    """Return the values of a query by its only label."""
+    found = Prometheus(stack.url("prometheus")).query(query, time.time())
+    return {"".join(one.labels.values()): one.value for one in found}
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+
+
+def has_lists(stack: Stack, *lists: str) -> bool:
+    """Return whether these are the lists of cache servers, of two workers each."""
+    found = by_label(stack, LISTS)
+    ports = {
+        ",".join(one.rpartition(":")[2] for one in servers.split(",")): workers
+        for servers, workers in found.items()
+    }
+    return ports == {one: 4 / len(lists) for one in lists}
+
+
+def test_both_nodes_answer_at_one_address_and_share_the_cache(two_nodes: Stack) -> None:
+    Probe(two_nodes).measure(2)
+
+    both = ",".join(
+        str(two_nodes.port(name)) for name in ("memcached", "second-memcached")
+    )
+    wait_for(lambda: len(by_label(two_nodes, CALLS)) == len(EXTRAS) + 1)
+    wait_for(lambda: has_lists(two_nodes, both))
+    assert all(by_label(two_nodes, CALLS).values())
+    assert "second-node" in by_label(two_nodes, CALLS)
+    assert all(
+        by_label(two_nodes, "sum by (instance) (memcached_current_items)").values()
+    )
+
+
+def test_each_memcached_has_an_exporter(two_nodes: Stack) -> None:
+    wait_for(
+        lambda: len(by_label(two_nodes, SERVERS)) == len(cache_servers(two_nodes.ports))
+    )
+
+
+def test_different_lists_slow_calls_and_leave_no_trace(two_nodes: Stack) -> None:
+    fault, probe = FAULTS["C9"], Probe(two_nodes)
+    ports = [two_nodes.port(name) for name in ("memcached", "second-memcached")]
+    before, options = measure(probe, fault), two_nodes.options
+
+    with planted(two_nodes, fault):
+        after = measure(probe, fault)
+        wait_for(lambda: has_lists(two_nodes, *map(str, ports)))
+
+    assert set(Impact(before, after).slower) & {*fault.slows}
+    assert Site(two_nodes.folder, Console(quiet=True), two_nodes).options == options
+    assert two_nodes.is_up()
+    again = measure(probe, fault)
+    assert set(Impact(again, after).slower) & {*fault.slows}
+
+
+def test_the_second_node_stops_when_it_is_no_longer_selected(two_nodes: Stack) -> None:
+    with Stack(
+        two_nodes.folder, two_nodes.tools, StackOptions(), initial_data=SAMPLE_CLOUD
+    ) as usual:
+        names = {one.service for one in usual.status()}
+
+        assert not names & {"second-node", "second-memcached"}
+        assert usual.is_up()

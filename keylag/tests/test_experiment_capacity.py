@@ -33,6 +33,7 @@ from keylag.experiment.capacity.result import (
 )
 from keylag.experiment.capacity.run import (
     DONE,
+    NOTHING_TO_COMPARE,
     TIME_LIMIT_REACHED,
     CapacityRun,
     Settings,
@@ -169,19 +170,30 @@ def test_wait_for_a_virtual_user_is_part_of_the_latency() -> None:
 @pytest.mark.parametrize(
     ("done", "errors", "reason"),
     [
-        (90, 0, ""),
-        (10, 0, "too many requests waited"),
-        (100, 9, "too many requests failed"),
+        (140, 0, ""),
+        (60, 0, "too many requests waited"),
+        (150, 9, "too many requests failed"),
     ],
 )
 def test_hopeless_load_ends_early(done: int, errors: int, reason: str) -> None:
-    """After 11 s, 100 of 150 requests have arrived a second ago or earlier."""
-    times = iter([0.0, 0.0, 11.0])
-    backlog = Backlog(10, 150, 1.0, clock=lambda: next(times))
+    """11 s after the warm-up, 100 of 150 requests arrived a second ago or earlier."""
+    times = iter([0.0, 4.9, 16.0])
+    backlog = Backlog(10, 15, 1.0, clock=lambda: next(times))
 
-    assert not backlog.is_hopeless(Progress(1, 0, None))
+    assert not backlog.is_hopeless(Progress(50, 0, None))
     assert backlog.is_hopeless(Progress(done, errors, None)) == bool(reason)
     assert backlog.reason == reason
+
+
+def test_warm_up_ends_no_load() -> None:
+    """All requests of the warm-up waited for 3 s, and then some of them failed."""
+    times = iter([0.5, 0.5, 3.5, 4.9, 5.2, 8.0])
+    backlog = Backlog(100, 10, 1.0, clock=lambda: next(times))
+    progress = [(1, 0), (1, 0), (90, 0), (600, 400), (900, 400)]
+
+    stops = [backlog.is_hopeless(Progress(*one, None)) for one in progress]
+
+    assert not any(stops), backlog.reason
 
 
 @dataclass
@@ -294,10 +306,27 @@ def test_arm_that_fails_is_reported_and_the_others_are_measured(tmp_path: Path) 
     run = measure(FakeArms({"a": 100, "b": 0}), tmp_path)
     report.write_reports(run, {"arms": {}}, tmp_path)
 
-    assert run.ended == DONE
+    assert run.ended == NOTHING_TO_COMPARE
     assert compare_capacities(run)[0].held
     assert compare_capacities(run)[1].held is None
-    assert "arm b: no request succeeded" in (tmp_path / "report.md").read_text()
+    text = (tmp_path / "report.md").read_text()
+    assert "repeat 1, arm b: no request succeeded" in text
+
+
+def test_problem_of_jmeter_is_no_lower_capacity(tmp_path: Path) -> None:
+    def fail(arm: str, rate: float) -> None:
+        if arm == "b" and rate > 60:
+            message = "JMeter has no memory left"
+            raise JMeterError(message)
+
+    run = measure(FakeArms({"a": 100, "b": 100}, on_trial=fail), tmp_path)
+
+    assert run.ended == DONE
+    assert [ramp.not_held for ramp in run.ramps if ramp.arm == "b"] == [None, None]
+    assert compare_capacities(run)[1].verdict == NO_DIFFERENCE
+    assert run.events == [
+        f"repeat {number}, arm b: JMeter has no memory left" for number in (1, 2)
+    ]
 
 
 def test_trial_that_would_exceed_the_time_limit_is_not_started(tmp_path: Path) -> None:
@@ -317,7 +346,7 @@ def test_trial_that_would_exceed_the_time_limit_is_not_started(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--minutes", "0.1"], "too short: one trial takes"),
+        (["--minutes", "0.1"], "too short: the first trial ends after"),
         (["--repeats", "0"], "0 is not in the range"),
         (["--limit", "1s"], "not a valid float"),
     ],

@@ -137,7 +137,7 @@ def test_run_without_time_for_a_verdict_is_ended(make_run: MakeRun) -> None:
     slow.execute()
 
     assert slow.state.ended == run.OUT_OF_REACH
-    expected = "The run has time for 3 rounds of 1200 s; a verdict needs 5."
+    expected = "The run has 3 rounds of 1200 s; a verdict needs 5."
     assert expected in slow.state.events[-1]
 
 

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -134,21 +135,36 @@ def test_switch_that_times_out_is_killed_with_its_session(
         assert not is_alive(pid_file)
 
 
-def test_interrupted_switch_is_killed_with_its_children(pid_file: Path) -> None:
-    """Ctrl-C does not reach the session of the command."""
-    command = LEAVE_PROCESS.format(folder=pid_file.parent)
+@contextmanager
+def interrupted(after_seconds: float, again_after: float) -> Iterator[None]:
+    """Raise KeyboardInterrupt in the body, as Ctrl-C does; 0 is never."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 3)
+    signal.setitimer(signal.ITIMER_REAL, after_seconds, again_after)
     try:
-        with pytest.raises(KeyboardInterrupt):
-            run_command(f"{command}; wait")
+        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_switch_ends_after_an_interruption(tmp_path: Path) -> None:
+    """Half a restart would leave the operator's Keystone down."""
+    with pytest.raises(KeyboardInterrupt), interrupted(0.5, 0):
+        run_command(f"sleep 2; touch {tmp_path}/restarted")
+
+    assert (tmp_path / "restarted").exists()
+
+
+def test_second_interruption_kills_a_switch_and_its_children(pid_file: Path) -> None:
+    """Ctrl-C does not reach the session of the command."""
+    command = LEAVE_PROCESS.format(folder=pid_file.parent)
+
+    with pytest.raises(KeyboardInterrupt), interrupted(3, 1):
+        run_command(f"{command}; wait")
 
     assert not is_alive(pid_file)
 

@@ -22,7 +22,7 @@ from keylag.errors import KeylagError
 from keylag.experiment import run_folder
 from keylag.experiment.capacity import report
 from keylag.experiment.capacity.open_load import OpenLoad
-from keylag.experiment.capacity.run import STOPPED_BY_ERROR, CapacityRun, Settings
+from keylag.experiment.capacity.run import FAILED_ENDS, CapacityRun, Settings
 from keylag.experiment.environment import collect
 from keylag.experiment.executors import make_executor
 from keylag.experiment.obstacles import find_obstacles
@@ -49,7 +49,7 @@ DEFAULTS = Settings()
     "--trial",
     "trial_seconds",
     metavar="SECONDS",
-    type=click.FloatRange(1, 3600),
+    type=click.FloatRange(1, 180),
     default=DEFAULTS.trial_seconds,
     show_default=True,
     help="How long a rate is tried, after a warm-up.",
@@ -96,10 +96,10 @@ def command(  # noqa: PLR0913 - one for each option
     """  # noqa: D301 - click reads a backspace
     plan, left_out = read_runnable_plan(file)
     settings = Settings(**chosen)
-    if settings.seconds < settings.seconds_per_trial:
+    if settings.seconds < settings.seconds_to_first_trial:
         message = (
-            f"--minutes {settings.minutes:g} is too short: one trial takes "
-            f"{settings.seconds_per_trial:.0f} s."
+            f"--minutes {settings.minutes:g} is too short: the first trial ends after "
+            f"{settings.seconds_to_first_trial:.0f} s."
         )
         raise click.UsageError(message)
     for line in [*report.describe_measurement(plan, settings), *left_out]:
@@ -122,7 +122,7 @@ def command(  # noqa: PLR0913 - one for each option
     _print(made, form)
     if run.ended == run_folder.INTERRUPTED:
         sys.exit(INTERRUPTED)
-    if run.ended == STOPPED_BY_ERROR:
+    if run.ended in FAILED_ENDS:
         message = f"{made}: {'; '.join(run.events)}"
         raise KeylagError(message)
 

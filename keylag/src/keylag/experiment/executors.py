@@ -22,5 +22,5 @@ def make_executor(
 
 
 def stacks_folder() -> Path:
-    """Return the folder of the stacks of an experiment."""
-    return state_folder() / "experiment"
+    """Return the folder of the stacks of an experiment, as their processes know it."""
+    return (state_folder() / "experiment").resolve()

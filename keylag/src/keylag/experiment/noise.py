@@ -84,7 +84,7 @@ class NoiseForecast:
         """Yield a sentence for each arm that has a forecast."""
         if self.last_round < MIN_ROUNDS:
             yield (
-                f"The run has time for {self.last_round} rounds of "
+                f"The run has {self.last_round} rounds of "
                 f"{self.round_seconds:.0f} s; a verdict needs {MIN_ROUNDS}."
             )
             return
@@ -99,7 +99,7 @@ class NoiseForecast:
             )
         return (
             f"takes about {one.rounds} rounds, {self._minutes(one.rounds)}. The "
-            f"{self.last_round} rounds that the run has time for bring about "
+            f"{self.last_round} rounds of the run bring about "
             f"± {_percent(one.half_width)}."
         )
 

@@ -99,4 +99,7 @@ def _is_last_round(state: RunState) -> bool:
 def _reasons(check: NoiseCheck) -> Iterator[str]:
     yield from check.forecast.describe()
     yield from check.obstacles or [NO_OBSTACLE]
-    yield "Set a longer --minutes or a larger `smallest`, or start with --anyway."
+    yield (
+        "Set a longer --minutes, more `rounds` if the plan limits them, or a larger "
+        "`smallest`, or start with --anyway."
+    )

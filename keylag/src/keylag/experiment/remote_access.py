@@ -4,6 +4,7 @@ import csv
 import socket
 import time
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
 from itertools import combinations, islice
 from pathlib import Path
 from typing import Final
@@ -11,7 +12,13 @@ from typing import Final
 import requests
 import urllib3
 from keystoneauth1 import session as keystone_session
-from keystoneauth1.exceptions import ClientException, ConnectFailure, HttpError
+from keystoneauth1.exceptions import (
+    ClientException,
+    ConnectFailure,
+    Forbidden,
+    HttpServerError,
+    Unauthorized,
+)
 from keystoneauth1.identity import v3
 
 from keylag import load_target, users_csv
@@ -52,7 +59,15 @@ def _addresses(url: str) -> set[tuple[object, ...]]:
         )
     except OSError:
         return set()
-    return {(*address[:2], parts["path_prefix"]) for *_, address in found}
+    return {
+        (*address[:2], parts["path_prefix"], _virtual_host(parts["host"], address[0]))
+        for *_, address in found
+    }
+
+
+def _virtual_host(name: str, address: str | int) -> str:
+    # One ingress may serve several Keystones, by the names in their URLs.
+    return "" if ip_address(address).is_loopback else name
 
 
 def check_access(url: str, target: LoadTarget, load: LoadPlan) -> None:
@@ -87,8 +102,11 @@ def _log_in(url: str, who: str, users: list[dict[str, str]], advice: str) -> Non
         except ConnectFailure as error:
             message = f"{url} does not answer: {error}. Start it, or correct the URL."
             raise StackError(message) from error
-        except HttpError as error:
+        except (Unauthorized, Forbidden) as error:
             refused.append(f"{user['username']} ({error.http_status})")
+        except HttpServerError as error:
+            message = f"{url} fails: {error}. See its log."
+            raise StackError(message) from error
         except ClientException as error:
             message = f"{url} is no Keystone: {error}. Correct the URL."
             raise StackError(message) from error

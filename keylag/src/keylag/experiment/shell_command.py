@@ -7,6 +7,8 @@ from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import Final
 
+import click
+
 from keylag.launcher import StackError
 
 TIMEOUT_SECONDS: Final = 600.0
@@ -44,9 +46,21 @@ def run_command(command: str) -> None:
 def _wait_for_exit(process: subprocess.Popen[bytes]) -> int:
     # A command that does not end is killed with its process group.
     try:
-        return process.wait(TIMEOUT_SECONDS)
-    except BaseException:  # Ctrl-C as well: it does not reach another session
+        return _finish_on_interrupt(process)
+    except BaseException:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        raise
+
+
+def _finish_on_interrupt(process: subprocess.Popen[bytes]) -> int:
+    # Ctrl-C does not reach another session, and half a restart leaves Keystone down.
+    try:
+        return process.wait(TIMEOUT_SECONDS)
+    except KeyboardInterrupt:
+        click.echo(
+            "Waiting for the plan's command to end; Ctrl-C again kills it.", err=True
+        )
+        process.wait(TIMEOUT_SECONDS)
         raise

@@ -8,7 +8,7 @@ them, and hide their own effect (coordinated omission).
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -25,8 +25,10 @@ WARM_UP_SECONDS: Final = 5.0
 FIRST_LOAD_SECONDS: Final = 10.0
 """Of the load that fills the caches of a new Keystone."""
 MIN_THREADS: Final = 10
+MAX_THREADS: Final = 10_000
+"""Of a load plan."""
 ABANDONED_LOAD_SECONDS: Final = 600
-"""After this time an orphaned JMeter ends by itself."""
+"""After this time an orphaned JMeter ends by itself; the longest trial is shorter."""
 SLOW_SHARE: Final = 0.05
 """Of the requests, which may take longer than the limit."""
 CHANCE: Final = 3.0
@@ -76,21 +78,22 @@ class OpenLoad:
     def try_rate(
         self, arm: str, target: LoadTarget, rate: float, seed: int, out: Path
     ) -> Trial:
-        """Send an open load; problems are in the result."""
+        """Send an open load; raises JMeterError and JtlError.
+
+        A problem of JMeter says nothing about the arm.
+        """
         number = math.ceil(rate * (WARM_UP_SECONDS + self.seconds))
-        backlog = Backlog(rate, number, self.limit_seconds)
+        threads = max(MIN_THREADS, math.ceil(rate * self.limit_seconds))
+        backlog = Backlog(rate, self.seconds, self.limit_seconds)
         properties = {
             "arrivals": str(number),
             "arrivals_seed": str(seed),
             "rate_per_second": f"{rate:.4f}",
             "loops": "-1",
-            "threads": str(max(MIN_THREADS, math.ceil(rate * self.limit_seconds))),
+            "threads": str(min(threads, MAX_THREADS)),
             "duration_seconds": str(ABANDONED_LOAD_SECONDS),
         }
-        try:
-            samples = self._send(arm, target, properties, out, backlog)
-        except (JMeterError, jtl.JtlError) as error:
-            return Trial(rate, 0, 0, math.inf, held=False, problem=str(error))
+        samples = self._send(arm, target, properties, out, backlog)
         return judge(rate, samples, self.limit_seconds, backlog.reason)
 
     def _send(
@@ -136,24 +139,32 @@ class Backlog:
     """Ends an open load early that is certain to be too much."""
 
     rate: float = 0.0
-    number: int = 0
-    """Of requests that will arrive; 0 for a load that is not open."""
+    seconds: float = 0.0
+    """In which requests arrive after the warm-up; 0 for a load that is not open."""
     limit_seconds: float = 0.0
     clock: Callable[[], float] = time.monotonic
     reason: str = ""
     _started: float | None = None
+    _warm_up: Progress = field(default=Progress(0, 0, None))
+    """Until its end; those of its requests that end later count as measured."""
 
     def is_hopeless(self, progress: Progress) -> bool:
         """Return whether too many requests have failed, or wait for too long."""
         if self._started is None and progress.done:
             self._started = self.clock()
-        if self._started is None or not self.number:
+        if self._started is None or not self.seconds:
             return False
-        seconds = self.clock() - self._started
+        seconds = self.clock() - self._started - WARM_UP_SECONDS
+        if seconds < 0:
+            self._warm_up = progress
+            return False
         late = self.rate * max(0.0, seconds - self.limit_seconds)
-        allowed = SLOW_SHARE * self.number
-        if progress.errors > allowed:
+        done = progress.done - self._warm_up.done
+        errors = progress.errors - self._warm_up.errors
+        waiting = max(0.0, self.rate * WARM_UP_SECONDS - self._warm_up.done)
+        allowed = SLOW_SHARE * self.rate * self.seconds
+        if errors - waiting > allowed:
             self.reason = "too many requests failed"
-        elif late - progress.done > allowed + CHANCE * math.sqrt(late):
+        elif late - done > allowed + CHANCE * math.sqrt(late):
             self.reason = "too many requests waited"
         return bool(self.reason)

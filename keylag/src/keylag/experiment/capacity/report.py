@@ -8,7 +8,7 @@ from typing import Any
 from keylag.experiment.capacity.open_load import Trial
 from keylag.experiment.capacity.ramp import STEP_RATIO
 from keylag.experiment.capacity.result import (
-    Spread,
+    RateRange,
     compare_capacities,
     to_json,
     trial_at,
@@ -45,7 +45,7 @@ def format_rate(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.2f}"
 
 
-def format_spread(found: Spread | None) -> str:
+def format_spread(found: RateRange | None) -> str:
     """Format a mean with the lowest and the highest repeat; None becomes a dash."""
     if found is None:
         return "-"

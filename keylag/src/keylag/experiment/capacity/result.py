@@ -19,7 +19,7 @@ MIN_REPEATS: Final = 2
 
 
 @dataclass(frozen=True)
-class Spread:
+class RateRange:
     """The geometric mean of the repeats, the lowest and the highest."""
 
     mean: float
@@ -32,9 +32,9 @@ class ArmCapacity:
     """What the repeats say about an arm."""
 
     arm: str
-    held: Spread | None
+    held: RateRange | None
     """The highest rate that was held, in requests per second; None if none was."""
-    ratio: Spread | None
+    ratio: RateRange | None
     """To the base in the same repeat; None if no repeat has both."""
     verdict: str
 
@@ -63,17 +63,17 @@ def _compare(
     ratios = (one.held / of.held for of, one in pairs if one.held and of.held)
     return ArmCapacity(
         arm,
-        held=_spread(ramp.held for ramp in found.values() if ramp.held),
-        ratio=_spread(ratios),
+        held=_range(ramp.held for ramp in found.values() if ramp.held),
+        ratio=_range(ratios),
         verdict=BASE if is_base else _verdict(pairs),
     )
 
 
-def _spread(values: Iterable[float]) -> Spread | None:
+def _range(values: Iterable[float]) -> RateRange | None:
     found = list(values)
     if not found:
         return None
-    return Spread(geometric_mean(found), min(found), max(found))
+    return RateRange(geometric_mean(found), min(found), max(found))
 
 
 def _verdict(pairs: list[tuple[ArmRamp, ArmRamp]]) -> str:

@@ -26,9 +26,11 @@ JMETER_SECONDS: Final = 4.0
 TYPICAL_TRIALS: Final = 8
 """Of a ramp, for a forecast."""
 ARRIVAL_SEEDS: Final = 2**31
-DONE: Final = "every arm was measured"
+DONE: Final = "every arm was tried"
+NOTHING_TO_COMPARE: Final = "the base or every other arm has no trial"
 TIME_LIMIT_REACHED: Final = "the time limit is reached"
 STOPPED_BY_ERROR: Final = "an error stopped the run"
+FAILED_ENDS: Final = (NOTHING_TO_COMPARE, STOPPED_BY_ERROR)
 
 
 class Executor(Protocol):
@@ -56,7 +58,7 @@ class Load(Protocol):
     def try_rate(
         self, arm: str, target: LoadTarget, rate: float, seed: int, out: Path
     ) -> Trial:
-        """Send an open load; problems are in the result."""
+        """Send an open load; raises KeylagError."""
 
 
 class _TimeLimitError(Exception):
@@ -82,6 +84,12 @@ class Settings:
         return WARM_UP_SECONDS + self.trial_seconds + JMETER_SECONDS
 
     @property
+    def seconds_to_first_trial(self) -> float:
+        """How long an arm takes until its first trial has ended."""
+        first_load = WARM_UP_SECONDS + FIRST_LOAD_SECONDS + JMETER_SECONDS
+        return first_load + self.seconds_per_trial
+
+    @property
     def seconds(self) -> float:
         """The time limit in seconds."""
         return self.minutes * SECONDS_PER_MINUTE
@@ -90,10 +98,8 @@ class Settings:
         """Return about how long the measurement of so many arms takes."""
         ramp = (
             RESTART_SECONDS
-            + WARM_UP_SECONDS
-            + FIRST_LOAD_SECONDS
-            + JMETER_SECONDS
-            + TYPICAL_TRIALS * self.seconds_per_trial
+            + self.seconds_to_first_trial
+            + (TYPICAL_TRIALS - 1) * self.seconds_per_trial
         )
         return self.repeats * arms * ramp / SECONDS_PER_MINUTE
 
@@ -145,12 +151,9 @@ class CapacityRun:
         try:
             self.executor.start()
             self._started = self.clock()
-            self._run_repeats()
-            self.ended = DONE
+            self.ended = self._run_repeats()
         except KeyboardInterrupt:
             self.ended = INTERRUPTED
-        except _TimeLimitError:
-            self.ended = TIME_LIMIT_REACHED
         except (KeylagError, OSError) as error:
             self.events.append(str(error))
             self.ended = STOPPED_BY_ERROR
@@ -163,27 +166,35 @@ class CapacityRun:
         except StackError as error:
             self.events.append(str(error))
 
-    def _run_repeats(self) -> None:
+    def _run_repeats(self) -> str:
         order = schedule_rounds(self.plan.arm_names, self.seed)
-        for this_round in islice(order, self.settings.repeats):
-            self.executor.begin_round(this_round)
-            for arm in this_round.arms:
-                ramp = ArmRamp(arm, this_round.number)
-                self.ramps.append(ramp)
-                try:
-                    with self.executor.serving(arm) as target:
-                        seed = this_round.hash_seed % ARRIVAL_SEEDS
-                        self._search(ramp, target, seed)
-                except KeylagError as error:
-                    text = f"repeat {ramp.repeat}, arm {arm}: {error}"
-                    self.events.append(text)
+        try:
+            for this_round in islice(order, self.settings.repeats):
+                self.executor.begin_round(this_round)
+                for arm in this_round.arms:
+                    self._run_ramp(arm, this_round)
+        except _TimeLimitError:
+            return TIME_LIMIT_REACHED
+        tried = {ramp.arm for ramp in self.ramps if ramp.trials}
+        comparable = self.plan.base in tried and len(tried) > 1
+        return DONE if comparable else NOTHING_TO_COMPARE
+
+    def _run_ramp(self, arm: str, this_round: Round) -> None:
+        ramp = ArmRamp(arm, this_round.number)
+        self.ramps.append(ramp)
+        try:
+            with self.executor.serving(arm) as target:
+                self._search(ramp, target, this_round.hash_seed % ARRIVAL_SEEDS)
+        except KeylagError as error:
+            self.events.append(f"repeat {ramp.repeat + 1}, arm {arm}: {error}")
 
     def _search(self, found: ArmRamp, target: LoadTarget, seed: int) -> None:
-        out = self.out / found.arm
-        ramp = Ramp(self.load.first_rate(found.arm, target, out))
+        out = self.out / found.arm / f"repeat-{found.repeat + 1}"
+        ramp = Ramp(self.load.first_rate(found.arm, target, out / "first-load"))
         while (rate := ramp.next_rate) is not None:
             self._require_time()
-            trial = self.load.try_rate(found.arm, target, rate, seed, out)
+            trial_out = out / f"trial-{len(found.trials) + 1}"
+            trial = self.load.try_rate(found.arm, target, rate, seed, trial_out)
             found.trials.append(trial)
             ramp.record(held=trial.held)
             found.held, found.not_held = ramp.held, ramp.not_held

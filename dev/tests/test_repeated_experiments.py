@@ -1,18 +1,38 @@
 """The verdicts of runs that repeat a plan."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
-from keylag.experiment.run import OUT_OF_REACH, STOPPED_BY_ERROR
+import pytest
+from click.testing import CliRunner
+
+from keylag.experiment.run import (
+    ALL_VERDICTS_REACHED,
+    NOTHING_TO_COMPARE,
+    OUT_OF_REACH,
+    STOPPED_BY_ERROR,
+)
+from keylag.experiment.run_folder import INTERRUPTED
+from keylag_dev import repeated_experiments
 from keylag_dev.repeated_experiments import (
-    is_out_of_reach,
     read_results,
     summary,
     table,
 )
 
+PYTHON: Final = sys.executable
 
-def write_run(folder: Path, seed: int, verdict: str) -> None:
+
+def write_run(
+    folder: Path, seed: int, verdict: str, ended: str = ALL_VERDICTS_REACHED
+) -> None:
     """Write the result of one run of 90 s."""
     found = {"relative": {"low": -0.01, "mid": 0.0, "high": 0.01}, "verdict": verdict}
     comparisons = [
@@ -22,6 +42,7 @@ def write_run(folder: Path, seed: int, verdict: str) -> None:
     result = {
         "base": "base",
         "seed": seed,
+        "ended": ended,
         "decision": {"method": "GET", "measure": "p50"},
         "seconds": 90,
         "rounds": 5,
@@ -31,10 +52,61 @@ def write_run(folder: Path, seed: int, verdict: str) -> None:
     (folder / str(seed) / "result.json").write_text(json.dumps(result))
 
 
-def test_series_goes_on_after_a_run_that_the_noise_ended() -> None:
-    assert is_out_of_reach({"ended": OUT_OF_REACH})
-    assert not is_out_of_reach({"ended": STOPPED_BY_ERROR})
-    assert not is_out_of_reach(None)
+@pytest.mark.parametrize(
+    ("ended", "code", "runs"), [(OUT_OF_REACH, 0, 3), (STOPPED_BY_ERROR, 1, 2)]
+)
+def test_series_goes_on_after_a_run_that_the_noise_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: str, code: int, runs: int
+) -> None:
+    started: list[int] = []
+
+    def run(words: Sequence[str]) -> int:
+        seed = len(started) + 1
+        started.append(seed)
+        assert f"--seed={seed}" in words
+        fails = seed == 2
+        end = ended if fails else ALL_VERDICTS_REACHED
+        write_run(tmp_path / "same", seed, "none", end)
+        return int(fails)
+
+    monkeypatch.setattr(repeated_experiments, "run_experiment", run)
+    words = ["same", "--times=3", f"--out={tmp_path}"]
+
+    assert CliRunner().invoke(repeated_experiments.main, words).exit_code == code
+    assert started == [*range(1, runs + 1)]
+
+
+@pytest.mark.parametrize("ended", [INTERRUPTED, STOPPED_BY_ERROR, NOTHING_TO_COMPARE])
+def test_incomplete_run_is_missing(tmp_path: Path, ended: str) -> None:
+    write_run(tmp_path, 1, "none", ended)
+
+    assert read_results(tmp_path) == {}
+
+
+def test_ctrl_c_waits_until_the_experiment_has_stopped(tmp_path: Path) -> None:
+    """The command takes a second to clean up after Ctrl-C, as if it stopped stacks."""
+    command = tmp_path / "keylag"
+    command.write_text(
+        "#!/bin/sh\n"
+        f"trap 'sleep 1; touch {tmp_path}/stopped; exit 130' INT\n"
+        f"touch {tmp_path}/started\n"
+        "while true; do sleep 0.1; done\n"
+    )
+    command.chmod(0o755)
+    script = (
+        "import sys; from keylag_dev.repeated_experiments import run_experiment; "
+        f"sys.executable = {str(tmp_path / 'python')!r}; run_experiment(['run'])"
+    )
+    with subprocess.Popen(
+        [PYTHON, "-c", script], start_new_session=True, stderr=subprocess.DEVNULL
+    ) as series:
+        while not (tmp_path / "started").exists():
+            assert series.poll() is None
+            time.sleep(0.05)
+        os.killpg(series.pid, signal.SIGINT)
+
+    assert series.returncode
+    assert (tmp_path / "stopped").exists()
 
 
 def test_each_run_counts_once(tmp_path: Path) -> None:

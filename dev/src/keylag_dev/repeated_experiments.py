@@ -15,22 +15,28 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from keylag.experiment.plan import SECONDS_PER_MINUTE
-from keylag.experiment.run import OUT_OF_REACH
+from keylag.experiment.run import NOTHING_TO_COMPARE, OUT_OF_REACH, STOPPED_BY_ERROR
+from keylag.experiment.run_folder import INTERRUPTED, RUNNING
 from keylag_dev.experiments_page import HEADINGS, rows
 
 Result = Mapping[str, Any]
 """What a run has in its result.json."""
+INCOMPLETE: Final = frozenset(
+    (RUNNING, INTERRUPTED, STOPPED_BY_ERROR, NOTHING_TO_COMPARE)
+)
+"""Ends of runs that do not count: the next call goes on with them."""
 
 
 def read_results(folder: Path) -> dict[int, Result]:
-    """Return the results of the runs in a folder, by their seeds."""
+    """Return the results of the complete runs in a folder, by their seeds."""
     found = (json.loads(path.read_text()) for path in folder.glob("*/result.json"))
-    return {one["seed"]: one for one in sorted(found, key=lambda one: one["seed"])}
+    complete = (one for one in found if one["ended"] not in INCOMPLETE)
+    return {one["seed"]: one for one in sorted(complete, key=lambda one: one["seed"])}
 
 
 def summary(results: Sequence[Result]) -> str:
@@ -61,6 +67,20 @@ def is_out_of_reach(result: Result | None) -> bool:
     return result is not None and result["ended"] == OUT_OF_REACH
 
 
+def run_experiment(words: Sequence[str]) -> int:
+    """Run `keylag experiment`, and return its exit code.
+
+    Ctrl-C reaches the command as well; this waits until it has stopped its stacks.
+    """
+    keylag = Path(sys.executable).with_name("keylag")
+    process = subprocess.Popen([keylag, "experiment", *words])
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.wait()
+        raise
+
+
 def _words(plan: str, seed: int, folder: Path) -> list[str]:
     """Return the words that make a run, or go on with one that was interrupted."""
     if (folder / "run.json").exists():
@@ -83,11 +103,9 @@ def main(plan: str, times: int, out: Path) -> None:
     folder = out / plan
     for seed in range(1, times + 1):
         if seed not in read_results(folder):
-            keylag = Path(sys.executable).with_name("keylag")
-            words = _words(plan, seed, folder / str(seed))
-            done = subprocess.run([keylag, "experiment", *words], check=False)
-            if not is_out_of_reach(read_results(folder).get(seed)):
-                done.check_returncode()
+            code = run_experiment(_words(plan, seed, folder / str(seed)))
+            if code and not is_out_of_reach(read_results(folder).get(seed)):
+                sys.exit(code)
     found = read_results(folder)
     click.echo("\n".join(table(plan, found)))
     click.echo(f"\n{summary([*found.values()])}")

@@ -9,6 +9,8 @@ SHARE: Final = 0.2
 """Growth of a percentile that is no noise, as a share of it before ..."""
 SECONDS: Final = 0.002
 """... and in seconds."""
+FAILED_SHARE: Final = 0.05
+"""Of the calls, which moves the p95: a call that fails never ends well."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Impact:
 
     @property
     def slower(self) -> list[str]:
-        """The kinds of calls that became slower, or failed."""
+        """The kinds of calls whose p50 or p95 grew; a call that fails has no end."""
         return [
             kind
             for kind, latency in self.after.items()
@@ -33,4 +35,8 @@ def _is_slower(before: Latency, after: Latency) -> bool:
         new > max(old * (1 + SHARE), old + SECONDS)
         for old, new in ((before.p50, after.p50), (before.p95, after.p95))
     )
-    return grew or after.errors > before.errors
+    return grew or _failed_share(before) <= FAILED_SHARE < _failed_share(after)
+
+
+def _failed_share(latency: Latency) -> float:
+    return latency.errors / max(1, latency.calls + latency.errors)

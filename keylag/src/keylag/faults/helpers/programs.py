@@ -16,6 +16,7 @@ from keylag.faults.helpers import (
     directory,
     duty_cycle,
     relay,
+    row_locks,
     storm,
     table_locks,
     transactions,
@@ -32,6 +33,7 @@ PROGRAMS: Final[Mapping[str, Callable[..., None]]] = {
     "cache-connections": cache_connections.run,
     "directory": directory.run,
     "table-locks": table_locks.run,
+    "row-locks": row_locks.run,
     "transactions": transactions.run,
     "writes": writes.run,
 }

@@ -28,7 +28,7 @@ WRONG: Final = frozenset(
         "D7",
     )
 )
-"""Cases that the rules do not tell yet; docs/diagnosis-unseen.md shows each."""
+"""Cases of the earlier score that the rules do not tell yet; no page shows them."""
 
 
 @pytest.mark.parametrize("case", WINDOWS)

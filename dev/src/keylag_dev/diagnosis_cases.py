@@ -60,7 +60,11 @@ OTHER_STRENGTHS: Final[Mapping[str, float]] = {
     "D2:cpu": 90,
     "D2:disk": 35,
 }
-"""Strengths at which no rule was tuned, weaker and stronger than the default."""
+"""Strengths at which no rule was tuned.
+
+Only D2:disk is weaker than by default, as it allows more writes.  C6 is as strong: all
+connections are taken, whatever their limit.  The others are stronger.
+"""
 WINDOWS_PER_LOAD: Final = 4
 """Windows of a healthy stack under one load; log-outs add to the events of the next."""
 

@@ -58,8 +58,9 @@ UNSEEN_INTRODUCTION: Final = """\
 editing. -->
 
 `make test-diagnosis CASES="strengths healthy"` plants faults at other strengths than
-[the score](diagnosis-score.md) does, weaker and stronger ones, and lets `keylag
-diagnose` say what it sees in each window, without a baseline. Healthy stacks have
+[the score](diagnosis-score.md) does, and lets `keylag diagnose` say what it sees in
+each window, without a baseline. Of the 14 faults, 12 are stronger, C6 is as strong with
+another limit, and D2:disk, which allows more writes, is weaker. Healthy stacks have
 several windows, at three loads.
 
 The first such score had weaker faults: 13 of 21 were named first, and no healthy window

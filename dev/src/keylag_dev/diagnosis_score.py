@@ -259,7 +259,8 @@ def stack_with(options: StackOptions, state: Path, last: ExitStack) -> Stack:
     "--healthy",
     "rounds",
     default=1,
-    help="Rounds of healthy stacks; each has eight windows at three loads.",
+    help="Rounds of healthy stacks; each has twelve windows at three loads.  There"
+    " is one more, once, at the load of each fault that has another.",
 )
 @click.option("--window", default=WINDOW_SECONDS, help="Seconds that are diagnosed.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/diagnosis"))

@@ -11,7 +11,9 @@ from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 CATALOG: Final = "computed catalog region"
 NEVER_STORED: Final = 0.5
+"""Share of look-ups that miss: within a request the second one is a hit."""
 OTHERS_MISSED: Final = 0.1
+"""Share of the other look-ups that miss, at most, in a cache that works."""
 
 
 def _missed(case: Case) -> tuple[float, float]:
@@ -79,8 +81,9 @@ RULE: Final = Rule(
         ),
     ),
     gain="The time of the catalog in SQL, ORM and cache.",
-    threshold="Any refused item counts. Otherwise half of the catalogs miss, and a"
-    " tenth of other look-ups at most: within a request the second look-up is a hit.",
+    threshold="Any refused item counts. Otherwise half of the look-ups of catalogs"
+    " miss, as within a request the second one is a hit. At most a tenth of the other"
+    " look-ups miss: the cache works, and only values that expire are not in it.",
     panel="cache: Memory",
     explains=("A2", "C8", "C9"),
 )

@@ -98,7 +98,8 @@ RULE: Final = Rule(
     gain="The time in SQL, its pool and the ORM, for the statements that a warm cache"
     " saves, less the calls to the cache.",
     threshold="The backend is read from Keystone's configuration; no limit is needed."
-    " A section does not cache if half of its misses are not stored.",
+    " A section does not cache if half of the misses of its region are not stored: one"
+    " that caches stores each of them, and one that does not stores none.",
     panel="cache: Hits by layer",
     explains=("C9", "D1", "D6"),
     fixed_options=with_memcached,

@@ -9,6 +9,7 @@ from keylag.diagnosis.rule import Evidence, Rule, Suspicion
 UNBOUNDED: Final = ("dogpile.cache.pymemcache", "dogpile.cache.redis")
 """Backends whose client waits for ever, unless their arguments say otherwise."""
 STUCK_SHARE: Final = 0.9
+"""Share of busy workers; the last ones stop at their next call to the cache."""
 FEW_REQUESTS: Final = 0.2
 """Requests per second of a busy worker; the slowest healthy ones take 1 s."""
 
@@ -94,9 +95,11 @@ RULE: Final = Rule(
     ),
     gain="The busy workers if all of them wait, else the time of calls to the cache"
     " beyond that of a healthy server.",
-    threshold="All workers busy and hardly any request completed is no load: the"
-    " slowest healthy call takes about a second. A call that takes longer than 0.1 s"
-    " and then succeeds had no time-out.",
+    threshold="Workers are stuck if 90 % of them are busy, as the last ones stop at"
+    " their next call to the cache. They complete one request in 5 s each at most,"
+    " while the slowest healthy call takes a second, and memcached answers less than"
+    " 90 % of the time, as in C2. Otherwise, a call that takes longer than 0.1 s and"
+    " then succeeds had no time-out: the shortest in use is 0.25 s.",
     panel="workers: Workers by state",
     explains=("C2", "W1", "N1"),
 )

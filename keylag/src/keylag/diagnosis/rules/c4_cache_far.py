@@ -79,7 +79,8 @@ RULE: Final = Rule(
     ),
     gain="Calls to the cache per token call, times the time of each beyond that of a"
     " near server.",
-    threshold="One slow mode: the median is at least half of the mean. Otherwise a few"
-    " calls stall, which is C2.",
+    threshold="The median of a call is at least half of the mean: calls that are slow"
+    " alike have one mode, with both close together. Otherwise a few calls stall,"
+    " which is C2.",
     panel="cache: Time per round trip",
 )

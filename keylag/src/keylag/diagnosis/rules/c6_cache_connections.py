@@ -60,7 +60,8 @@ RULE: Final = Rule(
     ),
     gain="The time of calls to the cache beyond that of a healthy server, and of the"
     " statements that a warm cache saves.",
-    threshold="95 % of the limit: memcached keeps some connections for itself.",
+    threshold="A refused connection counts, or 95 % of the limit in use: memcached"
+    " keeps some connections for itself.",
     panel="cache: Refused clients",
     explains=("C2", "C4", "C9"),
 )

@@ -53,7 +53,8 @@ RULE: Final = Rule(
         ),
     ),
     gain="The time in the cache, for the round trips that memcached would not need.",
-    threshold="Twice the round trips of memcached; measured are three to six times.",
+    threshold="Twice the round trips of memcached, which needs at most this; Redis"
+    " needs three to six times as many, as measured.",
     panel="cache: Look-ups by layer",
     fixed_options=with_memcached,
 )

@@ -70,8 +70,9 @@ RULE: Final = Rule(
     gain="Messages to the database per token call, times the time of a usual one beyond"
     " its time in the database and that of a near server; at most also the wait for a"
     " connection of the pool.",
-    threshold="0.5 ms for a near server with the driver's own time, scaled by the"
-    " machine's speed.",
+    threshold="The quickest tenth of messages takes longer than 0.5 ms: a server in"
+    " the same rack needs less, with the driver's own time, and a distance is in every"
+    " message. The limit is scaled by the machine's speed.",
     panel="sql: Time in SQL per call",
     explains=("D6",),
 )

@@ -62,8 +62,9 @@ RULE: Final = Rule(
         ),
     ),
     gain="The time in ProxySQL that is not in the database.",
-    threshold="A tenth as many requests as statements found no connection, or one timed"
-    " out; the time in ProxySQL says what that costs. Fewer are new connections.",
+    threshold="A tenth as many requests as statements found no connection, or one"
+    " timed out: fewer open a new one, while one that waits asks again and again. The"
+    " time in ProxySQL says what that costs.",
     panel="sql: Backend requests",
     explains=("D1", "D2", "D5"),
 )

@@ -74,8 +74,12 @@ RULE: Final = Rule(
     ),
     gain="Half of the workers' time that log-ins take on a healthy Keystone, and of"
     " what all calls wait for it.",
-    threshold="Workers are 70 % busy, and there are fewer than three other token calls"
-    " for each log-in, or twice the log-ins of the baseline.",
+    threshold="Workers are 70 % busy, or calls queue: a log-in holds a worker as long"
+    " as forty validations, so others wait sooner than at the 80 % of W1. Log-ins are"
+    " twice those of the baseline, as half of them are then new; without one, fewer"
+    " than three other calls follow each, as a token that is used once has a"
+    " validation and a log-out. If workers wait a sixth of their time for a CPU and"
+    " other programs use most of it, see W2.",
     panel="tokens: Calls per second",
     explains=("W1", "W2", "N1"),
 )

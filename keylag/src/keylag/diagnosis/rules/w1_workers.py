@@ -58,8 +58,10 @@ RULE: Final = Rule(
     ),
     gain="The wait for a worker, by Little's law: waiting connections by requests per"
     " second.",
-    threshold="Workers are 80 % busy, and 60 % with healthy calls; connections wait,"
-    " and a fifth of the CPU time is idle.",
+    threshold="Workers are 80 % busy and connections wait: from there on calls queue."
+    " Healthy calls would keep them 60 % busy: full workers slow each other a little,"
+    " and what slows calls more is another cause. A fifth of the CPU time is idle:"
+    " with less, tasks queue for CPUs too, and more workers only share them.",
     panel="workers: Waiting connections",
     explains=("N1",),
     fixed_options=lambda options: replace(options, processes=2 * options.processes),

@@ -57,7 +57,10 @@ RULE: Final = Rule(
     gain="The time beyond that of a healthy call and of the wait for a CPU: a thread"
     " waits for Python after each answer of the cache or the database. Calls that wait"
     " for a free thread save that, too.",
-    threshold="More than one request at a time in a process, which uses 70 % of a CPU.",
+    threshold="A process has more than 1.1 requests at a time: one thread has one, and"
+    " calls that began before the window add a little. It uses 70 % of a CPU, so"
+    " Python is taken seven of ten times that a thread wants to run; with less,"
+    " threads wait for servers.",
     panel="workers: Busy share of a worker",
     explains=("A1", "A2", "C4", "D1", "D2", "D5", "T1", "W1", "W2"),
 )

@@ -94,7 +94,7 @@ test-matrix: setup-tests ## Run what is too long for test: each release, each se
 	@$(SCRATCH) && .venv/bin/python -m keylag_dev.matrix $(RELEASES)
 	@$(SCRATCH) && .venv/bin/python -m pytest -m matrix
 
-test-diagnosis: setup-tests ## Plant each fault under load and score the diagnosis, an hour or so (CASES=...)
+test-diagnosis: setup-tests ## Plant each fault under load and score the diagnosis, about two hours (CASES=...)
 	@$(SCRATCH) && .venv/bin/python -m keylag_dev.diagnosis_score $(CASES)
 
 test-native: setup-tests ## Check the C part with sanitizers, reference counts, random operations (CHECKS=...)

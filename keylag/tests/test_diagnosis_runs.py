@@ -1,12 +1,16 @@
 """Diagnoses of what a load left."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from fake_experiment import FakeExecutor, MakeRun, fake_rows
 
 from keylag.commands import diagnose
+from keylag.experiment.run import ArmResult
+from keylag.experiment.schedule import Round
 from keylag.run_environment import CACHE_BACKEND
 
 CALL = {
@@ -24,6 +28,15 @@ CALL = {
     },
 }
 NULL = {CACHE_BACKEND: "dogpile.cache.null"}
+
+HEADER = (
+    "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,bytes,"
+    'sentBytes,grpThreads,allThreads,Latency,Connect,"server_timing"\n'
+)
+TIMING = (
+    "total;dur=200, sql_statements;desc=61, cache_calls;desc=0, sql.validate;dur=100, "
+    "orm.validate;dur=99, policy.enforce;dur=1"
+)
 
 
 def run_command(folder: Path, *more: str) -> Result:
@@ -115,3 +128,66 @@ def test_wrong_options_are_refused(words: list[str]) -> None:
     words = ["--prometheus=http://127.0.0.1:9", *words]
 
     assert CliRunner().invoke(diagnose.command, words).exit_code == 2
+
+
+def test_load_that_still_sends_is_judged_by_its_samples(tmp_path: Path) -> None:
+    label = "GET /v3/auth/tokens"
+    lines = [
+        f'{1700000000000 + 200 * n},201,{label},200,OK,t,true,9,9,1,1,200,0,"{TIMING}"'
+        for n in range(20)
+    ]
+    half = lines[0][:30]
+    (tmp_path / "samples.jtl").write_text(HEADER + "\n".join([*lines, half]))
+
+    result = run_command(tmp_path, "--output=json")
+
+    (run,) = json.loads(result.stdout)["runs"].values()
+    (calls,) = run["window"]["calls"]
+    assert calls["mean_seconds"] == pytest.approx(0.2)
+    assert [one["id"] for one in run["findings"]] == ["C1"]
+    assert {"C3", "C7"} <= {one["id"] for one in run["unknown"]}
+
+
+def test_load_without_a_sample_says_so(tmp_path: Path) -> None:
+    (tmp_path / "samples.jtl").write_text("")
+
+    assert "has just begun" in str(run_command(tmp_path).exception)
+
+
+def test_each_arm_of_an_experiment_is_judged(make_run: MakeRun) -> None:
+    """Arm c spends its time as a Keystone without a cache does."""
+    cells = {
+        "a": "cache.validate=0.004 policy.enforce=0.001",
+        "c": "sql.validate=0.1 orm.validate=0.09 policy.enforce=0.001",
+    }
+
+    def timed(this_round: Round, arm: str) -> ArmResult:
+        text = cells.get(arm, "")
+        rows = fake_rows(this_round, arm)
+        return ArmResult([replace(row, cells_text=text) for row in rows])
+
+    run = make_run("r", FakeExecutor(override=timed))
+    run.execute()
+
+    runs = json.loads(run_command(run.folder.path, "--output=json").stdout)["runs"]
+    assert [*runs] == ["a", "c"]
+    (calls,) = runs["a"]["window"]["calls"]
+    assert calls["mean_seconds"] == pytest.approx(0.005)
+    (calls,) = runs["c"]["window"]["calls"]
+    assert calls["mean_seconds"] == pytest.approx(0.191)
+
+
+def test_experiment_without_breakdowns_says_so(make_run: MakeRun) -> None:
+    run = make_run("r", FakeExecutor())
+    run.execute()
+
+    assert "no breakdown of a call" in str(run_command(run.folder.path).exception)
+
+
+def test_prometheus_that_does_not_answer_leaves_all_unknown() -> None:
+    words = ["--prometheus=http://127.0.0.1:9", "--since=5m"]
+
+    result = CliRunner().invoke(diagnose.command, words)
+
+    assert result.exit_code == diagnose.CANNOT_SAY
+    assert "127.0.0.1:9" in result.output

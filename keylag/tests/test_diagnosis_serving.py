@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import pytest
 import requests
+from click.testing import CliRunner
 from diagnosed import judge, make_facts
 from prometheus_client.parser import text_string_to_metric_families
 from test_diagnosis_rules import CASES
 from test_diagnosis_unexplained import slow
 
+from keylag.commands import diagnose
 from keylag.diagnosis.ranking import Diagnosis
 from keylag.diagnosis.registry import RULES
 from keylag.diagnosis.serving import (
@@ -58,7 +60,7 @@ def test_without_calls_nothing_is_known_of_costs() -> None:
 
     found = scrape(serve(lambda: diagnosis, "127.0.0.1", 0))
 
-    assert diagnosis.is_healthy
+    assert not diagnosis.findings
     assert COST not in found
     assert found[SUCCESS] == {"": 1}
 
@@ -85,6 +87,16 @@ def test_silent_prometheus_leaves_only_the_failure() -> None:
         raise KeylagError
 
     assert scrape(serve(fail, "127.0.0.1", 0)) == {SUCCESS: {"": 0}}
+
+
+@pytest.mark.parametrize("option", ["--to=1m", "--baseline=1d"])
+def test_options_of_a_fixed_time_are_refused(option: str) -> None:
+    words = ["--prometheus=http://127.0.0.1:9", "--listen=127.0.0.1:0", option]
+
+    result = CliRunner().invoke(diagnose.command, words)
+
+    assert result.exit_code == 2
+    assert "leave out --to and --baseline" in result.output
 
 
 def test_scrapes_in_between_get_the_same_answer() -> None:

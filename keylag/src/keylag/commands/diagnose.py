@@ -22,7 +22,7 @@ from keylag.commands.diagnose_records import Records, record_options
 from keylag.diagnosis.configuration import read_configuration
 from keylag.diagnosis.explanation import explain
 from keylag.diagnosis.html import Report
-from keylag.diagnosis.prometheus import Prometheus
+from keylag.diagnosis.prometheus import Prometheus, PrometheusError
 from keylag.diagnosis.ranking import Diagnosis
 from keylag.diagnosis.registry import find_rule
 from keylag.diagnosis.rule import Rule
@@ -98,6 +98,11 @@ CANNOT_SAY: Final = 2
 @click.option(
     "--grafana", help="URL of Grafana, for the links.  [default: that of the stack]"
 )
+@click.option(
+    "--promql",
+    is_flag=True,
+    help="Print the query of each number, too; `json` and `html` always have it.",
+)
 @output_option(forms=tuple(FORMS))
 @out_folder_option("diagnose", "the page of `--output html`")
 @state_option
@@ -118,6 +123,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     verified_id: str | None,
     listen: str | None,
     grafana: str | None,
+    promql: bool,  # noqa: FBT001
     form: str,
     out: Path | None,
     folder: Path,
@@ -165,9 +171,10 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
             "--listen, --run, --trace and --server-timing, and --output html."
         )
         raise click.UsageError(message)
+    _refuse_fixed_times(listen, end, baseline)
     configuration = read_configuration(files, folders)
     if reports := records.reports(folder, configuration):
-        _show(Output(form, grafana or "", out), reports)
+        _show(Output(form, grafana or "", out, promql), reports)
         return
     verified = None if verified_id is None else find_rule(verified_id)
     server = Prometheus(url or _stack_url(folder))
@@ -176,18 +183,24 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     if listen is not None:
         _serve(listen, lambda: metrics.judge_latest(window.seconds))
         return
-    diagnosis = metrics.judge(window, baseline)
-    if not diagnosis.facts.calls and diagnosis.is_healthy:
+    try:
+        diagnosis = metrics.judge(window, baseline)
+    except PrometheusError as error:
+        click.echo(f"Error: {error}", err=True)
+        raise click.exceptions.Exit(CANNOT_SAY) from error
+    output = Output(form, _grafana(grafana, url, folder), out, promql)
+    if not diagnosis.facts.calls and not diagnosis.findings:
         message = (
             f"No token call ended in this window, so {server.url} does not tell. "
             "Send some, or choose another window with --since or --from and --to."
         )
         click.echo(message, err=True)
+        if form == "json":
+            output.show([metrics.report(diagnosis, charts=False)])
         raise click.exceptions.Exit(CANNOT_SAY)
     if verified is not None:
         _verify(diagnosis, verified, folder, form)
-    report = metrics.report(diagnosis, charts=form == "html")
-    _show(Output(form, _grafana(grafana, url, folder), out), [report])
+    _show(output, [metrics.report(diagnosis, charts=form == "html")])
 
 
 def _verify(diagnosis: Diagnosis, rule: Rule, folder: Path, form: str) -> NoReturn:
@@ -224,6 +237,12 @@ def _grafana(given: str | None, prometheus: str | None, folder: Path) -> str:
         return given or ""
     stack = StackInfo(folder)
     return stack.url("grafana") if "grafana" in stack.ports else ""
+
+
+def _refuse_fixed_times(listen: str | None, *times: float | None) -> None:
+    if listen is not None and any(one is not None for one in times):
+        message = "--listen judges the time until now: leave out --to and --baseline."
+        raise click.UsageError(message)
 
 
 def _serve(listen: str, latest: Callable[[], Diagnosis]) -> None:

@@ -26,6 +26,8 @@ class Output:
     """The URL that links to dashboards begin with."""
     out: Path | None = None
     """The folder for the page, or None for a new one."""
+    promql: bool = False
+    """Whether tables have the query of each number, as the other forms do."""
 
     def show(self, reports: Sequence[Report]) -> None:
         """Show one or more diagnoses; several have names."""
@@ -37,7 +39,7 @@ def _print_tables(output: Output, reports: Sequence[Report]) -> None:
     for one in reports:
         if one.name:
             console.rule(one.name)
-        render(one.diagnosis, console, output.grafana)
+        render(one.diagnosis, console, output.grafana, promql=output.promql)
 
 
 def _print_json(output: Output, reports: Sequence[Report]) -> None:

@@ -24,6 +24,8 @@ from keylag.trace.model import Trace
 
 Function = Callable[..., Any]
 
+SAMPLES: Final = "samples.csv"
+"""What the folder of an experiment has."""
 NO_CHARTS: Final = "There are no charts: only a Prometheus knows how figures changed."
 STANDARD_INPUT: Final = "-"
 
@@ -64,7 +66,7 @@ class Records:
             message = "--trace-store needs --trace."
             raise click.UsageError(message)
         if self.run is not None:
-            return read_runs(self.run)
+            return self._read_run(self.run)
         if self.header is not None:
             standard = self.header == STANDARD_INPUT
             text = sys.stdin.read() if standard else self.header
@@ -74,6 +76,15 @@ class Records:
             return {"": trace_facts(trace, self.call)}
         return {}
 
+    @staticmethod
+    def _read_run(folder: Path) -> dict[str, Facts]:
+        if not (folder / SAMPLES).exists():
+            return read_runs(folder)
+        # It imports all of `keylag experiment`, which takes longer than a diagnosis.
+        from keylag.diagnosis.from_experiment import read_arms  # noqa: PLC0415
+
+        return read_arms(folder)
+
 
 def record_options(function: Function) -> Function:
     """Add the options of Records, passed as `run`, `header`, `trace` and so on."""
@@ -82,8 +93,8 @@ def record_options(function: Function) -> Function:
             click.option(
                 "--run",
                 type=click.Path(exists=True, path_type=Path),
-                help="Folder that `keylag load` or `keylag demo` left, instead of a "
-                "Prometheus.",
+                help="Folder of `keylag load`, which may still send, of `keylag demo`, "
+                "or of `keylag experiment`, instead of a Prometheus.",
             ),
             click.option(
                 "--server-timing",

@@ -1,4 +1,4 @@
-"""Facts of what `keylag load`, the demo or an experiment left: a breakdown.json.
+"""Facts of what `keylag load` or the demo left, or of the samples of a running load.
 
 A run knows its own calls and Keystone's cache backend; all other sources are missing.
 """
@@ -9,15 +9,20 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from keylag.breakdown import compute_breakdown
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.expected import Expected
 from keylag.diagnosis.facts import QUANTILES, Calls, Facts, Window
 from keylag.diagnosis.prometheus import Sample
 from keylag.diagnosis.ranking import Diagnosis, diagnose
 from keylag.errors import WrongUsageError
+from keylag.jtl import JtlError, read_samples
 from keylag.run_environment import CACHE_BACKEND, PROCESSES
 
 FILE: Final = "breakdown.json"
+SAMPLES: Final = "samples.jtl"
+RUNNING: Final = "load without an end"
+"""The name of a run that is still sending, or was killed."""
 QUANTILE_NAMES: Final = {f"p{100 * share:.0f}": share for share in QUANTILES}
 """Shares of the calls by the names of quantiles in a breakdown."""
 ROUTE: Final = "/v3/auth/tokens"
@@ -35,6 +40,8 @@ def diagnose_runs(runs: Iterable[Mapping[str, Any]]) -> dict[str, Diagnosis]:
 def read_runs(folder: Path) -> dict[str, Facts]:
     """Return the facts of a folder's runs by name; raises WrongUsageError."""
     file = folder / FILE if folder.is_dir() else folder
+    if not file.exists() and (folder / SAMPLES).exists():
+        return {RUNNING: _running_facts(folder / SAMPLES)}
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return {run["name"]: run_facts(run) for run in content["runs"]}
@@ -44,6 +51,16 @@ def read_runs(folder: Path) -> dict[str, Facts]:
             " `keylag load` printed, such as out/load/token-mixed/latest."
         )
         raise WrongUsageError(message) from error
+
+
+def _running_facts(file: Path) -> Facts:
+    """Return the facts of a load that has not ended: of its samples so far."""
+    try:
+        samples, warnings = read_samples(file)
+    except JtlError as error:
+        message = f"{error} The load has just begun, or it is none of Keylag's."
+        raise WrongUsageError(message) from error
+    return run_facts(compute_breakdown(samples, {}, warnings))
 
 
 def run_facts(run: Mapping[str, Any]) -> Facts:

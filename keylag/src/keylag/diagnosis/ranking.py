@@ -76,8 +76,8 @@ class Diagnosis:
 
     @property
     def is_healthy(self) -> bool:
-        """Return whether no cause was found, and nothing is slow without one."""
-        return not self.findings and not self.unexplained
+        """Return whether calls ended, without a cause and none slow without one."""
+        return not (self.findings or self.unexplained) and bool(self.facts.calls)
 
     def runner_up(self, finding: Finding) -> Reason | None:
         """Return the next cause and why it is behind; None if no other costs time."""

@@ -8,12 +8,18 @@ from rich.text import Text
 from keylag.diagnosis import wording
 from keylag.diagnosis.common import name_kind
 from keylag.diagnosis.document import dashboard_url, missing_sources
+from keylag.diagnosis.promql import evidence_query
 from keylag.diagnosis.ranking import Diagnosis, Finding
 from keylag.diagnosis.rule import Rule
 
 
-def render(diagnosis: Diagnosis, console: Console, grafana: str = "") -> None:
-    """Print the findings, each with evidence, fix and gain."""
+def render(
+    diagnosis: Diagnosis, console: Console, grafana: str = "", *, promql: bool = False
+) -> None:
+    """Print the findings, each with evidence, fix and gain.
+
+    `promql` adds the query of each number.
+    """
     console.print(_calls(diagnosis))
     for sentence in diagnosis.facts.limitations:
         console.print(Text(sentence, "yellow"), soft_wrap=True)
@@ -22,6 +28,8 @@ def render(diagnosis: Diagnosis, console: Console, grafana: str = "") -> None:
     for rank, finding in enumerate(diagnosis.findings, start=1):
         console.print()
         render_finding(diagnosis, finding, rank, console, grafana)
+        if promql:
+            _queries(diagnosis, finding, console)
     for one in diagnosis.unexplained:
         console.print(Text(f"\n{wording.unexplained_text(one)}", "bold yellow"))
     if diagnosis.unknown:
@@ -70,6 +78,12 @@ def render_finding(
     _line(console, f"Runner-up: {wording.runner_up(diagnosis, finding)}")
     if wording.has_time(diagnosis.facts):
         _line(console, f"See {dashboard_url(rule, diagnosis, grafana)}")
+
+
+def _queries(diagnosis: Diagnosis, finding: Finding, console: Console) -> None:
+    for one in finding.suspicion.evidence:
+        if query := evidence_query(one, diagnosis.facts):
+            _line(console, f"PromQL of {one.text}: {query}")
 
 
 def _line(console: Console, text: str) -> None:

@@ -11,11 +11,13 @@ from typing import Final
 from keylag.breakdown import parse_label
 from keylag.experiment.schedule import Round
 from keylag.jtl import Sample
-from keylag.phases import CATEGORIES
+from keylag.phases import CATEGORIES, Cell
 from keylag.server_timing import COUNTS
 
 TIMING_COLUMNS: Final = ("total", *CATEGORIES, *COUNTS)
 """Columns from the Server-Timing of the response: seconds, then counts."""
+CELLS_COLUMN: Final = "cells"
+"""The last column, which files of older releases do not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,26 @@ class Row:
     latency_seconds: float
     """At the client, until the last byte of the response."""
     server_timing: dict[str, float]
+    cells_text: str = ""
+    """The seconds of each cell: `sql.validate=0.0012 orm.roles=0.0003`."""
+
+    @property
+    def cells(self) -> dict[Cell, float]:
+        """The seconds of each phase and operation; empty if they were not kept."""
+        found = {}
+        for one in self.cells_text.split():
+            name, _, seconds = one.partition("=")
+            phase, _, operation = name.partition(".")
+            found[phase, operation] = float(seconds)
+        return found
 
 
 ROW_COLUMNS: Final = tuple(
-    field.name for field in fields(Row) if field.name != "server_timing"
+    field.name
+    for field in fields(Row)
+    if field.name not in {"server_timing", "cells_text"}
 )
-COLUMNS: Final = (*ROW_COLUMNS, *TIMING_COLUMNS)
+COLUMNS: Final = (*ROW_COLUMNS, *TIMING_COLUMNS, CELLS_COLUMN)
 
 
 def rows_of_arm(
@@ -75,6 +91,7 @@ def _row(this_round: Round, arm: str, sample: Sample, warm_up: bool) -> Row:  # 
         warm_up=warm_up,
         latency_seconds=sample.elapsed_seconds,
         server_timing=_server_timing(sample),
+        cells_text=_cells_text(sample),
     )
 
 
@@ -83,6 +100,14 @@ def _server_timing(sample: Sample) -> dict[str, float]:
     if timing is None:
         return {}
     return {"total": timing.total_seconds, **timing.categories, **timing.counts}
+
+
+def _cells_text(sample: Sample) -> str:
+    cells = sample.timing.cells if sample.timing else {}
+    return " ".join(
+        f"{phase}.{operation}={seconds:.6g}"
+        for (phase, operation), seconds in cells.items()
+    )
 
 
 def append_rows(path: Path, rows: Iterable[Row]) -> None:
@@ -113,6 +138,7 @@ def _cells(row: Row) -> list[object]:
     return [
         *map(_text, own),
         *(_text(row.server_timing.get(name, "")) for name in TIMING_COLUMNS),
+        row.cells_text,
     ]
 
 
@@ -138,4 +164,5 @@ def read_rows(path: Path, size: int = -1) -> Iterator[Row]:
             warm_up=cells["warm_up"] == "1",
             latency_seconds=float(cells["latency_seconds"]),
             server_timing={n: float(cells[n]) for n in TIMING_COLUMNS if cells[n]},
+            cells_text=cells.get(CELLS_COLUMN) or "",
         )

@@ -12,7 +12,6 @@ from keylag.faults.probe import Latency
 from keylag.faults.registry import FAULTS
 from keylag.services.base import StackOptions
 from keylag_dev.diagnosis_cases import (
-    WITH_SERVICE,
     Load,
     Planted,
     healthy,
@@ -88,7 +87,7 @@ def test_a_fault_beside_another_one_is_compared_with_that() -> None:
 def test_each_fault_has_a_reference(planted: Planted) -> None:
     references = [one for one in healthy(1) if one.load == planted.load]
 
-    assert len(references) == (planted.load.plans != WITH_SERVICE)
+    assert len(references) == 1
     assert all(need.met(planted.load.options) for need in FAULTS[planted.name].needs)
 
 

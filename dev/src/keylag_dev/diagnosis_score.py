@@ -44,6 +44,7 @@ from keylag.sample_cloud import initial_data
 from keylag.stack import Stack, StackOptions
 from keylag.tools import ToolError, Tools
 from keylag_dev.diagnosis_cases import (
+    RATES,
     Load,
     Planted,
     decoys,
@@ -88,6 +89,7 @@ def send(stack: Stack, load: Load, folder: Path) -> Iterator[None]:
                 *(Path(sys.executable).with_name("keylag"), "load", plan),
                 *(f"--state={stack.folder}", f"--set=threads={load.clients}"),
                 *("--set=loops=-1", "--set=ramp_seconds=0", "--max-errors=100%"),
+                f"--set=rate_per_second={RATES.get(plan, 0):g}",
                 f"--out={folder / plan}",
             ],
             stdout=subprocess.DEVNULL,

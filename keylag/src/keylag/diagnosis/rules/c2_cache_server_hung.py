@@ -86,6 +86,11 @@ RULE: Final = Rule(
         Fix("memcached", "start or replace the server", "Its cache is empty at first."),
         option(
             "cache",
+            "memcache_servers = where memcached listens, if its exporter reaches it",
+            "The same list on all nodes: see C9.",
+        ),
+        option(
+            "cache",
             "socket_timeout = 0.25",
             "A server that is only slow counts as dead sooner.",
         ),

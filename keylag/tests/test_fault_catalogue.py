@@ -1,22 +1,25 @@
 """The changes of each fault, on a stack that records them."""
 
 import json
+import os
 import re
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from keylag.faults.changes import KINDS
+from keylag.faults.changes import KINDS, slow_keys
 from keylag.faults.changes.helper import Helper
 from keylag.faults.changes.keys import FOLDER, KeyFolder
 from keylag.faults.changes.options import Options
 from keylag.faults.changes.passwords import SAVED, RehashedPasswords
+from keylag.faults.changes.slow_keys import SlowKeys
 from keylag.faults.changes.sql import ProxySql, Sql
 from keylag.faults.changes.table import ReplacedTable
 from keylag.faults.journal import Journal
-from keylag.faults.model import Change
+from keylag.faults.model import Change, FaultError
 from keylag.faults.registry import FAULTS
 from keylag.faults.site import Site
 from keylag.services.base import StackOptions
@@ -197,6 +200,40 @@ def test_old_keys_are_between_the_staged_and_the_primary_key(tmp_path: Path) -> 
     KeyFolder(3).undo(as_site(site))
     KeyFolder(3).undo(as_site(site))
     assert not (tmp_path / FOLDER).exists()
+
+
+@pytest.mark.skipif(
+    not (shutil.which("bindfs") and os.access("/dev/fuse", os.W_OK)),
+    reason="there is no `bindfs` on the PATH, or no /dev/fuse",
+)
+def test_keys_are_read_through_a_mount_that_goes_away(tmp_path: Path) -> None:
+    site = RecordingSite(tmp_path)
+    own = tmp_path / "data" / "keystone" / "fernet-keys"
+    own.mkdir(parents=True)
+    (own / "0").write_text("staged")
+    shown = tmp_path / slow_keys.FOLDER
+
+    SlowKeys(1).apply(as_site(site))
+
+    assert (shown / "0").read_text() == "staged"
+    assert shown.is_mount()
+    SlowKeys(1).undo(as_site(site))
+    SlowKeys(1).undo(as_site(site))
+    assert not shown.exists()
+    assert (own / "0").exists()
+
+
+def test_keys_that_cannot_be_mounted_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_keys, "find_program", lambda *_: Path("/bin/false"))
+    change = SlowKeys(1)
+
+    with pytest.raises(FaultError, match="/dev/fuse"):
+        change.apply(as_site(RecordingSite(tmp_path)))
+
+    change.undo(as_site(RecordingSite(tmp_path)))
+    assert not (tmp_path / slow_keys.FOLDER).exists()
 
 
 def test_passwords_of_known_users_are_hashed(

@@ -38,6 +38,7 @@ PACKAGES: Packages = {
 EXTRA_PACKAGES: Mapping[str, Packages] = {
     "tests": {
         "percona-toolkit": ("pt-query-digest",),
+        "bindfs": ("bindfs",),
         "slapd": ("slapd",),
         "python3-ldap": (f"{PYTHON_MODULES}/ldap",),
         "python3-ldappool": (f"{PYTHON_MODULES}/ldappool",),

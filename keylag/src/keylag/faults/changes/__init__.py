@@ -18,6 +18,7 @@ from keylag.faults.changes.signals import (
     Stopped,
     Suspended,
 )
+from keylag.faults.changes.slow_keys import SlowKeys
 from keylag.faults.changes.sql import ProxySql, Sql
 from keylag.faults.changes.table import ReplacedTable
 from keylag.faults.model import Change
@@ -38,6 +39,7 @@ KINDS: Final[Mapping[str, Callable[..., Change]]] = {
         ReplacedTable,
         RestartAfterwards,
         SecondNode,
+        SlowKeys,
         Sql,
         Stopped,
         Suspended,

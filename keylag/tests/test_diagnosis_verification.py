@@ -87,8 +87,9 @@ def test_arms_are_the_options_of_now_and_those_of_the_rule(stack: StackInfo) -> 
     plan = read(write_plan(finding, facts, stack), stack.folder)
 
     assert plan.base == AS_IS
-    assert " up --cache=redis --processes=3 " in plan.arms[AS_IS].switch
-    assert " up --cache=memcache_pool --processes=3 " in plan.arms[FIXED].switch
+    usual = "--processes=3 --threads=1 "
+    assert f" up --cache=redis {usual}" in plan.arms[AS_IS].switch
+    assert f" up --cache=memcache_pool {usual}" in plan.arms[FIXED].switch
     assert plan.remote.url == "http://127.0.0.1:5000/v3"
     assert (plan.load.plan, plan.decision.method) == ("token-mixed", "GET")
 
@@ -152,11 +153,13 @@ def test_cause_that_costs_only_workers_cannot_be_verified(stack: StackInfo) -> N
     "rule", [one for one in RULES.values() if one.fixed_options], ids=lambda one: one.id
 )
 def test_options_of_rules_are_those_of_keylag_up(rule: Any) -> None:
-    fixed = rule.fixed_options(OPTIONS)
+    usual = replace(OPTIONS, threads=2)
 
-    assert fixed != OPTIONS
-    up = {"cache": OPTIONS.cache, "processes": OPTIONS.processes}
-    assert replace(fixed, **up) == OPTIONS
+    fixed = rule.fixed_options(usual)
+
+    assert fixed != usual
+    up = {name: getattr(usual, name) for name in ("cache", "processes", "threads")}
+    assert replace(fixed, **up) == usual
 
 
 def test_clients_keep_the_workers_as_busy_as_they_were() -> None:

@@ -179,9 +179,7 @@ def healthy(rounds: int) -> Iterator[Planted]:
             name = f"healthy {round_}, {load}"
             yield Planted(name, {}, (), load, windows=WINDOWS_PER_LOAD)
     others = {
-        str(one.load): one.load
-        for one in single_faults()
-        if one.load not in usual
+        str(one.load): one.load for one in single_faults() if one.load not in usual
     }
     for name, load in others.items():
         beside = tuple(FAULTS[key].id for key in load.beside)

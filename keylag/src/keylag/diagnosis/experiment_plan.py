@@ -177,7 +177,8 @@ def _fault_switches(planted: PlantedFault, folder: Path) -> Switches:
 
 
 def _up(options: StackOptions, folder: Path) -> str:
-    words = (f"--cache={options.cache}", f"--processes={options.processes}")
+    names = ("cache", "processes", "threads")
+    words = (f"--{name}={getattr(options, name)}" for name in names)
     return _keylag("up", *words, folder=folder)
 
 

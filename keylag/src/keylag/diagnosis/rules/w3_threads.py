@@ -1,5 +1,6 @@
 """W3: threads of one process wait for each other, as Python runs one at a time."""
 
+from dataclasses import replace
 from typing import Final
 
 from keylag.diagnosis.case import Case
@@ -63,4 +64,7 @@ RULE: Final = Rule(
     " threads wait for servers.",
     panel="workers: Busy share of a worker",
     explains=("A1", "A2", "C4", "D1", "D2", "D5", "T1", "W1", "W2"),
+    fixed_options=lambda options: replace(
+        options, processes=options.processes * options.threads, threads=1
+    ),
 )

@@ -39,6 +39,8 @@ class FakeKeystone(ThreadingHTTPServer):
         self.live: set[str] = set()
         self.requests: Counter[tuple[str, int]] = Counter()
         self.users: Counter[str] = Counter()
+        self.failure = 0
+        """The status of each log-in, if it is set."""
 
     @property
     def url(self) -> str:
@@ -70,6 +72,8 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers["Content-Length"])
         user = json.loads(self.rfile.read(length))["auth"]["identity"]["password"]
         name, password = user["user"]["name"], user["user"]["password"]
+        if self.server.failure:
+            return self.respond(self.server.failure)
         if password != password_of(name):
             return self.respond(401)
         with self.server.lock:

@@ -329,18 +329,26 @@ def test_problem_of_jmeter_is_no_lower_capacity(tmp_path: Path) -> None:
     ]
 
 
-def test_trial_that_would_exceed_the_time_limit_is_not_started(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("minutes", "ramps", "ended"),
+    [(2, 1, NOTHING_TO_COMPARE), (4, 2, TIME_LIMIT_REACHED)],
+)
+def test_trial_that_would_exceed_the_time_limit_is_not_started(
+    tmp_path: Path, minutes: float, ramps: int, ended: str
+) -> None:
+    """A trial takes 20 s, and a ramp about eight."""
     seconds = iter(range(0, 100_000, 20))
     run = measure(
         FakeArms({"a": 100, "b": 100}),
         tmp_path,
-        Settings(minutes=2),
+        Settings(minutes=minutes),
         clock=lambda: float(next(seconds)),
     )
 
-    assert run.ended == TIME_LIMIT_REACHED
-    assert run.ramps[0].trials
-    assert not run.ramps[0].complete
+    assert run.ended == ended
+    assert len(run.ramps) == ramps
+    assert run.ramps[-1].trials
+    assert not run.ramps[-1].complete
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,23 @@ import csv
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from socket import AddressFamily
 
 import pytest
 from fake_keystone import FakeKeystone, password_of, running
 from rich.console import Console
 
+from keylag import load_plans
 from keylag.experiment import option_checks, plan_parser, report
 from keylag.experiment.plan import Plan
 from keylag.experiment.remote import RemoteArmsExecutor
+from keylag.experiment.remote_access import check_access, same_servers
 from keylag.experiment.run import ExperimentRun
 from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.schedule import Round
+from keylag.experiment.settings import Arm
 from keylag.launcher import StackError
+from keylag.load_target import LoadTarget
 from keylag.users_csv import COLUMNS
 
 PLAN = """\
@@ -191,3 +196,30 @@ def test_two_names_of_one_server_are_refused_with_their_line(
 
     with pytest.raises(plan_parser.PlanError, match=r":17: arms.b.url: leads to the"):
         option_checks.check_plan(plan, tmp_path / "plan.toml")
+
+
+@pytest.mark.parametrize(
+    ("other", "mistakes"),
+    [("http://two.example", 0), ("http://192.0.2.1", 1), ("http://one.example", 1)],
+)
+def test_two_names_of_an_address_may_be_two_keystones(
+    monkeypatch: pytest.MonkeyPatch, other: str, mistakes: int
+) -> None:
+    found = [(AddressFamily.AF_INET, 1, 6, "", ("192.0.2.1", 80))]
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: found)
+    arms = {"a": Arm(url="http://one.example"), "b": Arm(url=other)}
+
+    assert len([*same_servers(arms)]) == mistakes
+
+
+@pytest.mark.parametrize(
+    ("status", "advice"), [(404, "is no Keystone"), (503, "fails")]
+)
+def test_wrong_path_and_broken_keystone_are_no_refused_users(
+    keystones: list[FakeKeystone], users: Path, status: int, advice: str
+) -> None:
+    keystones[0].failure = status
+    target = LoadTarget({"users_file": str(users)})
+
+    with pytest.raises(StackError, match=advice):
+        check_access(keystones[0].url, target, load_plans.find_plan("token-issue"))

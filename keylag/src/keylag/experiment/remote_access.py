@@ -43,10 +43,14 @@ SERVICE_USER: Final = {column: f"service_{column}" for column in users_csv.COLUM
 
 
 def same_servers(arms: Mapping[str, Arm]) -> Iterator[Mistake]:
-    """Yield the URLs that lead to the server of another arm, by another name too."""
+    """Yield the URLs that lead to the server of another arm, by another name too.
+
+    Two names of one address may be two Keystones behind one ingress.
+    """
     servers = {name: _addresses(arm.url) for name, arm in arms.items()}
     for one, other in combinations(arms, 2):
-        if servers[one] & servers[other]:
+        shared = servers[one] & servers[other]
+        if shared and not _may_be_virtual_hosts(arms[one].url, arms[other].url, shared):
             reason = f"leads to the same server as arms.{one}.url, {arms[one].url}"
             yield ("arms", other, "url"), reason
 
@@ -59,15 +63,16 @@ def _addresses(url: str) -> set[tuple[object, ...]]:
         )
     except OSError:
         return set()
-    return {
-        (*address[:2], parts["path_prefix"], _virtual_host(parts["host"], address[0]))
-        for *_, address in found
-    }
+    return {(*address[:2], parts["path_prefix"]) for *_, address in found}
 
 
-def _virtual_host(name: str, address: str | int) -> str:
-    # One ingress may serve several Keystones, by the names in their URLs.
-    return "" if ip_address(address).is_loopback else name
+def _may_be_virtual_hosts(
+    one: str, other: str, shared: set[tuple[object, ...]]
+) -> bool:
+    names = {load_target.split_url(url)["host"] for url in (one, other)}
+    addresses = {str(address) for address, *_ in shared}
+    is_local = any(ip_address(address).is_loopback for address in addresses)
+    return len(names) > 1 and not (is_local or names & addresses)
 
 
 def check_access(url: str, target: LoadTarget, load: LoadPlan) -> None:

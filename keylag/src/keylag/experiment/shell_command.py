@@ -62,5 +62,6 @@ def _finish_on_interrupt(process: subprocess.Popen[bytes]) -> int:
         click.echo(
             "Waiting for the plan's command to end; Ctrl-C again kills it.", err=True
         )
-        process.wait(TIMEOUT_SECONDS)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(TIMEOUT_SECONDS)
         raise

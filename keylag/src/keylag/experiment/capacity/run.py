@@ -87,7 +87,7 @@ class Settings:
     def seconds_to_first_trial(self) -> float:
         """How long an arm takes until its first trial has ended."""
         first_load = WARM_UP_SECONDS + FIRST_LOAD_SECONDS + JMETER_SECONDS
-        return first_load + self.seconds_per_trial
+        return RESTART_SECONDS + first_load + self.seconds_per_trial
 
     @property
     def seconds(self) -> float:
@@ -96,11 +96,8 @@ class Settings:
 
     def forecast_minutes(self, arms: int) -> float:
         """Return about how long the measurement of so many arms takes."""
-        ramp = (
-            RESTART_SECONDS
-            + self.seconds_to_first_trial
-            + (TYPICAL_TRIALS - 1) * self.seconds_per_trial
-        )
+        more_trials = (TYPICAL_TRIALS - 1) * self.seconds_per_trial
+        ramp = self.seconds_to_first_trial + more_trials
         return self.repeats * arms * ramp / SECONDS_PER_MINUTE
 
 
@@ -167,6 +164,7 @@ class CapacityRun:
             self.events.append(str(error))
 
     def _run_repeats(self) -> str:
+        end = DONE
         order = schedule_rounds(self.plan.arm_names, self.seed)
         try:
             for this_round in islice(order, self.settings.repeats):
@@ -174,10 +172,10 @@ class CapacityRun:
                 for arm in this_round.arms:
                     self._run_ramp(arm, this_round)
         except _TimeLimitError:
-            return TIME_LIMIT_REACHED
+            end = TIME_LIMIT_REACHED
         tried = {ramp.arm for ramp in self.ramps if ramp.trials}
         comparable = self.plan.base in tried and len(tried) > 1
-        return DONE if comparable else NOTHING_TO_COMPARE
+        return end if comparable else NOTHING_TO_COMPARE
 
     def _run_ramp(self, arm: str, this_round: Round) -> None:
         ramp = ArmRamp(arm, this_round.number)

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -22,6 +23,7 @@ from keylag.faults.journal import Journal
 from keylag.faults.model import Change, FaultError
 from keylag.faults.registry import FAULTS
 from keylag.faults.site import Site
+from keylag.processes import find_processes
 from keylag.services.base import StackOptions
 from keylag.stack_record import load_secrets
 from keylag.state import write_private
@@ -49,6 +51,7 @@ class RecordingSite:
         self._ports = iter(range(20000, 21000))
 
     fernet_keys = Site.fernet_keys
+    environment = Site.environment
 
     def address(self, port: str) -> str:
         return f"127.0.0.1:{port}"
@@ -213,12 +216,15 @@ def test_keys_are_read_through_a_mount_that_goes_away(tmp_path: Path) -> None:
     (own / "0").write_text("staged")
     shown = tmp_path / slow_keys.FOLDER
 
-    SlowKeys(1).apply(as_site(site))
+    SlowKeys(10).apply(as_site(site))
 
-    assert (shown / "0").read_text() == "staged"
+    started = time.monotonic()
+    assert {(shown / "0").read_text() for _ in range(6)} == {"staged"}
+    assert time.monotonic() - started > 0.1
     assert shown.is_mount()
-    SlowKeys(1).undo(as_site(site))
-    SlowKeys(1).undo(as_site(site))
+    assert len(find_processes(stack=tmp_path, service=slow_keys.PROCESS)) == 1
+    SlowKeys(10).undo(as_site(site))
+    SlowKeys(10).undo(as_site(site))
     assert not shown.exists()
     assert (own / "0").exists()
 
@@ -227,7 +233,7 @@ def test_keys_that_cannot_be_mounted_are_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slow_keys, "find_program", lambda *_: Path("/bin/false"))
-    change = SlowKeys(1)
+    change = SlowKeys(10)
 
     with pytest.raises(FaultError, match="/dev/fuse"):
         change.apply(as_site(RecordingSite(tmp_path)))

@@ -10,7 +10,7 @@ SHARE: Final = 0.2
 SECONDS: Final = 0.002
 """... and in seconds."""
 FAILED_SHARE: Final = 0.05
-"""Of the calls, which moves the p95: a call that fails never ends well."""
+"""Of the calls: more of them are the p95, however soon they fail."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Impact:
 
     @property
     def slower(self) -> list[str]:
-        """The kinds of calls whose p50 or p95 grew; a call that fails has no end."""
+        """The kinds of calls whose p50 or p95 grew; failed ones count as slow."""
         return [
             kind
             for kind, latency in self.after.items()
@@ -39,4 +39,4 @@ def _is_slower(before: Latency, after: Latency) -> bool:
 
 
 def _failed_share(latency: Latency) -> float:
-    return latency.errors / max(1, latency.calls + latency.errors)
+    return latency.errors / max(1, latency.calls)

@@ -9,8 +9,8 @@ from keylag.faults.model import GET, POST, Change, Fault, Strength, uses
 from keylag.faults.site import Site
 
 
-def _changes(site: Site, read_ms: float) -> Iterator[Change]:
-    yield SlowKeys(read_ms)
+def _changes(site: Site, reads_per_second: float) -> Iterator[Change]:
+    yield SlowKeys(reads_per_second)
     option = {"OS_FERNET_TOKENS__KEY_REPOSITORY": str(site.folder / FOLDER)}
     yield Options(environment=option)
 
@@ -21,11 +21,11 @@ FAULT = Fault(
     variant="slow",
     summary="Keystone reads its keys from a slow file system.",
     mechanism=(
-        "bindfs shows the key repository with a limit of bytes per second, and "
-        "Keystone restarts with that folder."
+        "bindfs shows the key repository with a limit of reads per second, which all "
+        "workers share, and Keystone restarts with that folder."
     ),
     slows=(POST, GET),
-    strength=Strength(10, "ms of each read", 0.1, 1000),
+    strength=Strength(40, "reads of a key per second", 1, 100_000),
     uses=uses(parts.KEYS),
     changes=_changes,
 )

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 FOLDER: Final = "fault-slow-keys"
 PAGE_BYTES: Final = 4096
 """What the kernel reads of a small file."""
+PROCESS: Final = "fault-slow-keys"
+"""The name by which `keylag down` finds bindfs."""
 ADVICE: Final = "Install Debian's package bindfs."
 
 
@@ -21,18 +23,19 @@ ADVICE: Final = "Install Debian's package bindfs."
 class SlowKeys:
     """The stack's Fernet keys, shown by bindfs in the stack's folder."""
 
-    read_ms: float
-    """Time of each read of a key."""
+    reads_per_second: float
+    """Of keys, by all workers together; bindfs lets a burst of 0.2 s pass."""
 
     def apply(self, site: "Site") -> None:
         """Mount the folder; raises FaultError, and ToolError without bindfs."""
         folder = site.folder / FOLDER
         folder.mkdir(exist_ok=True)
-        rate = max(1, round(PAGE_BYTES * 1000 / self.read_ms))
+        rate = max(1, round(PAGE_BYTES * self.reads_per_second))
         bindfs = find_program("bindfs", ADVICE)
         try:
             subprocess.run(
                 [bindfs, f"--read-rate={rate}", site.fernet_keys, folder],
+                env=site.environment(PROCESS),
                 check=True,
                 capture_output=True,
                 text=True,

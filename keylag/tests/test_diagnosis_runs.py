@@ -1,6 +1,7 @@
 """Diagnoses of what a load left."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -154,19 +155,23 @@ def test_load_without_a_sample_says_so(tmp_path: Path) -> None:
     assert "has just begun" in str(run_command(tmp_path).exception)
 
 
-def test_each_arm_of_an_experiment_is_judged(make_run: MakeRun) -> None:
-    """Arm c spends its time as a Keystone without a cache does."""
-    cells = {
-        "a": "cache.validate=0.004 policy.enforce=0.001",
-        "c": "sql.validate=0.1 orm.validate=0.09 policy.enforce=0.001",
-    }
+def timed_executor(cells: Mapping[str, str]) -> FakeExecutor:
+    """Return an executor of arms with these cells, which also refuses some calls."""
 
     def timed(this_round: Round, arm: str) -> ArmResult:
-        text = cells.get(arm, "")
         rows = fake_rows(this_round, arm)
-        return ArmResult([replace(row, cells_text=text) for row in rows])
+        served = [replace(row, cells_text=cells.get(arm, "")) for row in rows]
+        quick = replace(rows[-1], code="401", cells_text="other.other=0.001")
+        return ArmResult([*served, quick])
 
-    run = make_run("r", FakeExecutor(override=timed))
+    return FakeExecutor(override=timed)
+
+
+def test_each_arm_of_an_experiment_is_judged(make_run: MakeRun) -> None:
+    """Arm c spends its time as a Keystone without a cache does."""
+    slow = "sql.validate=0.1 orm.validate=0.09 policy.enforce=0.001"
+    cells = {"a": "cache.validate=0.004 policy.enforce=0.001", "c": slow}
+    run = make_run("r", timed_executor(cells))
     run.execute()
 
     runs = json.loads(run_command(run.folder.path, "--output=json").stdout)["runs"]
@@ -175,6 +180,35 @@ def test_each_arm_of_an_experiment_is_judged(make_run: MakeRun) -> None:
     assert calls["mean_seconds"] == pytest.approx(0.005)
     (calls,) = runs["c"]["window"]["calls"]
     assert calls["mean_seconds"] == pytest.approx(0.191)
+
+
+def test_arm_inherits_the_cache_of_the_base(make_run: MakeRun) -> None:
+    slow = "sql.validate=0.1 orm.validate=0.09 policy.enforce=0.001"
+    executor = timed_executor(dict.fromkeys("abc", slow))
+    plan = make_run("r", executor).folder.path / "plan.toml"
+    text = plan.read_text().replace("[arms.a]", '[arms.a]\ncache = "null"')
+    plan.write_text(text)
+    run = make_run("r", executor)
+    run.execute()
+
+    runs = json.loads(run_command(run.folder.path, "--output=json").stdout)["runs"]
+    found = {name: [x["id"] for x in one["findings"]] for name, one in runs.items()}
+    assert found == {name: ["C1"] for name in "abc"}
+
+
+def test_experiment_without_a_round_says_so(make_run: MakeRun) -> None:
+    run = make_run("r", FakeExecutor())
+
+    assert "no round has ended" in str(run_command(run.folder.path).exception)
+
+
+def test_load_without_a_measured_call_leaves_all_unknown(tmp_path: Path) -> None:
+    (tmp_path / "samples.jtl").write_text(HEADER)
+
+    result = run_command(tmp_path)
+
+    assert result.exit_code == diagnose.CANNOT_SAY
+    assert "no token call" in result.output
 
 
 def test_experiment_without_breakdowns_says_so(make_run: MakeRun) -> None:

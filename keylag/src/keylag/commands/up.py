@@ -12,12 +12,12 @@ from keylag.faults.planting import take_back
 from keylag.faults.site import Site
 from keylag.sample_cloud import initial_data
 from keylag.services import EXTRA_SERVICES
+from keylag.services.base import MAX_PROCESSES
 from keylag.services.keystone import CACHE_BACKENDS
 from keylag.stack import Stack, StackOptions
 from keylag.stack_info import StackInfo
 from keylag.tools import Tools
 
-MAX_PROCESSES = MAX_THREADS = 64
 MAX_USERS = 10_000
 NO_EXTRA_SERVICES = "none"
 
@@ -36,7 +36,7 @@ NO_EXTRA_SERVICES = "none"
 )
 @click.option(
     "--threads",
-    type=click.IntRange(1, MAX_THREADS),
+    type=click.IntRange(1, MAX_PROCESSES),
     help="Threads in each process.  [default: those of the last start; at first 1]",
 )
 @click.option(

@@ -23,6 +23,8 @@ from keylag.services.keystone import CACHE_BACKENDS
 
 AUTH_METHODS: Final[Mapping[str, str]] = {"POST": "password"}
 """How the load plans log in."""
+CACHE_VARIABLES: Final = frozenset({"OS_CACHE__BACKEND", "OS_CACHE__ENABLED"})
+"""With which an arm may have another cache than its settings say."""
 SERVICE_PLAN: Final = "service-call"
 """Its responses come from a service."""
 
@@ -36,9 +38,13 @@ def read_arms(folder: Path) -> dict[str, Facts]:
             f"{folder} has the calls of a service; causes are those of token calls."
         )
         raise WrongUsageError(message)
+    rows = run.load_rows()
+    if not rows:
+        message = f"{folder} has no samples: no round has ended yet."
+        raise WrongUsageError(message)
     calls: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in run.load_rows():
-        if row.success and not row.warm_up and row.cells_text:
+    for row in rows:
+        if _is_measured(row):
             calls[row.arm][row.method].append(row)
     if not calls:
         message = (
@@ -58,15 +64,24 @@ def read_arms(folder: Path) -> dict[str, Facts]:
     }
 
 
+def _is_measured(row: Row) -> bool:
+    """Return whether a call was served, after the warm-up, with its breakdown.
+
+    A load expects some refusals, such as of tokens that are revoked.
+    """
+    refused = row.code.startswith("4")
+    return row.success and not (refused or row.warm_up) and bool(row.cells_text)
+
+
 def _environment(plan: Plan, arm: str) -> Environment:
     """Return what is known of an arm; nothing of a Keystone that ran already."""
     if plan.remote:
         return {}
-    settings = plan.arms[arm]
-    return {
-        CACHE_BACKEND: CACHE_BACKENDS[settings.cache],
-        PROCESSES: str(settings.processes),
-    }
+    settings = plan.resolved_arm(arm)
+    known = {PROCESSES: str(settings.processes)}
+    if "cache" in settings.keystone or set(settings.environment) & CACHE_VARIABLES:
+        return known
+    return {**known, CACHE_BACKEND: CACHE_BACKENDS[settings.cache]}
 
 
 def _call(method: str, rows: Sequence[Row]) -> dict[str, object]:

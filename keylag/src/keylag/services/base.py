@@ -13,6 +13,8 @@ from keylag.processes import run_and_wait, stack_variables
 from keylag.tools import Tools
 
 HOST = "127.0.0.1"
+MAX_PROCESSES = 64
+"""Of a Keystone, and threads of each."""
 HEALTH_TIMEOUT_SECONDS = 2.0
 """How long a health check waits for a response."""
 SOCKET_PATH_LIMIT = 107

@@ -97,9 +97,10 @@ RULE: Final = Rule(
     " beyond that of a healthy server.",
     threshold="Workers are stuck if 90 % of them are busy, as the last ones stop at"
     " their next call to the cache. They complete one request in 5 s each at most,"
-    " while the slowest healthy call takes a second, and memcached answers less than"
-    " 90 % of the time, as in C2. Otherwise, a call that takes longer than 0.1 s and"
-    " then succeeds had no time-out: the shortest in use is 0.25 s.",
+    " while the slowest healthy call takes a second, and memcached, if its exporter"
+    " tells, answers less than 90 % of the time, as in C2. Otherwise, a call that"
+    " takes longer than 0.1 s and then succeeds had no time-out: the shortest in use"
+    " is 0.25 s.",
     panel="workers: Workers by state",
     explains=("C2", "W1", "N1"),
 )

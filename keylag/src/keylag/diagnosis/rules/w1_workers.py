@@ -5,6 +5,7 @@ from typing import Final
 
 from keylag.diagnosis.case import BUSY, Case
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
+from keylag.services.base import MAX_PROCESSES
 
 IDLE: Final = 0.2
 """With less idle CPU more workers only share it."""
@@ -64,5 +65,7 @@ RULE: Final = Rule(
     " with less, tasks queue for CPUs too, and more workers only share them.",
     panel="workers: Waiting connections",
     explains=("N1",),
-    fixed_options=lambda options: replace(options, processes=2 * options.processes),
+    fixed_options=lambda options: replace(
+        options, processes=min(2 * options.processes, MAX_PROCESSES)
+    ),
 )

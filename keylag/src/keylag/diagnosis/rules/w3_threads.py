@@ -7,6 +7,7 @@ from keylag.diagnosis.case import Case
 from keylag.diagnosis.common import savings
 from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+from keylag.services.base import MAX_PROCESSES
 
 ONE: Final = 1.1
 """More busy seconds per second than this need several threads in a process."""
@@ -65,6 +66,8 @@ RULE: Final = Rule(
     panel="workers: Busy share of a worker",
     explains=("A1", "A2", "C4", "D1", "D2", "D5", "T1", "W1", "W2"),
     fixed_options=lambda options: replace(
-        options, processes=options.processes * options.threads, threads=1
+        options,
+        processes=min(options.processes * options.threads, MAX_PROCESSES),
+        threads=1,
     ),
 )

@@ -497,6 +497,21 @@ def test_new_connections_are_no_waits_for_one(waits: float, first: str) -> None:
     assert found(facts) == [first]
 
 
+@pytest.mark.parametrize(("phase", "cause"), [("sql_pool", ["D5"]), ("cache", ["W3"])])
+def test_threads_that_wait_for_a_connection_do_not_want_to_run(
+    phase: str, cause: list[str]
+) -> None:
+    """Log-ins hash in several threads at a time, so a process uses much of its CPU."""
+    facts = make_facts(
+        slow_cells(0.1, (phase, "validate")),
+        workers=0.1,
+        cpu_seconds=0.09,
+        sql_pool_waits=5.0 * (phase == "sql_pool"),
+    )
+
+    assert found(facts) == cause
+
+
 def test_waits_for_the_pool_are_no_distance() -> None:
     """The distance explains at most a part of them."""
     facts = make_facts(

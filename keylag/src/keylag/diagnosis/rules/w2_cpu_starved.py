@@ -62,7 +62,8 @@ def _judge(case: Case) -> Suspicion | str:
 RULE: Final = Rule(
     id="W2",
     name="cpu-starved",
-    cause="Workers wait for a CPU: other programs, the hypervisor or a limit take it.",
+    cause="Workers wait for a CPU: other programs, the hypervisor, a limit or other"
+    " workers take it.",
     judge=_judge,
     asks=(
         "cpu_wait_seconds",

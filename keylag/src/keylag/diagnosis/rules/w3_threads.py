@@ -26,7 +26,9 @@ def _judge(case: Case) -> Suspicion | str:
 
     def waited(one: Calls) -> float:
         running = one.seconds * (1 - case.cpu_wait_share)
-        return queued + max(running - case.usual_seconds(one), 0.0)
+        # A thread that waits for a connection does not want to run.
+        pooled = case.excess(one, ["sql_pool"])
+        return queued + max(running - case.usual_seconds(one) - pooled, 0.0)
 
     evidence = [
         Evidence("requests at a time in a process", case.busy_share, "", "cells", 1),
@@ -56,15 +58,15 @@ RULE: Final = Rule(
             "Each process takes some 100 MB and its own connections to the database.",
         ),
     ),
-    gain="The time beyond that of a healthy call and of the wait for a CPU: a thread"
-    " waits for Python after each answer of the cache or the database. Calls that wait"
-    " for a free thread save that, too.",
+    gain="The time beyond that of a healthy call and of the waits for a CPU and for a"
+    " connection: a thread waits for Python after each answer of the cache or the"
+    " database. Calls that wait for a free thread save that, too.",
     threshold="A process has more than 1.1 requests at a time: one thread has one, and"
     " calls that began before the window add a little. It uses 70 % of a CPU, so"
     " Python is taken seven of ten times that a thread wants to run; with less,"
     " threads wait for servers.",
     panel="workers: Busy share of a worker",
-    explains=("A1", "A2", "C4", "D1", "D2", "D5", "T1", "W1", "W2"),
+    explains=("A1", "A2", "C4", "D1", "D2", "T1", "W1", "W2"),
     fixed_options=lambda options: replace(
         options,
         processes=min(options.processes * options.threads, MAX_PROCESSES),

@@ -27,6 +27,6 @@ FAULT = Fault(
     slows=(POST, GET),
     uses=uses(parts.CACHE),
     needs=(parts.CACHED, parts.NODES),
-    clients=4,
+    clients=2,
     changes=_changes,
 )

@@ -28,8 +28,8 @@ FAULT = Fault(
     strength=Strength(1, "connections of each process", 1, 1000),
     uses=uses(parts.CONNECTIONS),
     needs=(parts.THREADED,),
-    # With a near database, threads wait for a CPU and not for a connection.
-    beside={"D1": 1},
-    clients=16,
+    # With a near database or more clients, threads wait for a CPU instead.
+    beside={"D1": 5},
+    clients=6,
     changes=_changes,
 )

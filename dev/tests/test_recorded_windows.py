@@ -10,11 +10,18 @@ import pytest
 
 from keylag_dev.diagnosis_score import judge
 from keylag_dev.diagnosis_scores import answers
-from keylag_dev.recorded_facts import KEPT, KEPT_EARLIER, KEPT_UNSEEN, keep, kept
+from keylag_dev.recorded_facts import (
+    KEPT,
+    KEPT_ADDED,
+    KEPT_EARLIER,
+    KEPT_UNSEEN,
+    keep,
+    kept,
+)
 
 WINDOWS: Final = {
     f"{file.name}: {one.case}": one
-    for file in (KEPT, KEPT_UNSEEN, KEPT_EARLIER)
+    for file in (KEPT, KEPT_ADDED, KEPT_UNSEEN, KEPT_EARLIER)
     for one in kept(file)
 }
 WRONG: Final = frozenset(

@@ -16,6 +16,8 @@ KEPT: Final = DATA / "windows.jsonl.gz"
 """Windows of the published score, which tests judge by today's rules."""
 KEPT_UNSEEN: Final = DATA / "unseen-windows.jsonl.gz"
 """The same of faults at strengths for which no rule was tuned."""
+KEPT_ADDED: Final = DATA / "added-windows.jsonl.gz"
+"""The same of faults that the published score does not have yet."""
 KEPT_EARLIER: Final = DATA / "earlier-windows.jsonl.gz"
 """The same of earlier scores of such strengths, with which rules have been mended."""
 

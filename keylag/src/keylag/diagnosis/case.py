@@ -159,6 +159,23 @@ class Case:
         return max(quickest, usual - ratio(logged, self.sql_calls()))
 
     @cached_property
+    def distance_share(self) -> float:
+        """Return the share of the time in messages that a distance costs.
+
+        It is 0 if the quickest messages are those of a near database, or unknown.
+        """
+        near = self.scaled(NEAR_SECONDS)
+        if not self.facts.has("sql_call_buckets", "sql_call_seconds"):
+            return 0.0
+        if self.quickest_message_seconds <= near:
+            return 0.0
+        mean = ratio(
+            self.facts.number("sql_call_seconds"),
+            max(self.facts.buckets("sql_call_buckets").values()),
+        )
+        return (self.way_seconds - near) / max(mean, self.way_seconds)
+
+    @cached_property
     def others_take_cpu(self) -> bool:
         """Return whether workers wait for CPUs that other programs use."""
         if not self.facts.has("host_cpu_seconds", "cpu_seconds"):

@@ -18,7 +18,7 @@ def _judge(case: Case) -> Suspicion | str:
     quickest = case.quickest_message_seconds
     if quickest <= near:
         return f"The quickest messages take {quickest * 1000:.1f} ms."
-    share = (case.way_seconds - near) / max(seconds / calls, case.way_seconds)
+    share = case.distance_share
 
     def saving(one: Calls) -> Saving:
         messages = share * one.spent(["sql"])

@@ -26,9 +26,9 @@ def _judge(case: Case) -> Suspicion | str:
 
     def waited(one: Calls) -> float:
         running = one.seconds * (1 - case.cpu_wait_share)
-        # A thread that waits for a connection does not want to run.
-        pooled = case.excess(one, ["sql_pool"])
-        return queued + max(running - case.usual_seconds(one) - pooled, 0.0)
+        # A thread that waits for a connection or a far database does not want to run.
+        away = case.excess(one, ["sql_pool"]) + case.distance_share * one.spent(["sql"])
+        return queued + max(running - case.usual_seconds(one) - away, 0.0)
 
     evidence = [
         Evidence("requests at a time in a process", case.busy_share, "", "cells", 1),
@@ -46,6 +46,9 @@ RULE: Final = Rule(
     asks=(
         "cpu_seconds",
         "cpu_wait_seconds",
+        "sql_call_buckets",
+        "sql_call_seconds",
+        "log_seconds",
         "workers",
         "queue",
         "requests",
@@ -58,9 +61,9 @@ RULE: Final = Rule(
             "Each process takes some 100 MB and its own connections to the database.",
         ),
     ),
-    gain="The time beyond that of a healthy call and of the waits for a CPU and for a"
-    " connection: a thread waits for Python after each answer of the cache or the"
-    " database. Calls that wait for a free thread save that, too.",
+    gain="The time beyond that of a healthy call and of the waits for a CPU, for a"
+    " connection and for a far database: a thread waits for Python after each answer"
+    " of the cache or the database. Calls that wait for a free thread save that, too.",
     threshold="A process has more than 1.1 requests at a time: one thread has one, and"
     " calls that began before the window add a little. It uses 70 % of a CPU, so"
     " Python is taken seven of ten times that a thread wants to run; with less,"

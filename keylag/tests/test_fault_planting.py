@@ -128,7 +128,7 @@ def test_a_fault_is_refused_without_those_that_it_needs(
         fault_site.folder
     )
 
-    with pytest.raises(FaultUsageError, match="keylag fault start D1 --strength 1"):
+    with pytest.raises(FaultUsageError, match="keylag fault start D1 --strength 5"):
         plant(fault_site, FAULTS["D5"])
 
 

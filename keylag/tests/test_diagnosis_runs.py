@@ -216,12 +216,3 @@ def test_experiment_without_breakdowns_says_so(make_run: MakeRun) -> None:
     run.execute()
 
     assert "no breakdown of a call" in str(run_command(run.folder.path).exception)
-
-
-def test_prometheus_that_does_not_answer_leaves_all_unknown() -> None:
-    words = ["--prometheus=http://127.0.0.1:9", "--since=5m"]
-
-    result = CliRunner().invoke(diagnose.command, words)
-
-    assert result.exit_code == diagnose.CANNOT_SAY
-    assert "127.0.0.1:9" in result.output

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from diagnosed import judge, make_facts
 from fake_experiment import FakeExecutor, MakeRun, fake_rows
+from test_diagnosis_rules import CASES
 
 from keylag.commands import diagnose
 from keylag.experiment.run import ArmResult
@@ -216,3 +218,23 @@ def test_experiment_without_breakdowns_says_so(make_run: MakeRun) -> None:
     run.execute()
 
     assert "no breakdown of a call" in str(run_command(run.folder.path).exception)
+
+
+@pytest.mark.parametrize(
+    ("stuck", "code"), [(True, diagnose.FINDINGS), (False, diagnose.CANNOT_SAY)]
+)
+def test_window_without_a_call_may_have_a_cause(
+    monkeypatch: pytest.MonkeyPatch, *, stuck: bool, code: int
+) -> None:
+    """While all workers hang in a cache without a time-out, no call ends."""
+    facts = CASES["C3"]() if stuck else make_facts()
+    diagnosis = judge(replace(facts, calls=[]))
+    monkeypatch.setattr(diagnose.Metrics, "judge", lambda *_: diagnosis)
+
+    words = ["--prometheus=http://127.0.0.1:9", "--output=json"]
+    result = CliRunner().invoke(diagnose.command, words)
+
+    assert result.exit_code == code
+    found = [one["id"] for one in json.loads(result.stdout)["findings"]]
+    assert found == ["C3"] * stuck
+    assert json.loads(result.stdout)["healthy"] is False

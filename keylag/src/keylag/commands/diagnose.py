@@ -219,11 +219,11 @@ def _verify(diagnosis: Diagnosis, rule: Rule, folder: Path, form: str) -> NoRetu
 def _show(output: Output, reports: Sequence[Report]) -> None:
     """Show the diagnoses, and end with their exit code."""
     output.show(reports)
+    if any(one.diagnosis.findings for one in reports):
+        raise click.exceptions.Exit(FINDINGS)
     if not any(one.diagnosis.facts.calls for one in reports):
         click.echo("There is no token call to judge.", err=True)
         raise click.exceptions.Exit(CANNOT_SAY)
-    if any(one.diagnosis.findings for one in reports):
-        raise click.exceptions.Exit(FINDINGS)
     if any(one.diagnosis.unexplained for one in reports):
         raise click.exceptions.Exit(CANNOT_SAY)
 

@@ -159,6 +159,12 @@ class Case:
         return max(quickest, usual - ratio(logged, self.sql_calls()))
 
     @cached_property
+    def message_seconds(self) -> float:
+        """Return the mean of a message to the database; 0 without one."""
+        messages = max(self.facts.buckets("sql_call_buckets").values(), default=0.0)
+        return ratio(self.facts.number("sql_call_seconds"), messages)
+
+    @cached_property
     def distance_share(self) -> float:
         """Return the share of the time in messages that a distance costs.
 
@@ -169,11 +175,8 @@ class Case:
             return 0.0
         if self.quickest_message_seconds <= near:
             return 0.0
-        mean = ratio(
-            self.facts.number("sql_call_seconds"),
-            max(self.facts.buckets("sql_call_buckets").values()),
-        )
-        return (self.way_seconds - near) / max(mean, self.way_seconds)
+        way = self.way_seconds
+        return (way - near) / max(self.message_seconds, way)
 
     @cached_property
     def others_take_cpu(self) -> bool:

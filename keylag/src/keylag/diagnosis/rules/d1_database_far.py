@@ -9,10 +9,8 @@ from keylag.diagnosis.rule import Evidence, Rule, Saving, Suspicion
 
 
 def _judge(case: Case) -> Suspicion | str:
-    seconds = case.facts.number("sql_call_seconds")
-    buckets = case.facts.buckets("sql_call_buckets")
-    calls = max(buckets.values(), default=0.0)
-    if not calls:
+    mean = case.message_seconds
+    if not mean:
         return "No message went to the database."
     near = case.scaled(NEAR_SECONDS)
     quickest = case.quickest_message_seconds
@@ -36,7 +34,7 @@ def _judge(case: Case) -> Suspicion | str:
         ),
         Evidence(
             "mean of a message to the database",
-            seconds / calls,
+            mean,
             "s",
             "sql_call_seconds",
         ),

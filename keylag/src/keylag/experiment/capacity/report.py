@@ -26,7 +26,7 @@ def write_reports(
     jinja = jinja_environment()
     jinja.globals.update(
         format_rate=format_rate,
-        format_spread=format_spread,
+        format_range=format_range,
         format_p95=format_p95,
         trial_at=trial_at,
     )
@@ -45,7 +45,7 @@ def format_rate(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.2f}"
 
 
-def format_spread(found: RateRange | None) -> str:
+def format_range(found: RateRange | None) -> str:
     """Format a mean with the lowest and the highest repeat; None becomes a dash."""
     if found is None:
         return "-"

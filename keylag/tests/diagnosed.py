@@ -6,7 +6,7 @@ from typing import Any
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.expected import Expected, load_shipped
-from keylag.diagnosis.facts import Calls, Facts, Kind, Window
+from keylag.diagnosis.facts import SERVED, Calls, Facts, Kind, Window
 from keylag.diagnosis.measurements import MEASUREMENTS
 from keylag.diagnosis.prometheus import Sample
 from keylag.diagnosis.ranking import Diagnosis, diagnose
@@ -56,7 +56,7 @@ def healthy_calls(
         cells[cell] = cells.get(cell, 0.0) + seconds
     made = Calls(
         kind=kind,
-        refused=False,
+        outcome=SERVED,
         per_second=RATES[kind],
         cells=cells,
         statements=figures.statements,
@@ -73,8 +73,8 @@ def make_facts(
     `without` are sources that send nothing.
     """
     chosen = {one.kind: one for one in map(healthy_calls, RATES)}
-    refused = [one for one in calls if one.refused]
-    chosen |= {one.kind: one for one in calls if not one.refused}
+    others = [one for one in calls if one.outcome != SERVED]
+    chosen |= {one.kind: one for one in calls if one.outcome == SERVED}
     known: dict[str, Sequence[Sample]] = {
         name: HEALTHY.get(name, ())
         for name, one in MEASUREMENTS.items()
@@ -82,7 +82,7 @@ def make_facts(
     }
     for name, value in answers.items():
         known[name] = [Sample({}, value)] if isinstance(value, int | float) else value
-    return Facts(WINDOW, [*chosen.values(), *refused], known)
+    return Facts(WINDOW, [*chosen.values(), *others], known)
 
 
 def judge(facts: Facts, baseline: Facts | None = None) -> Diagnosis:

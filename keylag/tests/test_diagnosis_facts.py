@@ -22,6 +22,7 @@ POST = {
     "http_response_status_code": "201",
 }
 REFUSED = {**POST, "http_response_status_code": "401"}
+FAILED = {**POST, "http_response_status_code": "503"}
 CELL = {"keystone_phase": "sql", "keystone_operation": "authenticate"}
 
 
@@ -41,12 +42,18 @@ def test_times_and_counts_are_per_call() -> None:
     assert (calls.statements, calls.round_trips) == (4.0, 15.0)
 
 
-def test_refused_calls_are_apart() -> None:
-    answers = {"calls": [Sample(POST, 2.0), Sample(REFUSED, 3.0)]}
+def test_refused_and_failed_calls_are_apart() -> None:
+    answers = {
+        "calls": [Sample(POST, 2.0), Sample(REFUSED, 3.0), Sample(FAILED, 1.0)]
+    }
 
-    refused = [one.refused for one in make_calls(answers, WINDOW)]
+    calls = make_calls(answers, WINDOW)
 
-    assert sorted(refused) == [False, True]
+    assert {one.outcome: one.per_second for one in calls} == {
+        "served": 2.0,
+        "refused": 3.0,
+        "failed": 1.0,
+    }
 
 
 def test_few_calls_say_nothing() -> None:

@@ -25,10 +25,11 @@ from keylag.diagnosis.case import Case
 from keylag.diagnosis.configuration import Configuration, Option, Setting
 from keylag.diagnosis.document import as_json
 from keylag.diagnosis.expected import Expected
-from keylag.diagnosis.facts import Calls, Facts
+from keylag.diagnosis.facts import FAILED, REFUSED, Calls, Facts
 from keylag.diagnosis.measurements import MEASUREMENTS, SERVICES, SOURCES
 from keylag.diagnosis.prometheus import Sample
 from keylag.diagnosis.registry import RULES
+from keylag.diagnosis.rule import MATTERS
 
 INF = "+Inf"
 SERVICE_MEASUREMENTS = [
@@ -57,7 +58,8 @@ def slow_cells(seconds: float, *cells: tuple[str, str]) -> object:
     return healthy_calls(VALIDATION, dict.fromkeys(cells, seconds))
 
 
-REFUSED = replace(healthy_calls(LOGIN), refused=True, per_second=4.0)
+REFUSED_LOGINS = replace(healthy_calls(LOGIN), outcome=REFUSED, per_second=4.0)
+FAILED_LOGINS = replace(REFUSED_LOGINS, outcome=FAILED)
 SINGLE_CALLS = [
     Sample({"keystone_sql_call": "read", "le": "0.001"}, 0.0),
     Sample({"keystone_sql_call": "read", "le": "0.01"}, 0.0),
@@ -132,7 +134,7 @@ CASES = {
         healthy_calls(VALIDATION, per_second=1.0),
         queue=2.0,
     ),
-    "H3": lambda: make_facts(REFUSED, failures=by("error_type", Unauthorized=4.0)),
+    "H3": lambda: make_facts(REFUSED_LOGINS, failures=by("error_type", Unauthorized=4.0)),
     "A1": lambda: make_facts(slow_cells(0.05, ("other", "roles"))),
     "A2": lambda: make_facts(slow_cells(0.05, ("other", "catalog"))),
     "R1": lambda: make_facts(
@@ -287,6 +289,55 @@ def test_two_causes_are_both_found() -> None:
     )
 
     assert set(found(make_facts(calls))) == {"T1", "A2"}
+
+
+def test_errors_of_keystone_are_no_wrong_passwords() -> None:
+    diagnosis = judge(make_facts(FAILED_LOGINS))
+
+    assert not diagnosis.findings
+    assert [one.kind for one in diagnosis.failing] == [LOGIN]
+
+
+def test_wrong_passwords_cost_more_waits_than_workers() -> None:
+    refused = replace(REFUSED_LOGINS, per_second=0.3)
+    busy = make_facts(healthy_calls(VALIDATION, per_second=40.0), refused, queue=0.4)
+
+    (finding,) = judge(busy).findings
+
+    assert finding.rule.id == "H3"
+    assert finding.shares["workers", ""] < MATTERS < finding.shares[VALIDATION]
+
+
+@pytest.mark.parametrize(("flushes", "first"), [(1.0, "C8"), (0.01, "C9")])
+def test_a_memcached_that_a_client_flushes_loses_all_regions(
+    flushes: float, first: str
+) -> None:
+    facts = make_facts(
+        rebuilt(), memoized=looked_up("role", miss=100.0), memcached_flushes=flushes
+    )
+
+    assert found(facts) == [first]
+
+
+def test_revocation_events_that_are_not_cached_are_fetched_again() -> None:
+    facts = make_facts(
+        healthy_calls(
+            VALIDATION, {("sql", "check_revocation"): 0.005}, statements=2.0
+        ),
+        memoized=looked_up("revoke", miss=10.0),
+        cache_sets=by("keystone_cache_region", role=1.0),
+    )
+
+    assert found(facts) == ["C1"]
+
+
+def test_few_log_ins_are_no_storm_by_chance() -> None:
+    calls = [
+        healthy_calls(LOGIN, per_second=0.1),
+        healthy_calls(VALIDATION, per_second=0.28),
+    ]
+
+    assert not found(make_facts(*calls, queue=2.0, requests=1.0))
 
 
 def test_misses_that_are_not_stored_are_of_sections_that_do_not_cache() -> None:
@@ -579,6 +630,25 @@ def test_a_full_memcached_is_found_although_it_refuses_its_exporter() -> None:
     facts = make_facts(rebuilt(), memcached_up=0.0, memcached_full=1.0)
 
     assert found(facts) == ["C6"]
+
+
+@pytest.mark.parametrize(("waited", "causes"), [(0.01, ["C2"]), (0.5, ["W2"])])
+def test_short_stalls_are_the_servers_if_workers_get_a_cpu(
+    waited: float, causes: list[str]
+) -> None:
+    """One call of seven takes 14 ms, and the others 0.2 ms."""
+    usual = healthy_calls(VALIDATION).cells
+    more = {cell: 9 * usual[cell] for cell in usual if cell[0] == "cache"}
+    facts = make_facts(
+        healthy_calls(VALIDATION, more),
+        cache_call_buckets=histogram(
+            le_0_00025=120.0, le_0_01=120.0, le_0_025=140.0, le_Inf=140.0
+        ),
+        cache_call_seconds=0.304,
+        cpu_wait_seconds=waited,
+    )
+
+    assert found(facts) == causes
 
 
 def test_rare_stalls_are_not_why_a_cache_is_slow() -> None:

@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from diagnosed import VALIDATION, WINDOW, healthy_calls, judge, make_facts
 from rich.console import Console
-from test_diagnosis_rules import CASES, REFUSED, slow_cells
+from test_diagnosis_rules import CASES, FAILED_LOGINS, REFUSED_LOGINS, slow_cells
 
 from keylag.diagnosis import wording
 from keylag.diagnosis.document import as_json
@@ -87,17 +87,18 @@ def test_beside_a_finding_no_category_is_named() -> None:
     cells = {("other", "roles"): 0.1, UNKNOWN: 0.1}
     facts = make_facts(healthy_calls(VALIDATION, cells, buckets={0.1: 0, 0.3: 10}))
 
-    (one,) = judge(facts).unexplained
+    diagnosis = judge(facts)
 
+    (one,) = diagnosis.unexplained
     assert one.category == ""
-    assert "beside what the findings cost" in wording.unexplained_text(one)
+    assert "beside what the findings cost" in next(wording.open_questions(diagnosis))
 
 
 def test_calls_that_may_wait_for_busy_workers_are_explained() -> None:
     flood = CASES["H3"]()
     validations = slow(0.1).find(VALIDATION)
 
-    diagnosis = judge(replace(flood, calls=[REFUSED, validations]))
+    diagnosis = judge(replace(flood, calls=[REFUSED_LOGINS, validations]))
 
     assert [one.rule.id for one in diagnosis.findings] == ["H3"]
     assert not diagnosis.unexplained
@@ -123,3 +124,18 @@ def test_the_cause_next_to_a_finding_is_named(seconds: float, *, named: bool) ->
 
     assert diagnosis.is_healthy
     assert ("A2 catalog-size" in wording.no_cause(diagnosis)) is named
+
+
+@pytest.mark.parametrize(("per_second", "is_open"), [(0.1, True), (0.01, False)])
+def test_calls_of_which_many_fail_are_not_healthy(
+    per_second: float, is_open: bool
+) -> None:
+    diagnosis = judge(make_facts(replace(FAILED_LOGINS, per_second=per_second)))
+    console = Console(file=StringIO(), width=200, record=True)
+
+    render(diagnosis, console)
+
+    assert not diagnosis.findings
+    assert diagnosis.is_healthy == (not is_open)
+    assert ("fail after" in console.export_text()) == is_open
+    assert bool(as_json(diagnosis)["failing"]) == is_open

@@ -21,7 +21,7 @@ from keylag.diagnosis.experiment_plan import (
     count_clients,
     write_plan,
 )
-from keylag.diagnosis.facts import Facts
+from keylag.diagnosis.facts import REFUSED, Facts
 from keylag.diagnosis.prometheus import Sample
 from keylag.diagnosis.ranking import Diagnosis, Reason
 from keylag.diagnosis.registry import RULES
@@ -166,7 +166,7 @@ def test_clients_keep_the_workers_as_busy_as_they_were() -> None:
     calls = [
         replace(healthy_calls(LOGIN), cells={("other", "other"): 0.5}, per_second=2.0),
         replace(healthy_calls(VALIDATION), cells={("sql", "other"): 0.1}, per_second=8),
-        replace(healthy_calls(LOGIN), refused=True, per_second=100.0),
+        replace(healthy_calls(LOGIN), outcome=REFUSED, per_second=100.0),
     ]
 
     assert count_clients(make_facts(*calls, queue=0.1), "token-mixed") == 2

@@ -63,7 +63,7 @@ from keylag_dev.diagnosis_scores import (
 from keylag_dev.recorded_facts import record
 
 UNEXPLAINED: Final = "unexplained"
-"""What is named if calls are slow and no cause explains it."""
+"""What is named if calls are slow or fail and no cause explains it."""
 WARM_SECONDS: Final = 30
 """Load before the window, with the faults in place."""
 WINDOW_SECONDS: Final = 60.0
@@ -146,7 +146,7 @@ def judge(facts: Facts) -> dict[str, Any]:
     diagnosis = diagnose(Case(facts, Expected.shipped(facts)))
     ids = tuple(one.rule.id for one in diagnosis.findings)
     return {
-        "named": ids or (UNEXPLAINED,) * bool(diagnosis.unexplained),
+        "named": ids or (UNEXPLAINED,) * diagnosis.is_open,
         "text": _text(diagnosis),
         "document": as_json(diagnosis),
     }

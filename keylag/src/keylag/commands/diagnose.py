@@ -224,7 +224,7 @@ def _show(output: Output, reports: Sequence[Report]) -> None:
     if not any(one.diagnosis.facts.calls for one in reports):
         click.echo("There is no token call to judge.", err=True)
         raise click.exceptions.Exit(CANNOT_SAY)
-    if any(one.diagnosis.unexplained for one in reports):
+    if any(one.diagnosis.is_open for one in reports):
         raise click.exceptions.Exit(CANNOT_SAY)
 
 

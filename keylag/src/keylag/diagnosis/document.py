@@ -34,7 +34,7 @@ def as_json(diagnosis: Diagnosis, grafana: str = "") -> dict[str, Any]:
                 {
                     "method": one.kind[0],
                     "auth_method": one.kind[1],
-                    "refused": one.refused,
+                    "outcome": one.outcome,
                     "per_second": one.per_second,
                     "mean_seconds": one.seconds,
                     "p50_seconds": one.quantile(0.5),
@@ -57,6 +57,15 @@ def as_json(diagnosis: Diagnosis, grafana: str = "") -> dict[str, Any]:
                 "category_seconds": one.category_seconds,
             }
             for one in diagnosis.unexplained
+        ],
+        "failing": [
+            {
+                "call": _key(one.kind),
+                "per_second": one.per_second,
+                "share": one.share,
+                "seconds": one.seconds,
+            }
+            for one in diagnosis.failing
         ],
         "unknown": [
             {"id": one.rule.id, "missing": one.why} for one in diagnosis.unknown

@@ -18,7 +18,12 @@ FEW_CALLS: Final = 5
 """A kind of call with fewer calls in the window says nothing."""
 QUANTILES: Final = (0.5, 0.95)
 """Shares of the calls up to the quantiles that are shown: p50 and p95."""
-OK_STATUSES: Final = ("200", "201", "204")
+SERVED: Final = "served"
+REFUSED: Final = "refused"
+FAILED: Final = "failed"
+"""How a call ended: as asked, not allowed (4xx), or by an error of Keystone (5xx)."""
+OUTCOMES: Final = {"2": SERVED, "5": FAILED}
+"""By the first digit of the status code; all others are refused."""
 
 
 class MissingSourceError(Exception):
@@ -64,7 +69,8 @@ class Calls:
     """Token calls of one kind that ended alike; times in seconds per call."""
 
     kind: Kind
-    refused: bool
+    outcome: str
+    """SERVED, REFUSED or FAILED."""
     per_second: float
     cells: Mapping[Cell, float]
     statements: float
@@ -162,13 +168,18 @@ class Facts:
 
     @property
     def served(self) -> list[Calls]:
-        """Calls that were not refused."""
-        return [one for one in self.calls if not one.refused]
+        """Calls that did what they were asked."""
+        return [one for one in self.calls if one.outcome == SERVED]
 
     @property
     def refused(self) -> list[Calls]:
         """Calls that were refused, such as wrong passwords."""
-        return [one for one in self.calls if one.refused]
+        return [one for one in self.calls if one.outcome == REFUSED]
+
+    @property
+    def failed(self) -> list[Calls]:
+        """Calls that ended with an error of Keystone."""
+        return [one for one in self.calls if one.outcome == FAILED]
 
     @cached_property
     def calls_per_second(self) -> float:
@@ -193,7 +204,7 @@ class Facts:
 
 def make_calls(answers: Mapping[str, Sequence[Sample]], window: Window) -> list[Calls]:
     """Return the kinds of token calls, those with the most time first."""
-    groups: dict[tuple[Kind, bool], dict[str, list[Sample]]] = defaultdict(
+    groups: dict[tuple[Kind, str], dict[str, list[Sample]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for name in OF_CALLS:
@@ -201,20 +212,21 @@ def make_calls(answers: Mapping[str, Sequence[Sample]], window: Window) -> list[
             groups[_group(one)][name].append(one)
     made = [
         made
-        for (kind, refused), found in groups.items()
-        if (made := _make_calls(kind, found, window, refused=refused))
+        for (kind, outcome), found in groups.items()
+        if (made := _make_calls(kind, outcome, found, window))
     ]
     return sorted(made, key=lambda one: -one.per_second * one.seconds)
 
 
-def _group(one: Sample) -> tuple[Kind, bool]:
+def _group(one: Sample) -> tuple[Kind, str]:
     labels = one.labels
     kind = (labels["http_request_method"], labels.get("keystone_auth_method", ""))
-    return kind, labels["http_response_status_code"] not in OK_STATUSES
+    status = labels["http_response_status_code"]
+    return kind, OUTCOMES.get(status[:1], REFUSED)
 
 
 def _make_calls(
-    kind: Kind, found: Mapping[str, list[Sample]], window: Window, *, refused: bool
+    kind: Kind, outcome: str, found: Mapping[str, list[Sample]], window: Window
 ) -> Calls | None:
     per_second = math.fsum(one.value for one in found["calls"])
     if per_second * window.seconds < FEW_CALLS:
@@ -228,7 +240,7 @@ def _make_calls(
         buckets[float(one.labels["le"])] += one.value
     return Calls(
         kind=kind,
-        refused=refused,
+        outcome=outcome,
         per_second=per_second,
         cells=dict(cells),
         statements=math.fsum(one.value for one in found["statements"]) / per_second,

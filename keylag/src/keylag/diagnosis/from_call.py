@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from keylag.diagnosis.facts import Calls, Facts, Kind, Window
+from keylag.diagnosis.facts import SERVED, Calls, Facts, Kind, Window
 from keylag.diagnosis.prometheus import Sample
 from keylag.errors import WrongUsageError
 from keylag.phases import Cell
@@ -96,7 +96,7 @@ def _facts(
         raise WrongUsageError(message)
     calls = Calls(
         kind=KINDS[call] if call else _guess(cells),
-        refused=False,
+        outcome=SERVED,
         per_second=1 / seconds,
         cells=cells,
         statements=counts.get("sql_statements", 0),

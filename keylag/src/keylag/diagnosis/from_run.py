@@ -12,7 +12,7 @@ from typing import Any, Final
 from keylag.breakdown import compute_breakdown
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.expected import Expected
-from keylag.diagnosis.facts import QUANTILES, Calls, Facts, Window
+from keylag.diagnosis.facts import QUANTILES, SERVED, Calls, Facts, Window
 from keylag.diagnosis.prometheus import Sample
 from keylag.diagnosis.ranking import Diagnosis, diagnose
 from keylag.errors import WrongUsageError
@@ -96,7 +96,7 @@ def _calls(call: Mapping[str, Any], seconds: float) -> Calls | None:
         cells[phase, operation] = float(numbers["mean"])
     return Calls(
         kind=(call["method"], call["auth_method"] or ""),
-        refused=False,
+        outcome=SERVED,
         per_second=call["requests"] / seconds,
         cells=cells,
         statements=_mean(call["sql_statements"]),

@@ -255,6 +255,12 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "of the limit",
         "memory of memcached",
     ),
+    "memcached_flushes": Measurement(
+        MEMCACHED,
+        _rate("memcached_commands_total", matchers='command="flush", ALL'),
+        "flushes/s",
+        "flushes of memcached by any client",
+    ),
     "memcached_too_large": Measurement(
         MEMCACHED,
         _rate("memcached_item_too_large_total"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from keylag.diagnosis.case import Case
+from keylag.diagnosis.failing import Failing, find_failing
 from keylag.diagnosis.facts import Facts, Kind, MissingSourceError, ratio
 from keylag.diagnosis.registry import RULES
 from keylag.diagnosis.rule import MATTERS, Rule, Suspicion
@@ -74,10 +75,20 @@ class Diagnosis:
                 explained[kind] += saving.high
         return tuple(find_unexplained(self.case, explained))
 
+    @cached_property
+    def failing(self) -> Sequence[Failing]:
+        """The kinds of calls of which many fail, with a finding or without."""
+        return tuple(find_failing(self.facts))
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether calls are slow or fail for a reason that is not known."""
+        return bool(self.unexplained or self.failing)
+
     @property
     def is_healthy(self) -> bool:
-        """Return whether calls ended, without a cause and none slow without one."""
-        return not (self.findings or self.unexplained) and bool(self.facts.calls)
+        """Return whether calls ended, without a cause, and none slow or failing."""
+        return not (self.findings or self.is_open) and bool(self.facts.calls)
 
     def runner_up(self, finding: Finding) -> Reason | None:
         """Return the next cause and why it is behind; None if no other costs time."""

@@ -30,8 +30,8 @@ def render(
         render_finding(diagnosis, finding, rank, console, grafana)
         if promql:
             _queries(diagnosis, finding, console)
-    for one in diagnosis.unexplained:
-        console.print(Text(f"\n{wording.unexplained_text(one)}", "bold yellow"))
+    for sentence in wording.open_questions(diagnosis):
+        console.print(Text(f"\n{sentence}", "bold yellow"))
     if diagnosis.unknown:
         console.print("\nNot judged:")
     for name, install, ids in missing_sources(diagnosis):

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from keylag.diagnosis.common import name_kind
-from keylag.diagnosis.facts import Calls, Facts, Window
+from keylag.diagnosis.failing import Failing
+from keylag.diagnosis.facts import SERVED, Calls, Facts, Window
 from keylag.diagnosis.impact import (
     UNKNOWN_CALLERS,
     callers,
@@ -38,7 +39,7 @@ def clock(at: float) -> str:
 
 def name_calls(calls: Calls) -> str:
     """Return the name of a row of calls."""
-    return name_kind(calls.kind) + (" (refused)" if calls.refused else "")
+    return name_kind(calls.kind) + ("" if calls.outcome == SERVED else f" ({calls.outcome})")
 
 
 def when(window: Window) -> str:
@@ -87,8 +88,21 @@ def caller_texts(diagnosis: Diagnosis, finding: Finding) -> Iterator[str]:
         yield UNKNOWN_CALLERS
 
 
-def unexplained_text(one: Unexplained) -> str:
-    """Return a sentence on calls that are slow for a reason that no cause explains."""
+def open_questions(diagnosis: Diagnosis) -> Iterator[str]:
+    """Yield sentences on calls that fail, and on those that are slow for no cause."""
+    yield from map(_failing_text, diagnosis.failing)
+    yield from map(_unexplained_text, diagnosis.unexplained)
+
+
+def _failing_text(one: Failing) -> str:
+    return (
+        f"{one.share:.0%} of {name_kind(one.kind)} fail after"
+        f" {format_number(one.seconds, 's')}, with an error of Keystone (5xx), and not"
+        " because of their client. Keystone's log has the reason."
+    )
+
+
+def _unexplained_text(one: Unexplained) -> str:
     taken, expected, beyond = (
         format_number(seconds, "s")
         for seconds in (one.seconds, one.expected, one.category_seconds)

@@ -6,7 +6,7 @@ from keylag.breakdown import Run
 from keylag.call_facts import largest_parts
 from keylag.diagnosis.document import missing_sources
 from keylag.diagnosis.ranking import Diagnosis
-from keylag.diagnosis.wording import has_time, no_cause, unexplained_text
+from keylag.diagnosis.wording import has_time, no_cause, open_questions
 from keylag.run_environment import is_service_load
 
 SERVICE_LOAD: Final = (
@@ -32,8 +32,8 @@ def conclusion(run: Run, diagnosis: Diagnosis) -> list[str]:
 
 
 def _judgement(run: Run, diagnosis: Diagnosis) -> list[str]:
-    if diagnosis.unexplained:
-        return [unexplained_text(one) for one in diagnosis.unexplained]
+    if diagnosis.is_open:
+        return [*open_questions(diagnosis)]
     if has_time(diagnosis.facts):
         return [no_cause(diagnosis)]
     if diagnosis.facts.calls:

@@ -2,10 +2,9 @@
 
 from typing import Final
 
-from keylag.diagnosis.case import Case
+from keylag.diagnosis.case import DATABASE_PHASES, Case
 from keylag.diagnosis.common import (
     option,
-    rebuild_suspicion,
     savings,
     server_fails,
     statements,
@@ -19,6 +18,8 @@ CACHED: Final = (
     "application_credential",
 )
 """Sections whose option `caching` token calls depend on."""
+CHECK: Final = ("check_revocation",)
+"""The operation that reads revocation events, which [revoke] caches."""
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -54,7 +55,14 @@ def _judge_sections(case: Case) -> Suspicion | str:
         Evidence(f"misses of {region} not stored", share, "of all", "cache_sets", 0)
         for region, share in case.misses.unstored.items()
     ]
-    return rebuild_suspicion(case, evidence, case.misses.unstored_share or 1.0)
+    part = case.misses.unstored_share or 1.0
+    checks = {"revoke"} & {*off, *case.misses.unstored}
+
+    def spared(calls: Calls) -> float:
+        fetched = case.excess(calls, DATABASE_PHASES, CHECK) if checks else 0.0
+        return part * case.rebuild_seconds(calls) + fetched
+
+    return Suspicion(savings(case, spared), [*evidence, *statements(case)])
 
 
 RULE: Final = Rule(

@@ -1,8 +1,9 @@
-"""C2: a cache server does not answer: calls wait, and then read the database."""
+"""C2: a cache server does not answer, or stalls: calls wait, or read the database."""
 
+from collections.abc import Mapping
 from typing import Final
 
-from keylag.diagnosis.case import STALL_SECONDS, Case, slow_part
+from keylag.diagnosis.case import STALL_SECONDS, STARVED, Case, slow_part
 from keylag.diagnosis.common import (
     memcached_refuses,
     option,
@@ -13,6 +14,9 @@ from keylag.diagnosis.common import (
 from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
+SHORT_STALL_SECONDS: Final = 0.01
+"""The same where workers get a CPU when they want one: then nothing else delays them
+so long."""
 MOST: Final = 0.5
 """If more calls than this are slow, the server is far, and does answer."""
 
@@ -25,7 +29,8 @@ def _judge(case: Case) -> Suspicion | str:
         if case.facts.has("cache_call_buckets")
         else {}
     )
-    stalls, stalled_seconds = slow_part(buckets, STALL_SECONDS)
+    limit = STALL_SECONDS if case.cpu_wait_share >= STARVED else SHORT_STALL_SECONDS
+    stalls, least_seconds = slow_part(buckets, limit)
     fails = server_fails(case)
     if not (fails or stalls):
         return "No call to the cache server failed or stalled."
@@ -42,7 +47,7 @@ def _judge(case: Case) -> Suspicion | str:
             0,
         ),
         Evidence(
-            f"calls to the cache server over {STALL_SECONDS:g} s",
+            f"calls to the cache server over {limit:g} s",
             stalls,
             "calls/s",
             "cache_call_buckets",
@@ -59,16 +64,29 @@ def _judge(case: Case) -> Suspicion | str:
     part = 1.0
     if not fails:
         whole = case.facts.number("cache_call_seconds")
-        part = min(ratio(stalled_seconds, whole), 1.0)
+        stalled = max(least_seconds, whole - _fast_seconds(buckets, limit))
+        part = min(ratio(stalled, whole), 1.0)
     lost = savings(case, lambda calls: part * case.cache_loss_seconds(calls))
     return Suspicion(lost, evidence)
+
+
+def _fast_seconds(buckets: Mapping[float, float], limit: float) -> float:
+    """Return the time of calls that do not stall, as long as it may be."""
+    seconds, below, previous = 0.0, 0.0, 0.0
+    for bound in sorted(buckets):
+        if previous >= limit:
+            break
+        if count := buckets[bound] - below:
+            seconds += count * bound
+        below, previous = buckets[bound], bound
+    return seconds
 
 
 RULE: Final = Rule(
     id="C2",
     name="cache-server-hung",
-    cause="A cache server does not answer: calls wait for its time-out, and read the"
-    " database instead.",
+    cause="A cache server does not answer, or stalls: calls wait for it or for its"
+    " time-out, and then read the database.",
     judge=_judge,
     asks=(
         "cache_call_buckets",
@@ -76,6 +94,8 @@ RULE: Final = Rule(
         "cache_errors",
         "cache_gets",
         "cache_sets",
+        "cpu_wait_seconds",
+        "other_seconds",
         "memcached_up",
         "memcached_connections",
         "memcached_refusals",
@@ -103,8 +123,9 @@ RULE: Final = Rule(
     gain="The time of calls to the cache beyond that of a healthy server, and of the"
     " statements that a warm cache saves; without failures, the part of it that stalls"
     " have.",
-    threshold=f"A call over {STALL_SECONDS:g} s is a stall: healthy ones take less"
-    " than 5 ms, and the shortest time-out in use is 0.25 s. memcached is silent if"
+    threshold=f"A call over {SHORT_STALL_SECONDS:g} s is a stall: healthy ones take less"
+    f" than 5 ms. If workers wait for a CPU, it is one over {STALL_SECONDS:g} s: the"
+    " shortest time-out in use is 0.25 s. memcached is silent if"
     " it answers less than 90 % of the time: a busy one may miss single scrapes. If"
     " more than half of the calls stall and none fails, the server is far, and does"
     " answer: see C4.",

@@ -1,4 +1,4 @@
-"""C8: somebody invalidates whole regions of the cache again and again."""
+"""C8: somebody empties the cache, or whole regions of it, again and again."""
 
 from dataclasses import replace
 from typing import Final
@@ -12,14 +12,20 @@ from keylag.diagnosis.common import (
 from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
+OFTEN: Final = 1 / 60
+"""Flushes of memcached per second; with fewer, the cache is warm most of the time."""
+
 
 def _judge(case: Case) -> Suspicion | str:
     if not case.caches:
         return "Keystone has no cache."
     by_region = case.facts.by("invalidations", "keystone_cache_region")
-    if not any(by_region.values()):
-        return "No region of the cache was invalidated."
+    flushes = _flushes(case)
+    if not (flushes or any(by_region.values())):
+        return "Nobody invalidated a region of the cache, or flushed memcached."
     flushed = case.misses.flushed_share
+    if flushes >= OFTEN:
+        flushed += case.misses.lost_share
     if not flushed:
         return "Regions that were invalidated have no misses that cost time."
     if server_fails(case) or memcached_is_full(case):
@@ -35,6 +41,10 @@ def _judge(case: Case) -> Suspicion | str:
         for region, value in sorted(by_region.items(), key=lambda one: -one[1])
         if value
     ]
+    if flushes:
+        evidence.append(
+            Evidence("flushes of memcached", flushes, "flushes/s", "memcached_flushes", 0)
+        )
     found = rebuild_suspicion(case, evidence, flushed)
     waited = _wait_for_changes(case)
     savings = {
@@ -42,6 +52,12 @@ def _judge(case: Case) -> Suspicion | str:
         for kind, one in found.savings.items()
     }
     return replace(found, savings=savings)
+
+
+def _flushes(case: Case) -> float:
+    """Return how often a client flushed memcached per second; 0 if unknown."""
+    known = case.facts.has("memcached_flushes")
+    return case.facts.number("memcached_flushes") if known else 0.0
 
 
 def _wait_for_changes(case: Case) -> float:
@@ -55,12 +71,13 @@ def _wait_for_changes(case: Case) -> float:
 RULE: Final = Rule(
     id="C8",
     name="cache-flushed",
-    cause="Changes of roles, projects or revocations empty regions of the cache for"
-    " everybody.",
+    cause="The cache is emptied again and again: by changes of roles, projects or"
+    " revocations, or by a client that flushes memcached.",
     judge=_judge,
     asks=(
         "invalidations",
         "memcached_evictions",
+        "memcached_flushes",
         "cache_errors",
         "cache_gets",
         "memcached_up",
@@ -77,12 +94,18 @@ RULE: Final = Rule(
             "batch the changes, or make them at night",
             "Changes take effect later.",
         ),
+        Fix(
+            "the client that flushes memcached",
+            "leave out flush_all; another application needs a memcached of its own",
+            "Its old values stay until they expire.",
+        ),
     ),
     gain="The time of the statements that a warm cache saves; at most also the wait for"
     " workers that make the changes.",
     threshold="The statements per call say what it costs, and misses in regions that"
     " were invalidated are its part. Those of tokens cost nothing (see R3), and the"
-    " others count from a tenth of all misses: fewer come from values that expire.",
+    " others count from a tenth of all misses: fewer come from values that expire. If a"
+    " client flushes memcached once a minute or more often, all misses count.",
     panel="cache: Invalidations of whole regions",
     explains=("C9",),
 )

@@ -1,5 +1,6 @@
 """H2: clients log in again and again instead of reusing their tokens."""
 
+import math
 from typing import Final
 
 from keylag.diagnosis.case import Case
@@ -12,6 +13,8 @@ GREW: Final = 2.0
 """Log-ins per second, relative to the baseline."""
 REUSE: Final = 3.0
 """Other token calls per log-in; healthy clients use a token several times."""
+DEVIATIONS: Final = 2.0
+"""Standard deviations of that ratio by which chance may have lowered it."""
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -25,7 +28,7 @@ def _judge(case: Case) -> Suspicion | str:
     others = sum(one.per_second for one in case.facts.served) - rate
     if usual is not None and rate < GREW * usual:
         return "As many log-ins as in the baseline."
-    if usual is None and others >= REUSE * rate:
+    if usual is None and _most_others(case, others, rate) >= REUSE * rate:
         calls = f"{ratio(others, rate):.1f} other calls"
         return f"Tokens are reused: {calls} for each log-in."
     if case.others_take_cpu:
@@ -44,6 +47,15 @@ def _judge(case: Case) -> Suspicion | str:
         if (wait := _wait(case, one))
     }
     return Suspicion(waits, evidence, worker_seconds=seconds)
+
+
+def _most_others(case: Case, others: float, logins: float) -> float:
+    """Return the other calls per second, with as many more as chance may have cost."""
+    counts = [rate * case.facts.window.seconds for rate in (others, logins)]
+    if not all(counts):
+        return others
+    deviation = math.sqrt(math.fsum(1 / count for count in counts))
+    return others * math.exp(DEVIATIONS * deviation)
 
 
 def _wait(case: Case, calls: Calls) -> float:
@@ -78,7 +90,8 @@ RULE: Final = Rule(
     " as forty validations, so others wait sooner than at the 80 % of W1. Log-ins are"
     " twice those of the baseline, as half of them are then new; without one, fewer"
     " than three other calls follow each, as a token that is used once has a"
-    " validation and a log-out. If workers wait a sixth of their time for a CPU and"
+    " validation and a log-out; two standard deviations of that ratio are left to"
+    " chance. If workers wait a sixth of their time for a CPU and"
     " other programs use most of it, see W2.",
     panel="tokens: Calls per second",
     explains=("W1", "W2", "N1"),

@@ -1,11 +1,16 @@
 """H3: a client with an old password keeps workers busy; each attempt costs a hash."""
 
+import math
+from collections.abc import Sequence
 from typing import Final
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.common import option
-from keylag.diagnosis.facts import ratio
+from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
+
+LEAST: Final = 0.7
+"""Lower bound of a wait, as a share of its estimate."""
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -24,12 +29,26 @@ def _judge(case: Case) -> Suspicion | str:
         Evidence("their share of the busy workers", share, "of the time", "cells", 0)
     )
     queue = case.queue_seconds if case.facts.has("queue") else 0.0
+    part = _part_of_waits(case, refused)
     waits = {
-        one.kind: Saving(share * wait / 2, share * wait, wait)
+        one.kind: Saving(LEAST * part * wait, part * wait, wait)
         for one in case.facts.served
         if (wait := queue + case.cpu_wait_share * one.seconds)
     }
     return Suspicion(waits, evidence, worker_seconds=seconds)
+
+
+def _part_of_waits(case: Case, refused: Sequence[Calls]) -> float:
+    """Return which part of other calls' waits refused log-ins cause.
+
+    By the formula of Pollaczek and Khinchine, a wait grows with the second moment of
+    the service times: who finds a worker busy finds it in a long call.
+    """
+
+    def moment(calls: Sequence[Calls]) -> float:
+        return math.fsum(one.per_second * one.seconds**2 for one in calls)
+
+    return ratio(moment(refused), moment(case.facts.calls))
 
 
 RULE: Final = Rule(
@@ -57,7 +76,8 @@ RULE: Final = Rule(
             "Anybody can lock an account by wrong passwords.",
         ),
     ),
-    gain="The workers' time in refused log-ins, and its share of other calls' waits.",
+    gain="The workers' time in refused log-ins, and the part of other calls' waits that"
+    " they cause, by their second moment among all calls.",
     threshold="A sixth of the busy workers' time, as for all causes.",
     panel="tokens: Failed authentications",
     explains=("H2", "W1", "W2", "N1"),

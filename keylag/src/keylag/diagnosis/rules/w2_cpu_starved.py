@@ -8,7 +8,8 @@ from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 USUAL: Final = 0.15
-"""Share of a healthy Keystone: its own workers and servers wait for each other."""
+"""Share of a healthy Keystone that keeps all CPUs busy: its own workers and servers
+wait for each other."""
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -52,11 +53,18 @@ def _judge(case: Case) -> Suspicion | str:
         # It is that of the exporter's group: zero does not mean that there is none.
         if throttled:
             evidence.append(limit)
-    beyond = max(1 - ratio(USUAL, share), 0.0)
+    beyond = max(1 - ratio(_usual_share(case), share), 0.0)
     return Suspicion(
         savings(case, lambda calls: share * calls.seconds, low=beyond, high=1.5),
         evidence,
     )
+
+
+def _usual_share(case: Case) -> float:
+    """Return the share that is usual for workers that are as busy."""
+    if not case.facts.has("host_cpus"):
+        return USUAL
+    return USUAL * min(ratio(case.facts.busy_seconds, case.facts.number("host_cpus")), 1)
 
 
 RULE: Final = Rule(
@@ -87,7 +95,8 @@ RULE: Final = Rule(
     ),
     gain="The workers' wait for a CPU, as a share of their busy time.",
     threshold="A sixth of the busy time, as for all causes, beyond 15 % that workers"
-    " and servers of one host wait for each other. The kernel counts it.",
+    " and servers of one host wait for each other if there is a busy worker for each"
+    " CPU, and less if there are fewer. The kernel counts it.",
     panel="workers: CPU share of a worker",
     explains=("C4", "D1", "D2", "A1", "A2", "T1", "W1", "W3", "N1"),
 )

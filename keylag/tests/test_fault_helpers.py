@@ -17,6 +17,7 @@ from fake_keystone import FakeKeystone, password_of, running
 
 from keylag.faults.helpers import (
     cache_connections,
+    cache_flushes,
     cache_items,
     duty_cycle,
     storm,
@@ -186,6 +187,20 @@ def test_other_items_evict(
     cache_items.run(host, memcached, per_second=1e6)
 
     assert stats(memcached, "evictions") > 0
+
+
+def test_a_client_flushes_memcached(
+    host: Host, memcached: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit(host, 3, monkeypatch)
+
+    cache_flushes.run(host, memcached, per_second=1e3)
+
+    for _ in range(100):
+        if stats(memcached, "cmd_flush") == 3:
+            break
+        time.sleep(0.02)
+    assert stats(memcached, "cmd_flush") == 3
 
 
 def test_all_connections_are_held(

@@ -1,4 +1,4 @@
-"""Just enough of memcached's protocol to write items; it reconnects."""
+"""Just enough of memcached's protocol to write and flush items; it reconnects."""
 
 import socket
 import time
@@ -18,11 +18,20 @@ class MemcachedClient:
         self._socket: socket.socket | None = None
 
     def store(self, items: Mapping[str, bytes]) -> None:
-        """Write items without waiting for their responses; a failure is no error."""
-        text = b"".join(
-            b"set %s 0 0 %d noreply\r\n%s\r\n" % (key.encode(), len(value), value)
-            for key, value in items.items()
+        """Write items."""
+        self._send(
+            b"".join(
+                b"set %s 0 0 %d noreply\r\n%s\r\n" % (key.encode(), len(value), value)
+                for key, value in items.items()
+            )
         )
+
+    def flush(self) -> None:
+        """Make all items invalid."""
+        self._send(b"flush_all noreply\r\n")
+
+    def _send(self, text: bytes) -> None:
+        """Send a command without waiting for a response; a failure is no error."""
         try:
             if self._socket is None:
                 self._socket = socket.create_connection(self._address, TIMEOUT_SECONDS)

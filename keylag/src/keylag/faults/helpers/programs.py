@@ -12,6 +12,7 @@ from typing import Any, Final
 from keylag.faults.helpers import (
     busy_loops,
     cache_connections,
+    cache_flushes,
     cache_items,
     directory,
     duty_cycle,
@@ -30,6 +31,7 @@ PROGRAMS: Final[Mapping[str, Callable[..., None]]] = {
     "duty-cycle": duty_cycle.run,
     "storm": storm.run,
     "cache-items": cache_items.run,
+    "cache-flushes": cache_flushes.run,
     "cache-connections": cache_connections.run,
     "directory": directory.run,
     "table-locks": table_locks.run,

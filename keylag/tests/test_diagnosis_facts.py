@@ -43,9 +43,7 @@ def test_times_and_counts_are_per_call() -> None:
 
 
 def test_refused_and_failed_calls_are_apart() -> None:
-    answers = {
-        "calls": [Sample(POST, 2.0), Sample(REFUSED, 3.0), Sample(FAILED, 1.0)]
-    }
+    answers = {"calls": [Sample(POST, 2.0), Sample(REFUSED, 3.0), Sample(FAILED, 1.0)]}
 
     calls = make_calls(answers, WINDOW)
 

@@ -134,7 +134,9 @@ CASES = {
         healthy_calls(VALIDATION, per_second=1.0),
         queue=2.0,
     ),
-    "H3": lambda: make_facts(REFUSED_LOGINS, failures=by("error_type", Unauthorized=4.0)),
+    "H3": lambda: make_facts(
+        REFUSED_LOGINS, failures=by("error_type", Unauthorized=4.0)
+    ),
     "A1": lambda: make_facts(slow_cells(0.05, ("other", "roles"))),
     "A2": lambda: make_facts(slow_cells(0.05, ("other", "catalog"))),
     "R1": lambda: make_facts(
@@ -321,9 +323,7 @@ def test_a_memcached_that_a_client_flushes_loses_all_regions(
 
 def test_revocation_events_that_are_not_cached_are_fetched_again() -> None:
     facts = make_facts(
-        healthy_calls(
-            VALIDATION, {("sql", "check_revocation"): 0.005}, statements=2.0
-        ),
+        healthy_calls(VALIDATION, {("sql", "check_revocation"): 0.005}, statements=2.0),
         memoized=looked_up("revoke", miss=10.0),
         cache_sets=by("keystone_cache_region", role=1.0),
     )

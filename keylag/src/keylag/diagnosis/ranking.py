@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.failing import Failing, find_failing
 from keylag.diagnosis.facts import Facts, Kind, MissingSourceError, ratio
+from keylag.diagnosis.failing import Failing, find_failing
 from keylag.diagnosis.registry import RULES
 from keylag.diagnosis.rule import MATTERS, Rule, Suspicion
 from keylag.diagnosis.unexplained import Unexplained, find_unexplained

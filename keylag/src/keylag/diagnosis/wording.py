@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from keylag.diagnosis.common import name_kind
-from keylag.diagnosis.failing import Failing
 from keylag.diagnosis.facts import SERVED, Calls, Facts, Window
+from keylag.diagnosis.failing import Failing
 from keylag.diagnosis.impact import (
     UNKNOWN_CALLERS,
     callers,
@@ -39,7 +39,8 @@ def clock(at: float) -> str:
 
 def name_calls(calls: Calls) -> str:
     """Return the name of a row of calls."""
-    return name_kind(calls.kind) + ("" if calls.outcome == SERVED else f" ({calls.outcome})")
+    outcome = "" if calls.outcome == SERVED else f" ({calls.outcome})"
+    return name_kind(calls.kind) + outcome
 
 
 def when(window: Window) -> str:

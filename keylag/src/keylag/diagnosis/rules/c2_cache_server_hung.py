@@ -123,9 +123,9 @@ RULE: Final = Rule(
     gain="The time of calls to the cache beyond that of a healthy server, and of the"
     " statements that a warm cache saves; without failures, the part of it that stalls"
     " have.",
-    threshold=f"A call over {SHORT_STALL_SECONDS:g} s is a stall: healthy ones take less"
-    f" than 5 ms. If workers wait for a CPU, it is one over {STALL_SECONDS:g} s: the"
-    " shortest time-out in use is 0.25 s. memcached is silent if"
+    threshold=f"A call over {SHORT_STALL_SECONDS:g} s is a stall: healthy ones take"
+    f" less than 5 ms. If workers wait for a CPU, it is one over {STALL_SECONDS:g} s:"
+    " the shortest time-out in use is 0.25 s. memcached is silent if"
     " it answers less than 90 % of the time: a busy one may miss single scrapes. If"
     " more than half of the calls stall and none fails, the server is far, and does"
     " answer: see C4.",

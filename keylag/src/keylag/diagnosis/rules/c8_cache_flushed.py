@@ -42,9 +42,8 @@ def _judge(case: Case) -> Suspicion | str:
         if value
     ]
     if flushes:
-        evidence.append(
-            Evidence("flushes of memcached", flushes, "flushes/s", "memcached_flushes", 0)
-        )
+        text, name = "flushes of memcached", "memcached_flushes"
+        evidence.append(Evidence(text, flushes, "flushes/s", name, 0))
     found = rebuild_suspicion(case, evidence, flushed)
     waited = _wait_for_changes(case)
     savings = {

@@ -64,7 +64,8 @@ def _usual_share(case: Case) -> float:
     """Return the share that is usual for workers that are as busy."""
     if not case.facts.has("host_cpus"):
         return USUAL
-    return USUAL * min(ratio(case.facts.busy_seconds, case.facts.number("host_cpus")), 1)
+    busy = ratio(case.facts.busy_seconds, case.facts.number("host_cpus"))
+    return USUAL * min(busy, 1)
 
 
 RULE: Final = Rule(

@@ -13,7 +13,7 @@ from keylag.faults.registry import FAULTS
 from keylag.services.base import StackOptions
 from keylag_dev.diagnosis_cases import (
     Load,
-    Planted,
+    ScoredCase,
     healthy,
     single_faults,
 )
@@ -84,7 +84,7 @@ def test_a_fault_beside_another_one_is_compared_with_that() -> None:
 
 
 @pytest.mark.parametrize("planted", [*single_faults()], ids=lambda one: one.name)
-def test_each_fault_has_a_reference(planted: Planted) -> None:
+def test_each_fault_has_a_reference(planted: ScoredCase) -> None:
     references = [one for one in healthy(1) if one.load == planted.load]
 
     assert len(references) == 1

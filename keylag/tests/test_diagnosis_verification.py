@@ -323,7 +323,7 @@ def test_table_says_prediction_measurement_and_verdict(
     ("facts", "rule", "message"),
     [
         (no_cache, "D5", "D5 pool-exhausted is no finding .* Choose one of C1, or"),
-        (make_facts, "C1", "C1 cache-disabled is no finding .* Nothing was found"),
+        (make_facts, "C1", "C1 cache-disabled is no finding .* It has none: choose"),
     ],
 )
 def test_only_findings_are_verified(
@@ -338,7 +338,9 @@ def test_symptom_names_its_cause() -> None:
     (finding,) = diagnosis.findings
     cause = replace(finding, explained=[Reason(RULES["C9"], "")])
 
-    with pytest.raises(WrongUsageError, match="C1 cache-disabled explains C9"):
+    with pytest.raises(
+        WrongUsageError, match="C9 is only a symptom of C1 cache-disabled"
+    ):
         verification.find_finding(replace(diagnosis, findings=[cause]), RULES["C9"])
 
 

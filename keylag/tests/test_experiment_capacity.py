@@ -19,8 +19,8 @@ from keylag.experiment import plan_parser
 from keylag.experiment.capacity import report
 from keylag.experiment.capacity.open_load import (
     WARM_UP_SECONDS,
-    Backlog,
     OpenLoad,
+    OverloadDetector,
     Trial,
     judge,
 )
@@ -178,22 +178,22 @@ def test_wait_for_a_virtual_user_is_part_of_the_latency() -> None:
 def test_hopeless_load_ends_early(done: int, errors: int, reason: str) -> None:
     """11 s after the warm-up, 100 of 150 requests arrived a second ago or earlier."""
     times = iter([0.0, 4.9, 16.0])
-    backlog = Backlog(10, 15, 1.0, clock=lambda: next(times))
+    overload = OverloadDetector(10, 15, 1.0, clock=lambda: next(times))
 
-    assert not backlog.is_hopeless(Progress(50, 0, None))
-    assert backlog.is_hopeless(Progress(done, errors, None)) == bool(reason)
-    assert backlog.reason == reason
+    assert not overload.is_hopeless(Progress(50, 0, None))
+    assert overload.is_hopeless(Progress(done, errors, None)) == bool(reason)
+    assert overload.reason == reason
 
 
 def test_warm_up_ends_no_load() -> None:
     """All requests of the warm-up waited for 3 s, and then some of them failed."""
     times = iter([0.5, 0.5, 3.5, 4.9, 5.2, 8.0])
-    backlog = Backlog(100, 10, 1.0, clock=lambda: next(times))
+    overload = OverloadDetector(100, 10, 1.0, clock=lambda: next(times))
     progress = [(1, 0), (1, 0), (90, 0), (600, 400), (900, 400)]
 
-    stops = [backlog.is_hopeless(Progress(*one, None)) for one in progress]
+    stops = [overload.is_hopeless(Progress(*one, None)) for one in progress]
 
-    assert not any(stops), backlog.reason
+    assert not any(stops), overload.reason
 
 
 @dataclass

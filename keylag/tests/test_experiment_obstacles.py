@@ -22,7 +22,7 @@ QUIET = {"busy_before": 0.05, "waiting_before": 0.1, "swapped_mib_before": 0.0}
     ("name", "value", "text"),
     [
         ("busy_before", 0.5, "used 50% of the processors' time"),
-        ("waiting_before", 0.7, "waited for a processor 70% of the time"),
+        ("waiting_before", 0.7, "waited for a CPU 70% of the time"),
         ("swapped_mib_before", 30.0, "swapped 30 MiB in 5 s"),
     ],
 )

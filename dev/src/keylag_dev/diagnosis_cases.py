@@ -104,8 +104,8 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Planted:
-    """One case: a name, the faults in it with their strengths, and the right answer."""
+class ScoredCase:
+    """Faults to plant, their load, and the causes that the diagnosis must name."""
 
     name: str
     faults: Mapping[str, float | None]
@@ -138,50 +138,50 @@ def load_of(*faults: Fault, plans: tuple[str, ...] = MIXED) -> Load:
     )
 
 
-def single(fault: Fault, strength: float | None = None) -> Planted:
+def single(fault: Fault, strength: float | None = None) -> ScoredCase:
     """Return the case of a fault, as strong as it is by default."""
     usual = WITH_SERVICE if SERVICE in fault.slows else MIXED
     load = load_of(fault, plans=VALIDATIONS.get(fault.key, usual))
     name = fault.key if strength is None else f"{fault.key} at {strength:g}"
-    return Planted(name, {fault.key: strength}, (fault.id,), load)
+    return ScoredCase(name, {fault.key: strength}, (fault.id,), load)
 
 
-def single_faults() -> Iterator[Planted]:
+def single_faults() -> Iterator[ScoredCase]:
     """Yield the cases of all faults."""
     return (single(one) for one in FAULTS.values())
 
 
-def other_strengths() -> Iterator[Planted]:
+def other_strengths() -> Iterator[ScoredCase]:
     """Yield the cases of faults at strengths for which no rule was tuned."""
     return (single(FAULTS[key], value) for key, value in OTHER_STRENGTHS.items())
 
 
-def pairs() -> Iterator[Planted]:
+def pairs() -> Iterator[ScoredCase]:
     """Yield the cases of two faults at the same time."""
     for keys in PAIRS:
         faults = [FAULTS[key] for key in keys]
         expected = tuple(one.id for one in faults)
         load = load_of(*faults)
-        yield Planted("+".join(keys), dict.fromkeys(keys), expected, load)
+        yield ScoredCase("+".join(keys), dict.fromkeys(keys), expected, load)
 
 
-def decoys() -> Iterator[Planted]:
+def decoys() -> Iterator[ScoredCase]:
     """Yield the cases of faults that are too weak to matter."""
     for key, strength in DECOYS.items():
-        yield Planted(f"decoy {key}", {key: strength}, ())
+        yield ScoredCase(f"decoy {key}", {key: strength}, ())
 
 
-def healthy(rounds: int) -> Iterator[Planted]:
+def healthy(rounds: int) -> Iterator[ScoredCase]:
     """Yield the cases without a fault: at three loads, and at those of faults."""
     usual = [Load(clients) for clients in HEALTHY_CLIENTS]
     for round_ in range(1, rounds + 1):
         for load in usual:
             name = f"healthy {round_}, {load}"
-            yield Planted(name, {}, (), load, windows=WINDOWS_PER_LOAD)
+            yield ScoredCase(name, {}, (), load, windows=WINDOWS_PER_LOAD)
     others = {
         str(one.load): one.load for one in single_faults() if one.load not in usual
     }
     for name, load in others.items():
         beside = tuple(FAULTS[key].id for key in load.beside)
         kind = "reference" if beside else "healthy"
-        yield Planted(f"{kind}, {name}", {}, beside, load)
+        yield ScoredCase(f"{kind}, {name}", {}, beside, load)

@@ -6,7 +6,7 @@
 
 The folder is that of one run. The page has its table, its summary, some diagnoses in
 full, one of them of a pair, and each wrong one.  The windows are kept for the tests,
-which judge them by the rules of their day.
+which judge them by the current rules.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -46,7 +46,7 @@ from keylag.tools import ToolError, Tools
 from keylag_dev.diagnosis_cases import (
     RATES,
     Load,
-    Planted,
+    ScoredCase,
     decoys,
     healthy,
     other_strengths,
@@ -107,7 +107,7 @@ def send(stack: Stack, load: Load, folder: Path) -> Iterator[None]:
 
 
 def observe(
-    stack: Stack, case: Planted, window: float, folder: Path
+    stack: Stack, case: ScoredCase, window: float, folder: Path
 ) -> Iterator[Score]:
     """Yield what the diagnosis says of each window.
 
@@ -119,7 +119,9 @@ def observe(
         yield replace(_observe_window(stack, case, window, folder), case=name)
 
 
-def _observe_window(stack: Stack, case: Planted, window: float, folder: Path) -> Score:
+def _observe_window(
+    stack: Stack, case: ScoredCase, window: float, folder: Path
+) -> Score:
     start = time.time()
     time.sleep(window)
     begun = time.monotonic()
@@ -229,7 +231,7 @@ def widest_category(calls: Sequence[Calls]) -> str:
 
 
 @contextmanager
-def under_faults(stack: Stack, case: Planted, folder: Path) -> Iterator[None]:
+def under_faults(stack: Stack, case: ScoredCase, folder: Path) -> Iterator[None]:
     """Plant the faults of a case, and send a load, while the body runs.
 
     The tokens that loads of earlier cases have revoked are forgotten: their number

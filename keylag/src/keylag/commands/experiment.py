@@ -17,6 +17,7 @@ from keylag.commands.experiment_options import (
     dry_run_option,
     plan_argument,
     read_runnable_plan,
+    require_quiet_machine,
     seed_option,
 )
 from keylag.errors import KeylagError
@@ -28,7 +29,6 @@ from keylag.experiment.grafana_api import TOKEN_VARIABLE
 from keylag.experiment.grafana_snapshot import keep_snapshot
 from keylag.experiment.load_monitor import LoadMonitor
 from keylag.experiment.noise_check import NoiseChecker
-from keylag.experiment.obstacles import find_obstacles
 from keylag.experiment.plan import MAX_MINUTES, Plan
 from keylag.experiment.progress import print_round
 from keylag.experiment.run import (
@@ -130,9 +130,7 @@ def run(  # noqa: PLR0913 - one for each option
         click.echo("The plan is valid; nothing was started.")
         return
     environment = collect(plan)
-    if (obstacles := list(find_obstacles(environment))) and not anyway:
-        advice = "Stop these programs, or start with --anyway."
-        raise KeylagError(" ".join([*obstacles, advice]))
+    require_quiet_machine(environment, anyway=anyway)
     state = RunState(
         seed=seed,
         environment=environment,

@@ -16,6 +16,7 @@ from keylag.commands.experiment_options import (
     dry_run_option,
     plan_argument,
     read_runnable_plan,
+    require_quiet_machine,
     seed_option,
 )
 from keylag.errors import KeylagError
@@ -25,7 +26,6 @@ from keylag.experiment.capacity.open_load import OpenLoad
 from keylag.experiment.capacity.run import FAILED_ENDS, CapacityRun, Settings
 from keylag.experiment.environment import collect
 from keylag.experiment.executors import make_executor
-from keylag.experiment.obstacles import find_obstacles
 from keylag.experiment.plan import MAX_MINUTES, Plan
 from keylag.state import locked, state_folder
 
@@ -83,11 +83,11 @@ def command(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Measure the highest rate that each arm of a plan holds.
 
-    A rate is held if 95 % of its requests take less than a second, and at most 1 %
+    A rate is held if 95 % of its requests take less than --limit, and at most 1 %
     fail. The requests of the plan's load arrive at random, like those of many clients,
     whatever the responses take. The rate is raised until it is not held any more, and
-    then found to 5 %. The arms are measured one after another, in random order, and
-    each of them twice. Ctrl-C ends the measurement and keeps what was found.
+    then found to 5 %. The arms are measured one after another, in random order,
+    each of them --repeats times. Ctrl-C ends the measurement and keeps what was found.
 
     \b
     Examples:
@@ -108,9 +108,7 @@ def command(  # noqa: PLR0913 - one for each option
         click.echo("The plan is valid; nothing was started.", err=True)
         return
     environment = collect(plan)
-    if (obstacles := list(find_obstacles(environment))) and not anyway:
-        advice = "Stop these programs, or start with --anyway."
-        raise KeylagError(" ".join([*obstacles, advice]))
+    require_quiet_machine(environment, anyway=anyway)
     # Two experiments at the same time would disturb each other.
     lock = locked(state_folder() / "experiment.lock")
     with results.folder(out, "capacity", file.stem) as made, lock:
@@ -123,7 +121,8 @@ def command(  # noqa: PLR0913 - one for each option
     if run.ended == run_folder.INTERRUPTED:
         sys.exit(INTERRUPTED)
     if run.ended in FAILED_ENDS:
-        message = f"{made}: {'; '.join(run.events)}"
+        advice = " ".join(run.events) or "Give a longer --minutes."
+        message = f"{made}: {run.ended}. {advice}"
         raise KeylagError(message)
 
 

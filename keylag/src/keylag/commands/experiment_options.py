@@ -1,12 +1,15 @@
 """Arguments and checks that the commands of `keylag experiment` share."""
 
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from keylag.errors import KeylagError
 from keylag.experiment import option_checks, plan_parser
+from keylag.experiment.obstacles import find_obstacles
 from keylag.experiment.plan import Plan
 from keylag.experiment.stack_setup import PLANS_FOLDER
 from keylag.tools import ToolError
@@ -42,6 +45,14 @@ def read_runnable_plan(
         raise ToolError("\n".join([*sentences, "No arm is left to compare."]))
     option_checks.check_plan(runnable, file)
     return runnable, sentences
+
+
+def require_quiet_machine(environment: Mapping[str, Any], *, anyway: bool) -> None:
+    """Raise KeylagError if other programs disturb a run, unless told `--anyway`."""
+    obstacles = list(find_obstacles(environment))
+    if obstacles and not anyway:
+        advice = "Stop these programs, or start with --anyway."
+        raise KeylagError(" ".join([*obstacles, advice]))
 
 
 plan_argument = click.argument("file", metavar="PLAN", type=PlanFile())

@@ -98,7 +98,9 @@ def list_faults(form: str) -> None:
     default=True,
     help="Measure calls before and after, and fail if they did not become slower.",
 )
-@click.option("--strict", is_flag=True, help="Then take the fault back too.")
+@click.option(
+    "--strict", is_flag=True, help="Take the fault back if calls did not become slower."
+)
 @output_option()
 @state_option
 def start(  # noqa: PLR0913 - one for each option
@@ -193,13 +195,14 @@ def status(form: str, folder: Path) -> None:
     if not rows:
         click.echo(NOTHING)
     for row in rows:
-        strength = _strength_text(FAULTS[row["id"]].strength, row["strength"])
-        line = f"{row['id']} {row['name']}, {strength}, since {row['since']}"
+        unit = FAULTS[row["id"]].strength.unit
+        strength = f", {row['strength']:g} {unit}" if unit else ""
+        line = f"{row['id']} {row['name']}{strength}, since {row['since']}"
         ended = [name for name, pid in row["processes"].items() if pid is None]
         problems = [f"its {name} has ended" for name in ended]
         problems += [] if row["complete"] else ["it was not planted completely"]
         advice = "; `keylag fault stop` takes it back" if problems else ""
-        click.echo("; ".join([line.replace(", ,", ","), *problems]) + advice)
+        click.echo("; ".join([line, *problems]) + advice)
 
 
 def _strength_text(strength: Strength, value: float) -> str:
@@ -253,14 +256,24 @@ def _reject(site: Site, fault: Fault, *, take_back_too: bool) -> None:
         take_back(site, fault.key)
         message = (
             f"The calls did not become slower, so {fault.title} was taken back. "
-            "Choose a higher --strength."
+            f"{_advise_on_strength(fault)}"
         )
         raise FaultError(message)
     message = (
         f"{fault.title} is planted, but the calls did not become slower. Take it back "
-        f"with `keylag fault stop {fault.key}`, and choose a higher --strength."
+        f"with `keylag fault stop {fault.key}`. {_advise_on_strength(fault)}"
     )
     raise FaultError(message)
+
+
+def _advise_on_strength(fault: Fault) -> str:
+    strength = fault.strength
+    if not strength.unit:
+        return "This load may not need what it takes away."
+    return (
+        f"Choose a --strength between {strength.lowest:g} and {strength.highest:g} "
+        f"{strength.unit} that slows calls more."
+    )
 
 
 def _say_planted(fault: Fault, strength: float) -> None:

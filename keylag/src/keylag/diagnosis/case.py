@@ -112,7 +112,10 @@ class Case:
 
     @cached_property
     def driver_seconds(self) -> float:
-        """Return the time in calls of the database driver; of the server if unknown."""
+        """Return the time in calls of the database driver, in seconds per second.
+
+        It is at least that of the slow log, and that alone if the driver's is unknown.
+        """
         if self.facts.has("sql_call_seconds"):
             measured = self.facts.number("sql_call_seconds")
             return max(measured, self.facts.number("log_seconds"))
@@ -138,18 +141,18 @@ class Case:
         return max(buckets.values(), default=0.0)
 
     @cached_property
-    def quickest_message_seconds(self) -> float:
-        """Return what the quickest tenth of messages to the database takes."""
+    def fastest_round_trip_seconds(self) -> float:
+        """Return what the fastest tenth of the round trips to the database takes."""
         found = (self.sql_quantile(QUICKEST, name) for name in MESSAGES)
         return min((one for one in found if one is not None), default=0.0)
 
     @cached_property
-    def way_seconds(self) -> float:
-        """Return what a message to the database takes on its way and back.
+    def database_round_trip_seconds(self) -> float:
+        """Return what a message to the database and its answer take on their way.
 
         If even the quickest ones take long, the usual ones say how long.
         """
-        quickest = self.quickest_message_seconds
+        quickest = self.fastest_round_trip_seconds
         if quickest <= self.scaled(NEAR_SECONDS):
             return quickest
         logged = (
@@ -159,24 +162,23 @@ class Case:
         return max(quickest, usual - ratio(logged, self.sql_calls()))
 
     @cached_property
-    def message_seconds(self) -> float:
-        """Return the mean of a message to the database; 0 without one."""
-        messages = max(self.facts.buckets("sql_call_buckets").values(), default=0.0)
-        return ratio(self.facts.number("sql_call_seconds"), messages)
+    def mean_driver_call_seconds(self) -> float:
+        """Return the mean time of a call of the database driver; 0 without one."""
+        return ratio(self.facts.number("sql_call_seconds"), self.sql_calls())
 
     @cached_property
     def distance_share(self) -> float:
-        """Return the share of the time in messages that a distance costs.
+        """Return the share of the driver's time that a distance to the database costs.
 
-        It is 0 if the quickest messages are those of a near database, or unknown.
+        It is 0 if the fastest round trips are those of a near database, or unknown.
         """
         near = self.scaled(NEAR_SECONDS)
         if not self.facts.has("sql_call_buckets", "sql_call_seconds"):
             return 0.0
-        if self.quickest_message_seconds <= near:
+        if self.fastest_round_trip_seconds <= near:
             return 0.0
-        way = self.way_seconds
-        return (way - near) / max(self.message_seconds, way)
+        way = self.database_round_trip_seconds
+        return (way - near) / max(self.mean_driver_call_seconds, way)
 
     @cached_property
     def others_take_cpu(self) -> bool:

@@ -50,7 +50,7 @@ def as_json(diagnosis: Diagnosis, grafana: str = "") -> dict[str, Any]:
         ],
         "unexplained": [
             {
-                "call": _key(one.kind),
+                "call": kind_key(one.kind),
                 "seconds": one.seconds,
                 "expected_seconds": one.expected,
                 "category": one.category,
@@ -60,7 +60,7 @@ def as_json(diagnosis: Diagnosis, grafana: str = "") -> dict[str, Any]:
         ],
         "failing": [
             {
-                "call": _key(one.kind),
+                "call": kind_key(one.kind),
                 "per_second": one.per_second,
                 "share": one.share,
                 "seconds": one.seconds,
@@ -89,12 +89,12 @@ def _finding(
         "cost_seconds_per_second": finding.cost,
         "share_of_wall": finding.share,
         "calls": {
-            _key(kind): _call(diagnosis, finding, kind, saving)
+            kind_key(kind): _call(diagnosis, finding, kind, saving)
             for kind, saving in suspicion.savings.items()
         },
         "callers": [
             {
-                "call": _key(one.kind),
+                "call": kind_key(one.kind),
                 "caller": one.name,
                 "calls_per_second": one.per_second,
                 "cost_seconds_per_second": one.cost,
@@ -124,7 +124,8 @@ def _finding(
     }
 
 
-def _key(kind: Kind) -> str:
+def kind_key(kind: Kind) -> str:
+    """Return the key of a kind of calls: "POST password"."""
     return " ".join(filter(None, kind))
 
 

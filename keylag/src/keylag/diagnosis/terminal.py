@@ -71,7 +71,8 @@ def render_finding(
         grid.add_row("  ", escape(one.text), value, expected)
     console.print(grid)
     for kind, saving in finding.suspicion.savings.items():
-        _line(console, f"Without it, {name_kind(kind)} saves {wording.gain(saving)}.")
+        saved = wording.format_saving(saving)
+        _line(console, f"Without it, {name_kind(kind)} saves {saved}.")
     _fixes(diagnosis, rule, console)
     for reason in finding.explained:
         _line(console, f"Explained away: {wording.name_reason(reason)}")

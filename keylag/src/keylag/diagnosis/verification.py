@@ -13,11 +13,12 @@ from rich.table import Table
 from keylag import load_target, results
 from keylag.diagnosis.common import name_kind
 from keylag.diagnosis.document import as_json as diagnosis_as_json
+from keylag.diagnosis.document import kind_key
 from keylag.diagnosis.experiment_plan import METHODS, write_plan
 from keylag.diagnosis.facts import Kind
 from keylag.diagnosis.ranking import Diagnosis, Finding
 from keylag.diagnosis.rule import Rule, Saving
-from keylag.diagnosis.wording import format_number
+from keylag.diagnosis.wording import format_saving
 from keylag.errors import KeylagError, WrongUsageError
 from keylag.experiment import environment, option_checks
 from keylag.experiment.analysis import Comparison
@@ -90,14 +91,15 @@ def find_finding(diagnosis: Diagnosis, rule: Rule) -> Finding:
             return one
         if any(reason.rule is rule for reason in one.explained):
             message = (
-                f"{one.rule.id} {one.rule.name} explains {rule.id}. Verify that one."
+                f"{rule.id} is only a symptom of {one.rule.id} {one.rule.name}. Run "
+                f"--verify {one.rule.id}."
             )
             raise WrongUsageError(message)
     others = ", ".join(one.rule.id for one in diagnosis.findings)
-    advice = f"Choose one of {others}" if others else "Nothing was found"
+    choice = f"Choose one of {others}, or" if others else "It has none: choose"
     message = (
-        f"{rule.id} {rule.name} is no finding of this window. {advice}, or choose "
-        "another window with --since."
+        f"{rule.id} {rule.name} is no finding of this window. {choice} another window "
+        "with --since."
     )
     raise WrongUsageError(message)
 
@@ -146,7 +148,7 @@ def _run(folder: RunFolder, stack: StackInfo, finding: Finding) -> Result:
     assert plan.remote  # noqa: S101 - the plan was written with it
     console.print(f"{plan.question} {plan.design.rounds} rounds, {plan_file}")
     for kind, saving in finding.suspicion.savings.items():
-        console.print(f"Predicted: {name_kind(kind)} saves {_interval(saving)}.")
+        console.print(f"Predicted: {name_kind(kind)} saves {format_saving(saving)}.")
     seed = secrets.randbelow(SEED_LIMIT)
     folder.create(plan_file, RunState(seed, environment.collect(plan)))
     executor = SwitchedExecutor(plan, plan.remote, load_target.from_stack(stack))
@@ -177,7 +179,10 @@ def render(verification: Verification, console: Console) -> None:
     table.add_column("the prediction")
     for one in verification.checks:
         table.add_row(
-            name_kind(one.kind), _interval(one.predicted), _measured(one), one.verdict
+            name_kind(one.kind),
+            format_saving(one.predicted),
+            _measured(one),
+            one.verdict,
         )
     console.print(table)
     console.print(str(verification.folder), highlight=False, soft_wrap=True)
@@ -186,13 +191,8 @@ def render(verification: Verification, console: Console) -> None:
 def _measured(one: Check) -> str:
     if one.measured is None:
         return "-"
-    text = _interval(one.measured)
+    text = format_saving(one.measured)
     return text if one.sound else f"{text}, calls failed"
-
-
-def _interval(one: Saving | Interval) -> str:
-    low, mid, high = (format_number(seconds, "s") for seconds in _bounds(one))
-    return f"{mid} ({low} to {high})"
 
 
 def _bounds(one: Saving | Interval) -> list[float]:
@@ -221,8 +221,7 @@ def as_json(verification: Verification) -> dict[str, Any]:
             "rounds": verification.result.rounds,
             "seconds": verification.result.seconds,
             "calls": {
-                " ".join(filter(None, one.kind)): check_as_json(one)
-                for one in verification.checks
+                kind_key(one.kind): check_as_json(one) for one in verification.checks
             },
         },
     }

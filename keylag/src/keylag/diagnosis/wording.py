@@ -16,6 +16,7 @@ from keylag.diagnosis.impact import (
 from keylag.diagnosis.ranking import Diagnosis, Finding, Reason
 from keylag.diagnosis.rule import Evidence, Fix, Saving
 from keylag.diagnosis.unexplained import Unexplained
+from keylag.experiment.interval import Interval
 from keylag.phases import CATEGORY_NAMES
 
 SHARES: Final = ("of all", "of the time", "of the limit")
@@ -119,8 +120,8 @@ def _unexplained_text(one: Unexplained) -> str:
     )
 
 
-def gain(saving: Saving) -> str:
-    """Return a saving with its interval."""
+def format_saving(saving: Saving | Interval) -> str:
+    """Format seconds with their interval: "4.2 ms (3.1 ms to 5 ms)"."""
     low, mid, high = (
         format_number(one, "s") for one in (saving.low, saving.mid, saving.high)
     )

@@ -7,7 +7,7 @@ from typing import Final
 
 from keylag.experiment.analysis import ALPHA
 from keylag.experiment.estimates import Estimate
-from keylag.experiment.messages import MEASURE_NAMES
+from keylag.experiment.messages import MEASURE_NAMES, describe_arms_and_load
 from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE, Plan
 from keylag.experiment.planned_looks import PlannedLooks
 
@@ -50,12 +50,8 @@ def forecast_plan(plan: Plan) -> Forecast:
 def describe_plan(plan: Plan) -> Iterator[str]:
     """Yield lines about the arms, the load, the duration and the sensitivity."""
     forecast, design, decision = forecast_plan(plan), plan.design, plan.decision
-    properties = plan.load.properties.items()
     yield plan.question
-    yield f"Arms: {plan.base} (base), {', '.join(plan.other_arms) or 'no other'}"
-    yield " ".join(
-        ["Load:", plan.load.plan, *(f"{name}={v}" for name, v in properties)]
-    )
+    yield from describe_arms_and_load(plan)
     yield (
         f"Decision: {MEASURE_NAMES[decision.measure]} of {decision.method}; "
         f"differences below {_percent(decision.smallest)} do not matter"

@@ -1,7 +1,7 @@
 """The sentences of reports, progress lines and forecasts."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from keylag.experiment.analysis import (
@@ -12,7 +12,7 @@ from keylag.experiment.analysis import (
 from keylag.experiment.arm_pair import Control, Difference
 from keylag.experiment.interval import Interval
 from keylag.experiment.measures import OUTSIDE
-from keylag.experiment.plan import SECONDS_PER_MINUTE
+from keylag.experiment.plan import SECONDS_PER_MINUTE, Plan
 from keylag.experiment.verdicts import CANNOT_TELL, FASTER, SLOWER
 from keylag.phases import CATEGORY_NAMES
 from keylag.server_timing import COUNTS
@@ -27,6 +27,13 @@ MEASURE_NAMES: Final = {
     "cache_calls": "cache calls",
 }
 COUNT_VERDICTS: Final = {FASTER: "fewer", SLOWER: "more"}
+
+
+def describe_arms_and_load(plan: Plan) -> Iterator[str]:
+    """Yield a line about the arms of a plan, and one about its load."""
+    properties = (f"{name}={value}" for name, value in plan.load.properties.items())
+    yield f"Arms: {plan.base} (base), {', '.join(plan.other_arms) or 'no other'}"
+    yield " ".join(["Load:", plan.load.plan, *properties])
 
 
 def verdict_text(found: Difference) -> str:
@@ -139,9 +146,9 @@ def describe_control(control: Control | None, arm: str) -> str:
             f"by {format_percent(control.relative)}."
         )
     return (
-        f"Control: {name}, which no arm changes. The differences are those at an equal "
-        f"time of it. {100 * control.explained:.0f} % of the variance of the mean "
-        "between rounds goes with it."
+        f"Control: {name}, which no arm changes. The differences are adjusted for its "
+        f"variation, which explains {100 * control.explained:.0f} % of the variance of "
+        "the mean between rounds."
     )
 
 

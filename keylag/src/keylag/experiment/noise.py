@@ -29,9 +29,9 @@ from keylag.experiment.verdicts import CANNOT_TELL, NO_DIFFERENCE, rounds_needed
 
 QUARTERS: Final = 4
 MAX_ROUNDS: Final = 1_000_000
-"""That a forecast names."""
+"""The longest forecast."""
 CONFIDENCE: Final = 0.9
-"""That the spread is not smaller than its lower bound."""
+"""Confidence level of the lower bound of a spread."""
 
 Values = tuple[Sequence[float], Sequence[float] | None]
 """The values of a measure, and of the control if there is one."""
@@ -43,7 +43,7 @@ class Spread:
 
     estimate: float
     low: float
-    """The lower bound, of which CONFIDENCE holds."""
+    """The lower bound, at the level CONFIDENCE."""
 
 
 @dataclass(frozen=True)

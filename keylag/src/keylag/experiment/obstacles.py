@@ -52,8 +52,8 @@ def find_obstacles(environment: Mapping[str, Any]) -> Iterator[str]:
         )
     if (waiting := environment.get("waiting_before", 0)) > MAX_WAITING:
         yield (
-            f"Before the start, a process waited for a processor {waiting:.0%} of the "
-            "time, and Keystone will, too."
+            f"Before the start, processes waited for a CPU {waiting:.0%} of the time. "
+            "Stop other programs, or use more CPUs."
         )
     if (swapped := environment.get("swapped_mib_before", 0)) > MAX_SWAPPED_MIB:
         yield (

@@ -5,12 +5,11 @@ from typing import Final
 
 from keylag.faults.probe import Latency, Measurement
 
-SHARE: Final = 0.2
-"""Growth of a percentile that is no noise, as a share of it before ..."""
-SECONDS: Final = 0.002
-"""... and in seconds."""
+MIN_GROWTH_SHARE: Final = 0.2
+MIN_GROWTH_SECONDS: Final = 0.002
+"""A percentile grew if it exceeds what it was by both; less may be noise."""
 FAILED_SHARE: Final = 0.05
-"""Of the calls: more of them are the p95, however soon they fail."""
+"""If a larger share of the calls fails, the p95 is a failed call."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Impact:
 
 def _is_slower(before: Latency, after: Latency) -> bool:
     grew = any(
-        new > max(old * (1 + SHARE), old + SECONDS)
+        new > max(old * (1 + MIN_GROWTH_SHARE), old + MIN_GROWTH_SECONDS)
         for old, new in ((before.p50, after.p50), (before.p95, after.p95))
     )
     return grew or _failed_share(before) <= FAILED_SHARE < _failed_share(after)

@@ -135,7 +135,7 @@ class Site:
     def apply_options(self) -> None:
         """Give the stack the options that the journal asks for; restarts services."""
         base = self.journal.base or self.options
-        wanted, names = base, set()
+        wanted = base
         for change in self.journal.changes():
             if isinstance(change, Options):
                 wanted = change.on_top_of(wanted)
@@ -146,7 +146,7 @@ class Site:
             replace(self.record, options=wanted).save(self.folder)
 
     def restart(self, *names: str, options: StackOptions | None = None) -> None:
-        """Restart services of the stack; suspended, stopped and limited ones are again.
+        """Restart services, then suspend, stop and limit again what faults have.
 
         Raises StackError.
         """

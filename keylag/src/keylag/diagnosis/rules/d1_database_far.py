@@ -9,11 +9,11 @@ from keylag.diagnosis.rule import Evidence, Rule, Saving, Suspicion
 
 
 def _judge(case: Case) -> Suspicion | str:
-    mean = case.message_seconds
+    mean = case.mean_driver_call_seconds
     if not mean:
         return "No message went to the database."
     near = case.scaled(NEAR_SECONDS)
-    quickest = case.quickest_message_seconds
+    quickest = case.fastest_round_trip_seconds
     if quickest <= near:
         return f"The quickest messages take {quickest * 1000:.1f} ms."
     share = case.distance_share

@@ -47,7 +47,7 @@ def _outside_log(case: Case) -> float:
         return 0.0
     by_call = case.facts.by("sql_call_seconds", "keystone_sql_call")
     answers = sum(by_call.values()) - by_call.get("connect", 0.0)
-    way = max(case.way_seconds, case.scaled(NEAR_SECONDS))
+    way = max(case.database_round_trip_seconds, case.scaled(NEAR_SECONDS))
     logged = case.facts.number("log_seconds") + case.sql_calls() * way
     return max(answers * (1 - case.cpu_wait_share) - logged, 0.0)
 

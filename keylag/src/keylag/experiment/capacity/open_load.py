@@ -31,8 +31,8 @@ ABANDONED_LOAD_SECONDS: Final = 600
 """After this time an orphaned JMeter ends by itself; the longest trial is shorter."""
 SLOW_SHARE: Final = 0.05
 """Of the requests, which may take longer than the limit."""
-CHANCE: Final = 3.0
-"""Standard deviations of the number of arrivals that may be chance."""
+ARRIVAL_SIGMAS: Final = 3.0
+"""Standard deviations by which chance may raise the number of arrivals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ class Trial:
     requests: int
     failed: int
     p95_seconds: float
-    """From arrival to response; infinite if more failed, or the load ended early."""
+    """From arrival to response; infinite if more than 5 % failed, or the load ended
+    early."""
     held: bool
     problem: str = ""
     """Why the load ended early."""
@@ -67,7 +68,7 @@ class OpenLoad:
         """
         seconds = WARM_UP_SECONDS + FIRST_LOAD_SECONDS
         ends = {"loops": "-1", "duration_seconds": f"{seconds:.0f}"}
-        samples = self._send(arm, target, ends, out, Backlog())
+        samples = self._send(arm, target, ends, out, OverloadDetector())
         begin = min(one.start_seconds for one in samples) + WARM_UP_SECONDS
         warm = [one for one in samples if one.success and one.start_seconds >= begin]
         if not warm:
@@ -84,7 +85,7 @@ class OpenLoad:
         """
         number = math.ceil(rate * (WARM_UP_SECONDS + self.seconds))
         threads = max(MIN_THREADS, math.ceil(rate * self.limit_seconds))
-        backlog = Backlog(rate, self.seconds, self.limit_seconds)
+        overload = OverloadDetector(rate, self.seconds, self.limit_seconds)
         properties = {
             "arrivals": str(number),
             "arrivals_seed": str(seed),
@@ -93,8 +94,8 @@ class OpenLoad:
             "threads": str(min(threads, MAX_THREADS)),
             "duration_seconds": str(ABANDONED_LOAD_SECONDS),
         }
-        samples = self._send(arm, target, properties, out, backlog)
-        return judge(rate, samples, self.limit_seconds, backlog.reason)
+        samples = self._send(arm, target, properties, out, overload)
+        return judge(rate, samples, self.limit_seconds, overload.reason)
 
     def _send(
         self,
@@ -102,14 +103,14 @@ class OpenLoad:
         target: LoadTarget,
         properties: Mapping[str, str],
         out: Path,
-        backlog: "Backlog",
+        overload: "OverloadDetector",
     ) -> list[jtl.Sample]:
         chosen = {**self.plan.load_properties(arm), **properties}
         load = build_load(load_plans.find_plan(self.plan.load.plan), target, chosen)
         result = jmeter.run(
-            load, home=jmeter_home(), out=out, should_stop=backlog.is_hopeless
+            load, home=jmeter_home(), out=out, should_stop=overload.is_hopeless
         )
-        if result.interrupted and not backlog.reason:
+        if result.interrupted and not overload.reason:
             raise KeyboardInterrupt
         samples, _ = jtl.read_samples(result.samples)
         return [one for one in samples if not one.is_setup]
@@ -135,8 +136,8 @@ def judge(
 
 
 @dataclass
-class Backlog:
-    """Ends an open load early that is certain to be too much."""
+class OverloadDetector:
+    """Ends an open load early, once the arm cannot hold its rate any more."""
 
     rate: float = 0.0
     seconds: float = 0.0
@@ -165,6 +166,6 @@ class Backlog:
         allowed = SLOW_SHARE * self.rate * self.seconds
         if errors - waiting > allowed:
             self.reason = "too many requests failed"
-        elif late - done > allowed + CHANCE * math.sqrt(late):
+        elif late - done > allowed + ARRIVAL_SIGMAS * math.sqrt(late):
             self.reason = "too many requests waited"
         return bool(self.reason)

@@ -14,6 +14,7 @@ from keylag.experiment.capacity.result import (
     trial_at,
 )
 from keylag.experiment.capacity.run import CapacityRun, Settings
+from keylag.experiment.messages import describe_arms_and_load
 from keylag.experiment.plan import SECONDS_PER_MINUTE, Plan
 from keylag.report.jinja import jinja_environment
 from keylag.state import write_output
@@ -78,13 +79,9 @@ def describe_trial(run: CapacityRun) -> str:
 
 def describe_measurement(plan: Plan, settings: Settings) -> Iterator[str]:
     """Yield lines about the arms, the load and the duration."""
-    properties = plan.load.properties.items()
     minutes = settings.forecast_minutes(len(plan.arms))
     yield f"Which rate does each arm hold? {plan.question}"
-    yield f"Arms: {plan.base} (base), {', '.join(plan.other_arms) or 'no other'}"
-    yield " ".join(
-        ["Load:", plan.load.plan, *(f"{name}={v}" for name, v in properties)]
-    )
+    yield from describe_arms_and_load(plan)
     yield (
         f"A rate is held if 95 % of its requests take less than "
         f"{settings.limit_seconds:g} s from their arrival, and at most 1 % fail, in a "

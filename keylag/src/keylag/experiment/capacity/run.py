@@ -174,7 +174,8 @@ class CapacityRun:
         except _TimeLimitError:
             end = TIME_LIMIT_REACHED
         tried = {ramp.arm for ramp in self.ramps if ramp.trials}
-        comparable = self.plan.base in tried and len(tried) > 1
+        wanted = min(2, len(self.plan.arms))
+        comparable = self.plan.base in tried and len(tried) >= wanted
         return end if comparable else NOTHING_TO_COMPARE
 
     def _run_ramp(self, arm: str, this_round: Round) -> None:

@@ -102,7 +102,9 @@ CASES = {
         cache_call_buckets=histogram(le_0_005=0.0, le_0_02=10.0, le_Inf=10.0),
         cache_call_seconds=0.12,
     ),
-    "C5": lambda: make_facts(rebuilt(), memcached_evictions=50.0),
+    "C5": lambda: make_facts(
+        rebuilt(), memcached_evictions=50.0, memoized=looked_up("role", miss=100.0)
+    ),
     "C6": lambda: make_facts(rebuilt(), memcached_connections=1.0, cache_errors=2.0),
     "C7": lambda: make_facts(
         healthy_calls(VALIDATION, {("cache", "validate"): 0.02}, round_trips=90.0),
@@ -319,6 +321,24 @@ def test_a_memcached_that_a_client_flushes_loses_all_regions(
     )
 
     assert found(facts) == [first]
+
+
+@pytest.mark.parametrize(("errors", "first"), [(0.01, "C4"), (1.0, "C2")])
+def test_few_failed_calls_are_not_why_a_cache_is_slow(
+    errors: float, first: str
+) -> None:
+    facts = CASES["C4"]()
+    answers = facts.answers | {"cache_errors": [Sample({}, errors)]}
+
+    assert found(replace(facts, answers=answers)) == [first]
+
+
+@pytest.mark.parametrize("rule", ["A2", "C8"])
+def test_a_cache_that_is_full_is_not_always_the_cause(rule: str) -> None:
+    facts = CASES[rule]()
+    full = facts.answers | {"memcached_evictions": [Sample({}, 5.0)]}
+
+    assert found(replace(facts, answers=full)) == [rule]
 
 
 def test_revocation_events_that_are_not_cached_are_fetched_again() -> None:

@@ -3,15 +3,13 @@
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.common import memcached_is_full, step_suspicion
+from keylag.diagnosis.common import step_suspicion
 from keylag.diagnosis.rule import Fix, Rule, Suspicion
 
 STEPS: Final = ("catalog", "render")
 
 
 def _judge(case: Case) -> Suspicion | str:
-    if memcached_is_full(case) and case.caches:
-        return "memcached evicts: see C5."
     return step_suspicion(case, STEPS, "the catalog")
 
 
@@ -20,10 +18,7 @@ RULE: Final = Rule(
     name="catalog-size",
     cause="The service catalog is large: building and sending it takes long.",
     judge=_judge,
-    asks=(
-        "memcached_evictions",
-        "cache_backends",
-    ),
+    asks=("cache_backends",),
     fixes=(
         Fix(
             "the clients",

@@ -74,6 +74,7 @@ RULE: Final = Rule(
     asks=(
         "cache_backends",
         "cache_errors",
+        "cache_call_buckets",
         "cache_gets",
         "cache_sets",
         "invalidations",

@@ -126,7 +126,8 @@ RULE: Final = Rule(
     threshold=f"A call over {SHORT_STALL_SECONDS:g} s is a stall: healthy ones take"
     f" less than 5 ms. If workers wait for a CPU, it is one over {STALL_SECONDS:g} s:"
     " the shortest time-out in use is 0.25 s. memcached is silent if"
-    " it answers less than 90 % of the time: a busy one may miss single scrapes. If"
+    " it answers less than 90 % of the time: a busy one may miss single scrapes. Failed"
+    " calls count from one in a hundred: fewer explain nothing else. If"
     " more than half of the calls stall and none fails, the server is far, and does"
     " answer: see C4.",
     panel="cache: Errors and stalls",

@@ -21,7 +21,7 @@ def _judge(case: Case) -> Suspicion | str:
         ),
         Evidence("missed look-ups", case.missed(), "of all", "memoized"),
     ]
-    return rebuild_suspicion(case, evidence)
+    return rebuild_suspicion(case, evidence, case.misses.lost_share)
 
 
 RULE: Final = Rule(
@@ -33,6 +33,8 @@ RULE: Final = Rule(
         "memcached_evictions",
         "memcached_bytes",
         "memoized",
+        "cache_sets",
+        "invalidations",
     ),
     fixes=(
         Fix(
@@ -41,8 +43,11 @@ RULE: Final = Rule(
             "The host needs that memory; the restart empties the cache.",
         ),
     ),
-    gain="The time of the statements that a warm cache saves.",
-    threshold="Any eviction counts; the statements per call say what it costs.",
+    gain="The time of the statements that a warm cache saves, for the misses of regions"
+    " that nothing else empties.",
+    threshold="Any eviction counts, and the statements per call say what it costs: a"
+    " cache that many share is always full, and may still have all that Keystone"
+    " needs.",
     panel="cache: Memory",
     explains=("C9",),
 )

@@ -5,7 +5,6 @@ from typing import Final
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.common import (
-    memcached_is_full,
     rebuild_suspicion,
     server_fails,
 )
@@ -28,8 +27,8 @@ def _judge(case: Case) -> Suspicion | str:
         flushed += case.misses.lost_share
     if not flushed:
         return "Regions that were invalidated have no misses that cost time."
-    if server_fails(case) or memcached_is_full(case):
-        return "The cache server fails or evicts: see C2 and C5."
+    if server_fails(case):
+        return "The cache server fails: see C2."
     evidence = [Evidence("misses in such regions", flushed, "of all", "memoized", 0)]
     evidence += [
         Evidence(
@@ -75,9 +74,9 @@ RULE: Final = Rule(
     judge=_judge,
     asks=(
         "invalidations",
-        "memcached_evictions",
         "memcached_flushes",
         "cache_errors",
+        "cache_call_buckets",
         "cache_gets",
         "memcached_up",
         "cache_backends",

@@ -106,6 +106,7 @@ RULE: Final = Rule(
         "memoized",
         "memcached_evictions",
         "cache_errors",
+        "cache_call_buckets",
         "cache_gets",
         "memcached_up",
         "cache_backends",

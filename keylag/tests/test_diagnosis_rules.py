@@ -333,6 +333,14 @@ def test_few_failed_calls_are_not_why_a_cache_is_slow(
     assert found(replace(facts, answers=answers)) == [first]
 
 
+def test_a_hypervisor_that_takes_the_cpu_starves_workers_that_never_wait() -> None:
+    facts = make_facts(
+        cpu_wait_seconds=0.0, host_cpu_seconds=by("mode", idle=2.0, user=1.0, steal=1.0)
+    )
+
+    assert found(facts) == ["W2"]
+
+
 @pytest.mark.parametrize("rule", ["A2", "C8"])
 def test_a_cache_that_is_full_is_not_always_the_cause(rule: str) -> None:
     facts = CASES[rule]()

@@ -1,5 +1,6 @@
 """W2: workers wait for a CPU, because others use it or a limit stops them."""
 
+import math
 from typing import Final
 
 from keylag.diagnosis.case import Case
@@ -13,15 +14,22 @@ wait for each other."""
 
 
 def _judge(case: Case) -> Suspicion | str:
-    waited = case.facts.number("cpu_wait_seconds")
-    if not waited:
+    waited, stolen = case.facts.number("cpu_wait_seconds"), _stolen_share(case)
+    if not (waited or stolen):
         return "No worker waited for a CPU."
-    share = case.cpu_wait_share
+    # A worker that the hypervisor stops does not wait for a CPU: it seems to run.
+    share = 1 - (1 - case.cpu_wait_share) * (1 - stolen)
     evidence = [
         Evidence(
             "time that workers waited for a CPU", waited, "s/s", "cpu_wait_seconds"
         ),
-        Evidence("its share of their busy time", share, "of the time", "cells", 0),
+        Evidence(
+            "its share of their busy time, with what the hypervisor took",
+            share,
+            "of the time",
+            "cells",
+            0,
+        ),
     ]
     if case.facts.has("host_cpu_seconds"):
         modes = case.facts.by("host_cpu_seconds", "mode")
@@ -60,6 +68,16 @@ def _judge(case: Case) -> Suspicion | str:
     )
 
 
+def _stolen_share(case: Case) -> float:
+    """Return the share of running programs' time that the hypervisor took."""
+    if not case.facts.has("host_cpu_seconds"):
+        return 0.0
+    modes = case.facts.by("host_cpu_seconds", "mode")
+    return ratio(
+        modes.get("steal", 0.0), math.fsum(modes.values()) - modes.get("idle", 0.0)
+    )
+
+
 def _usual_share(case: Case) -> float:
     """Return the share that is usual for workers that are as busy."""
     if not case.facts.has("host_cpus"):
@@ -94,7 +112,8 @@ RULE: Final = Rule(
             "Keystone may take the CPU of its neighbours.",
         ),
     ),
-    gain="The workers' wait for a CPU, as a share of their busy time.",
+    gain="The workers' wait for a CPU, as a share of their busy time, and the share of"
+    " their CPU time that the hypervisor took.",
     threshold="A sixth of the busy time, as for all causes, beyond 15 % that workers"
     " and servers of one host wait for each other if there is a busy worker for each"
     " CPU, and less if there are fewer. The kernel counts it.",

@@ -2,7 +2,6 @@
 
     python -m keylag_dev.diagnosis_page out/diagnosis/TIME
     python -m keylag_dev.diagnosis_page --page unseen out/diagnosis/TIME
-    python -m keylag_dev.diagnosis_page --page added out/diagnosis/TIME
 
 The folder is that of one run. The page has its table, its summary, some diagnoses in
 full, one of them of a pair, and each wrong one.  The windows are kept for the tests,
@@ -23,7 +22,6 @@ from keylag_dev.diagnosis_savings import savings
 from keylag_dev.diagnosis_scores import Score, read_scores, slower_text, summary
 from keylag_dev.recorded_facts import (
     KEPT,
-    KEPT_ADDED,
     KEPT_UNSEEN,
     RecordedWindow,
     keep,
@@ -67,25 +65,11 @@ several windows, at three loads.
 
 The first such score had weaker faults: 13 of 21 were named first, and no healthy window
 had a finding. The rules have been mended since, and name 15 of these 21. It is kept in
-`dev/tests/data/earlier-windows.jsonl.gz`, and the strengths below are new.
+`dev/tests/data/first-unseen-windows.jsonl.gz`, and the strengths below are new.
 
 The table has what the rules said when these windows were recorded: no rule had been
 changed with them. *Right* means: the planted cause is the first finding, or there is
 none on a healthy stack. A fault that slowed no call by a fifth does not count.
-"""
-
-ADDED_INTRODUCTION: Final = """\
-# How often the diagnosis is right about faults that the score does not have yet
-
-<!-- Made by `python -m keylag_dev.diagnosis_page --page added`; run it again instead of
-editing. -->
-
-[The score](diagnosis-score.md) is older than these faults, or had no stack without them
-to compare with. Their windows come from a run of their own, by `make test-diagnosis
-CASES="..."` with the names below, and are judged by the rules of today. Rules were
-mended with these windows and with some before: older rules named W3 instead of D5 and
-of D1 with several threads. So the shares say that the rules tell these causes apart,
-and not how often a new cause is named.
 """
 
 CHANGES_OF_ROLES: Final = (
@@ -148,20 +132,9 @@ UNSEEN: Final = Page(
     },
 )
 
-
-ADDED: Final = Page(
-    "diagnosis-added.md",
-    KEPT_ADDED,
-    ADDED_INTRODUCTION,
-    reasons={
-        "D9": "The rule leaves 40 ms for the two commits of a log-out; this disk needs"
-        " less.",
-    },
-)
 PAGES: Final[Mapping[str, Page]] = {
     "score": SCORE,
     "unseen": UNSEEN,
-    "added": ADDED,
 }
 
 
@@ -250,7 +223,7 @@ def _in_full(score: Score) -> Iterator[str]:
     type=click.Choice(list(PAGES)),
     default="score",
     show_default=True,
-    help="unseen: no rule was tuned with it; added: faults that the score lacks.",
+    help="unseen: no rule was tuned with it.",
 )
 def main(folder: Path, name: str) -> None:
     """Write the page of a score, and keep its windows for the tests."""

@@ -38,6 +38,7 @@ from keylag.faults.probe import Latency
 from keylag.faults.registry import FAULTS
 from keylag.faults.site import Site
 from keylag.jtl import JtlError, JtlReader, Sample
+from keylag.launcher import StackError
 from keylag.phases import CATEGORY_NAMES, category_of
 from keylag.processes import find_processes
 from keylag.sample_cloud import initial_data
@@ -317,7 +318,7 @@ def main(
                         append_score(found, folder)
                         named = " ".join(found.named) or "nothing"
                         console.print(f"{shown}: {named}", highlight=False)
-            except (FaultError, FaultUsageError, ToolError) as error:
+            except (FaultError, FaultUsageError, StackError, ToolError) as error:
                 console.print(f"{shown} was left out: {error}")
     show(read_scores(folder), console)
 

@@ -12,14 +12,10 @@ from keylag.diagnosis.prometheus import Sample
 from keylag.paths import CHECKOUT
 
 DATA: Final = CHECKOUT / "dev" / "tests" / "data"
-KEPT: Final = DATA / "windows.jsonl.gz"
-"""Windows of the published score, which tests judge by today's rules."""
+KEPT: Final = DATA / "score-windows.jsonl.gz"
+"""Windows of the published score; tests judge all of this folder again."""
 KEPT_UNSEEN: Final = DATA / "unseen-windows.jsonl.gz"
 """The same of faults at strengths for which no rule was tuned."""
-KEPT_ADDED: Final = DATA / "added-windows.jsonl.gz"
-"""The same of faults that the published score does not have yet."""
-KEPT_EARLIER: Final = DATA / "earlier-windows.jsonl.gz"
-"""The same of earlier scores of such strengths, with which rules have been mended."""
 
 
 @dataclass(frozen=True)

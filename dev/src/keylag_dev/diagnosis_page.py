@@ -39,16 +39,18 @@ SCORE_INTRODUCTION: Final = """\
 
 `make test-diagnosis` plants each cause in a stack of real servers, alone, in pairs and
 too weak to matter, sends token calls from JMeter, and lets `keylag diagnose` say what
-it sees in a window of a minute, without a baseline. *Right* means: the planted cause is
+it sees in a short window, without a baseline. *Right* means: the planted cause is
 the first finding; of a pair, both are among the first three; of a healthy stack and of
 a cause that is too weak to matter, there is no finding.
 
 Beside it are three baselines: the widest category of time, as an operator would read it
 from the breakdown, `keystone-manage doctor`, and chance.
 
-The rules have been mended with windows like these. So the shares say that the rules
-tell these causes apart. They do not say how often a new cause is named.
-`python -m keylag_dev.diagnosis_judge` judges the windows again after a change.
+The rules were mended with windows of such faults in earlier runs, and with none of this
+run: the table has what they said while it was recorded. So the shares say that the
+rules tell these causes apart. They do not say how often a new cause is named.
+`python -m keylag_dev.diagnosis_judge` judges the windows again after a change, and
+`dev/tests/test_recorded_windows.py` those of all runs.
 [Faults that no rule was tuned for](diagnosis-unseen.md) have a page of their own.
 """
 UNSEEN_INTRODUCTION: Final = """\

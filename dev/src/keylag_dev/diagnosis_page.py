@@ -130,7 +130,7 @@ SCORE: Final = Page(
         "A2": "The measured interval begins just above the predicted one.",
         "D9": "The rule leaves 40 ms for the two commits of a log-out; this disk needs"
         " less.",
-        "C2:stalls": "Workers wait for each other while one of them waits for memcached.",
+        "C2:stalls": "Calls also wait for a worker that waits for memcached.",
     },
 )
 UNSEEN: Final = Page(

@@ -57,7 +57,8 @@ def no_cache() -> Facts:
 def evicting() -> Facts:
     slow = {("sql", "validate"): 0.03, ("orm", "validate"): 0.03}
     calls = healthy_calls(VALIDATION, slow, statements=49.0)
-    return make_facts(calls, memcached_evictions=50.0)
+    missed = {"keystone_cache_region": "role", "keystone_cache_result": "miss"}
+    return make_facts(calls, memcached_evictions=50.0, memoized=[Sample(missed, 100.0)])
 
 
 @pytest.fixture

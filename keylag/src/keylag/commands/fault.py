@@ -74,7 +74,7 @@ def list_faults(form: str) -> None:
     for column in ("id", "name", "strength", "what it does"):
         table.add_column(column, no_wrap=column in {"id", "name"})
     for fault in FAULTS.values():
-        strength = _strength_text(fault.strength, fault.strength.default)
+        strength = _strength_text(fault.strength, fault.strength.default) or "·"
         table.add_row(fault.key, fault.name, strength, fault.summary)
     Console().print(table)
 
@@ -195,9 +195,9 @@ def status(form: str, folder: Path) -> None:
     if not rows:
         click.echo(NOTHING)
     for row in rows:
-        unit = FAULTS[row["id"]].strength.unit
-        strength = f", {row['strength']:g} {unit}" if unit else ""
-        line = f"{row['id']} {row['name']}{strength}, since {row['since']}"
+        text = _strength_text(FAULTS[row["id"]].strength, row["strength"])
+        parts = [f"{row['id']} {row['name']}", text, f"since {row['since']}"]
+        line = ", ".join(filter(None, parts))
         ended = [name for name, pid in row["processes"].items() if pid is None]
         problems = [f"its {name} has ended" for name in ended]
         problems += [] if row["complete"] else ["it was not planted completely"]
@@ -206,7 +206,8 @@ def status(form: str, folder: Path) -> None:
 
 
 def _strength_text(strength: Strength, value: float) -> str:
-    return f"{value:g} {strength.unit}" if strength.unit else "·"
+    """Return a strength with its unit; empty if the fault has none."""
+    return f"{value:g} {strength.unit}" if strength.unit else ""
 
 
 def _as_json(fault: Fault) -> dict[str, Any]:
@@ -278,7 +279,7 @@ def _advise_on_strength(fault: Fault) -> str:
 
 def _say_planted(fault: Fault, strength: float) -> None:
     text = _strength_text(fault.strength, strength)
-    how_strong = f" ({text})" if fault.strength.unit else ""
+    how_strong = f" ({text})" if text else ""
     click.echo(
         f"{fault.title} is planted{how_strong}. {fault.summary} "
         f"Take it back with `keylag fault stop {fault.key}`.",

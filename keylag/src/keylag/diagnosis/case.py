@@ -181,14 +181,18 @@ class Case:
         return (way - near) / max(self.mean_driver_call_seconds, way)
 
     @cached_property
+    def used_cpus(self) -> float:
+        """Return how many CPUs of the hosts are busy, or taken by a hypervisor."""
+        modes = self.facts.by("host_cpu_seconds", "mode")
+        return math.fsum(modes.values()) - modes.get("idle", 0.0)
+
+    @cached_property
     def others_take_cpu(self) -> bool:
         """Return whether workers wait for CPUs that other programs use."""
         if not self.facts.has("host_cpu_seconds", "cpu_seconds"):
             return False
-        modes = self.facts.by("host_cpu_seconds", "mode")
-        used = math.fsum(modes.values()) - modes.get("idle", 0.0)
         own = self.facts.number("cpu_seconds")
-        return self.cpu_wait_share >= STARVED and own < used / 2
+        return self.cpu_wait_share >= STARVED and own < self.used_cpus / 2
 
     def usual_seconds(self, calls: Calls) -> float:
         """Return the time of a call without what slows all calls."""

@@ -1,6 +1,5 @@
 """W2: workers wait for a CPU, because others use it or a limit stops them."""
 
-import math
 from typing import Final
 
 from keylag.diagnosis.case import Case
@@ -32,12 +31,13 @@ def _judge(case: Case) -> Suspicion | str:
         ),
     ]
     if case.facts.has("host_cpu_seconds"):
-        modes = case.facts.by("host_cpu_seconds", "mode")
         cpus = case.facts.number("host_cpus")
-        taken = sum(modes.values()) - modes.get("idle", 0.0)
         evidence += [
             Evidence(
-                "busy CPUs of the hosts", taken, f"of {cpus:g}", "host_cpu_seconds"
+                "busy CPUs of the hosts",
+                case.used_cpus,
+                f"of {cpus:g}",
+                "host_cpu_seconds",
             ),
             Evidence(
                 "CPUs used by workers",
@@ -47,7 +47,7 @@ def _judge(case: Case) -> Suspicion | str:
             ),
             Evidence(
                 "CPU taken by the hypervisor",
-                modes.get("steal", 0.0),
+                _stolen_cpus(case),
                 "CPUs",
                 "host_cpu_seconds",
                 0,
@@ -72,10 +72,11 @@ def _stolen_share(case: Case) -> float:
     """Return the share of running programs' time that the hypervisor took."""
     if not case.facts.has("host_cpu_seconds"):
         return 0.0
-    modes = case.facts.by("host_cpu_seconds", "mode")
-    return ratio(
-        modes.get("steal", 0.0), math.fsum(modes.values()) - modes.get("idle", 0.0)
-    )
+    return ratio(_stolen_cpus(case), case.used_cpus)
+
+
+def _stolen_cpus(case: Case) -> float:
+    return case.facts.by("host_cpu_seconds", "mode").get("steal", 0.0)
 
 
 def _usual_share(case: Case) -> float:

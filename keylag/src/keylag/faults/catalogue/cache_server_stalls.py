@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from keylag.faults import parts
-from keylag.faults.changes.helper import Helper
-from keylag.faults.changes.signals import MayBeSuspended
+from keylag.faults.changes.duty_cycle import suspend_in_slices
 from keylag.faults.model import GET, POST, Change, Fault, Strength, uses
 from keylag.faults.site import Site
 
@@ -12,9 +11,7 @@ PERIOD_MS = 40
 
 
 def _changes(_: Site, percent: float) -> Iterator[Change]:
-    yield MayBeSuspended("memcached")
-    cycle = {"period_ms": PERIOD_MS, "stopped_share": percent / 100}
-    yield Helper("duty-cycle", {"service": "memcached", **cycle})
+    return suspend_in_slices("memcached", PERIOD_MS, percent)
 
 
 FAULT = Fault(

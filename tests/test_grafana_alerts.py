@@ -174,6 +174,7 @@ def test_alerts_fire_with_labels_and_texts_of_prometheus(stack: Stack) -> None:
         shown, texts = alert["annotations"], expected[labels]["annotations"]
         assert shown["summary"] == texts["summary"]
         assert shown["runbook_url"] == texts["runbook_url"]
+        assert shown.get("likely_cause") == texts.get("likely_cause")
         assert without_values(shown["description"]) == without_values(
             texts["description"]
         )

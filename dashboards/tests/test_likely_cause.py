@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from keylag_dashboards import grafana_alerts
 from keylag_dashboards.causes import METRICS
 from keylag_dashboards.promql import expand
 from keylag_dashboards.queries.tokens import LIKELY_CAUSES
@@ -33,13 +34,62 @@ CASES = {
 }
 
 
+ALERTS = {'up{cluster="a", job="k"}': 1, 'up{cluster="b", job="k"}': 2}
+OF_ALERTS = {
+    "one in each cluster, the most expensive": (
+        {
+            COST + '{cluster="a", id="W2", name="cpu-starved", instance="1"}': 0.3,
+            COST + '{cluster="a", id="C2", name="cache-server-hung"}': 0.8,
+            COST + '{cluster="b", id="C4", name="cache-far"}': 0.1,
+        },
+        {
+            '{cluster="a", job="k", id="C2", name="cache-server-hung"}': 0.8,
+            '{cluster="b", job="k", id="C4", name="cache-far"}': 0.1,
+        },
+    ),
+    "one in one cluster": (
+        {COST + '{cluster="a", id="C2", name="cache-server-hung"}': 0.8},
+        {
+            '{cluster="a", job="k", id="C2", name="cache-server-hung"}': 0.8,
+            '{cluster="b", job="k"}': 2,
+        },
+    ),
+    "none that costs": (
+        {COST + '{cluster="a", id="C2", name="cache-server-hung"}': 0},
+        {'{cluster="a", job="k"}': 1, '{cluster="b", job="k"}': 2},
+    ),
+    "nobody who diagnoses": (
+        {},
+        {'{cluster="a", job="k"}': 1, '{cluster="b", job="k"}': 2},
+    ),
+}
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_likely_cause(case: str, tmp_path: Path) -> None:
+    series, shown = CASES[case]
+    query = expand(LIKELY_CAUSES).replace("$cluster", ".*").replace("$region", ".*")
+    check(query, series, shown, tmp_path)
+
+
+@pytest.mark.parametrize("case", OF_ALERTS)
+def test_likely_cause_of_an_alert_in_grafana(case: str, tmp_path: Path) -> None:
+    """Without a result, Grafana would silence the rule."""
+    series, shown = OF_ALERTS[case]
+    query = grafana_alerts.with_likely_cause("up > 0")
+    check(query, ALERTS | series, shown, tmp_path)
+
+
+def check(
+    query: str,
+    series: dict[str, float],
+    shown: dict[str, float],
+    tmp_path: Path,
+) -> None:
+    """Assert that a query shows these values of series."""
     program = shutil.which("promtool")
     if program is None:
         pytest.skip("not installed: promtool, which comes with Prometheus")
-    series, shown = CASES[case]
-    query = expand(LIKELY_CAUSES).replace("$cluster", ".*").replace("$region", ".*")
     test = {
         "interval": "15s",
         "input_series": [

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from keylag_dashboards import render, rules
 from keylag_dashboards.alerts import ALERTS
+from keylag_dashboards.causes import METRICS
 from keylag_dashboards.config import RUNBOOK_URL, UID_PREFIX
 
 FOLDER: Final = "Keylag"
@@ -22,6 +23,11 @@ All others keep their state then, as they do in Prometheus if a query fails.
 """
 LOOKBACK_SECONDS: Final = 600
 """Grafana requires a time range, although an instant query ignores it."""
+LIKELY_CAUSE: Final = (
+    "{{ with $values.C.Labels.id }}{{ . }} {{ $values.C.Labels.name }}"
+    "{{ else }}`keylag diagnose --listen` names none{{ end }}"
+)
+"""The annotation of the same name; query C finds the labels."""
 
 
 def document(
@@ -62,12 +68,15 @@ def panel_link(place: str) -> dict[str, str]:
 
 
 def _rule(alert: dict[str, Any], data_source: str) -> dict[str, Any]:
-    name = alert["alert"]
+    name, expression = alert["alert"], alert["expr"]
+    data = [_query("A", _nameless(expression), data_source), _any_value()]
+    if rules.LIKELY_CAUSE in alert["annotations"]:
+        data.append(_query("C", with_likely_cause(expression), data_source))
     return {
         "uid": name,
         "title": name,
         "condition": "B",
-        "data": [_query(alert["expr"], data_source), _any_value()],
+        "data": data,
         "for": alert["for"],
         # A query finds only what fires, so a series that is gone has recovered.
         "noDataState": "OK",
@@ -77,16 +86,34 @@ def _rule(alert: dict[str, Any], data_source: str) -> dict[str, Any]:
     }
 
 
-def _query(expression: str, data_source: str) -> dict[str, Any]:
-    # Removes the metric's name, as Prometheus does; for Grafana it is one more label.
-    nameless = f"max without () ({expression})"
-    model = {"refId": "A", "expr": nameless, "instant": True, "range": False}
+def _query(ref_id: str, expression: str, data_source: str) -> dict[str, Any]:
+    model = {"refId": ref_id, "expr": expression, "instant": True, "range": False}
     return {
-        "refId": "A",
+        "refId": ref_id,
         "datasourceUid": data_source,
         "relativeTimeRange": {"from": LOOKBACK_SECONDS, "to": 0},
         "model": model,
     }
+
+
+def _nameless(expression: str) -> str:
+    """Remove the metric's name, as Prometheus does; to Grafana it is one more label."""
+    return f"max without () ({expression})"
+
+
+def with_likely_cause(expression: str) -> str:
+    """Return a query for the alerts with the labels of their most expensive finding.
+
+    Grafana's templates cannot query, but they see the labels of each query whose
+    labels include the alert's.  A query without a result would silence the rule, so an
+    alert in a cluster without a finding has its own labels.
+    """
+    alerts = _nameless(expression)
+    findings = f"topk by (cluster) (1, {METRICS['cost']} > 0)"
+    return (
+        f"0 * {alerts} + on (cluster) group_left (id, name) {findings}"
+        f" or on (cluster) {alerts}"
+    )
 
 
 def _any_value() -> dict[str, Any]:
@@ -99,12 +126,11 @@ def _any_value() -> dict[str, Any]:
 
 
 def _texts(alert: dict[str, Any]) -> dict[str, str]:
-    """Return the annotations; `$value` has another name in Grafana.
-
-    Grafana's templates cannot query, so they lack the likely cause.
-    """
-    return {
+    """Return the annotations as Grafana's templates name values."""
+    texts = {
         name: text.replace("$value", "$values.A.Value")
         for name, text in alert["annotations"].items()
-        if name != rules.LIKELY_CAUSE
     }
+    if rules.LIKELY_CAUSE in texts:
+        texts[rules.LIKELY_CAUSE] = LIKELY_CAUSE
+    return texts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -142,7 +143,7 @@ def test_fetched_and_written_events_are_counted_by_kind(active_timer) -> None:
 def test_gauges_are_empty_without_keystone(monkeypatch) -> None:
     monkeypatch.setattr(gauges, "_keystone_conf", lambda: None)
 
-    assert [list(read()) for read in gauges.CALLBACKS.values()] == [[], [], [], []]
+    assert not any(list(read()) for read in gauges.CALLBACKS.values())
 
 
 @pytest.mark.parametrize(
@@ -199,6 +200,25 @@ def test_configuration_info_has_options_as_attributes(
 
     assert value == 1
     assert list(attributes.values()) == [backend, servers, "fernet", "bcrypt"]
+
+
+def test_sections_may_have_their_own_cache_time(monkeypatch) -> None:
+    names = ("token", "identity", "resource", "role", "catalog")
+    sections = {name: SimpleNamespace(cache_time=None) for name in names}
+    sections["role"].cache_time = 0
+    cache = SimpleNamespace(enabled=True, expiration_time=600)
+    configuration = MagicMock(cache=cache)
+    configuration.__getitem__.side_effect = sections.get
+    monkeypatch.setattr(gauges, "_keystone_conf", lambda: configuration)
+
+    found = {
+        attributes["keystone.configuration.section"]: seconds
+        for seconds, attributes in gauges.cache_expiration_time()
+    }
+    assert found == {**dict.fromkeys(names, 600), "role": 0}
+
+    cache.enabled = False
+    assert list(gauges.cache_expiration_time()) == []
 
 
 @pytest.mark.parametrize(

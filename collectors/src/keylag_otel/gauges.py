@@ -29,6 +29,8 @@ _DEFAULT_COST = {
 _LOCAL_ADDRESS = re.compile(
     r"^(?:inet6?:)?(?:localhost|127(?:\.\d+){3}|\[::1\])(?=:|$)|^unix:.*"
 )
+#: Sections whose `cache_time`, if it is set, replaces `[cache] expiration_time`.
+_CACHED_SECTIONS = ("token", "identity", "resource", "role", "catalog")
 _REPOSITORIES = {"tokens": "fernet_tokens", "receipts": "fernet_receipts"}
 
 
@@ -95,6 +97,17 @@ def _cache_servers(backend: str, memcached: list[str]) -> str:
     return ",".join(_LOCAL_ADDRESS.sub(host, server) for server in memcached)
 
 
+def cache_expiration_time() -> Observations:
+    """Yield the seconds that values of each section stay in the cache, if any do."""
+    configuration = _keystone_conf()
+    if configuration is None or not configuration.cache.enabled:
+        return
+    for section in _CACHED_SECTIONS:
+        own = getattr(configuration[section], "cache_time", None)
+        seconds = configuration.cache.expiration_time if own is None else own
+        yield seconds, {instruments.SECTION: section}
+
+
 def configuration_info() -> Observations:
     """Yield 1 with the options that affect the breakdown as attributes."""
     configuration = _keystone_conf()
@@ -118,5 +131,6 @@ CALLBACKS: dict[str, Callable[[], Observations]] = {
     "fernet_keys": fernet_keys,
     "fernet_primary_age": fernet_primary_age,
     "password_hash_cost": password_hash_cost,
+    "cache_expiration_time": cache_expiration_time,
     "configuration_info": configuration_info,
 }

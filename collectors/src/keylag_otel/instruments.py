@@ -30,6 +30,7 @@ SEAM = "keylag.seam"
 KEY_REPOSITORY = "keystone.fernet.repository"
 CACHE_BACKEND = "keystone.cache.backend"
 CACHE_SERVERS = "keystone.cache.servers"
+SECTION = "keystone.configuration.section"
 CALLER = "keystone.caller"
 TOKEN_PROVIDER = "keystone.token.provider"  # noqa: S105 - an attribute's name
 CPU_MODE = "cpu.mode"
@@ -247,6 +248,13 @@ GAUGES = {
         "{cost}",
         "Configured cost of new passwords: rounds, or log2 of n for scrypt",
         (HASH_ALGORITHM,),
+    ),
+    "cache_expiration_time": Instrument(
+        "keystone.cache.expiration_time",
+        "s",
+        "Configured time that values of a section of Keystone's options stay in the "
+        "cache",
+        (SECTION,),
     ),
     "configuration_info": Instrument(
         "keystone.configuration.info",

@@ -32,7 +32,7 @@ def test_fault_of_another_stack_is_refused_with_those_that_work(name: str) -> No
     message = str(refused.value)
     assert "keylag up --with" in message
     assert f"keylag fault start {planting.find_fault(name).key}" in message
-    assert "The demo can plant C1, C1:sections, C2, C2:stopped, " in message
+    assert "The demo can plant C1, C1:sections, C1:expiring, C2, " in message
 
 
 def test_refused_fault_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

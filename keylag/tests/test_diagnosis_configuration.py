@@ -130,6 +130,7 @@ def test_json_has_the_present_value(tmp_path: Path) -> None:
         None,
         None,
         None,
+        None,
     ]
     assert fixes[0]["present"]["line"] == 2
 
@@ -198,6 +199,20 @@ def test_section_without_caching_is_found(tmp_path: Path) -> None:
 
     (finding,) = (one for one in diagnosis.findings if one.rule.id == "C1")
     assert finding.suspicion.evidence[0].text == "[role] caching"
+    assert "C1" not in found(facts)
+
+
+def test_short_cache_time_is_found(tmp_path: Path) -> None:
+    lost = [
+        Sample({"keystone_cache_region": "roles", "keystone_cache_result": "miss"}, 9.0)
+    ]
+    facts = make_facts(REBUILT, memoized=lost)
+    text = "[cache]\nexpiration_time = 600\n[role]\ncache_time = 1\n"
+
+    diagnosis = judge(add_configuration(facts, read(tmp_path, text)))
+
+    (finding,) = (one for one in diagnosis.findings if one.rule.id == "C1")
+    assert finding.suspicion.evidence[0].text == "time that [role] caches"
     assert "C1" not in found(facts)
 
 

@@ -386,6 +386,21 @@ def test_misses_that_are_not_stored_are_of_sections_that_do_not_cache() -> None:
     assert finding.suspicion.savings[VALIDATION].mid == pytest.approx(0.9 * 0.06)
 
 
+@pytest.mark.parametrize(("seconds", "causes"), [(1.0, ["C1"]), (600.0, [])])
+def test_values_that_expire_at_once_are_not_cached(
+    seconds: float, causes: list[str]
+) -> None:
+    facts = make_facts(
+        rebuilt(),
+        memoized=looked_up("roles", miss=90.0, hit=10.0),
+        cache_sets=by("keystone_cache_region", roles=90.0),
+        cache_lists=listed("one", "a:11211"),
+        cache_expiration=by("keystone_configuration_section", role=seconds),
+    )
+
+    assert found(facts) == causes
+
+
 def test_a_catalog_that_is_not_stored_is_not_too_large() -> None:
     catalogs = make_facts(
         replace(rebuilt(), cells={("sql", "catalog"): 0.06}),

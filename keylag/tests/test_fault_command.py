@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from keylag.commands import fault
+from keylag.errors import WrongUsageError
 from keylag.faults.journal import FILE, Journal
 from keylag.faults.model import FaultError
 from keylag.faults.probe import Latency, Measurement
@@ -81,6 +82,14 @@ def test_strict_takes_it_back(start: Start, fault_site: Site) -> None:
 
     assert ended.exit_code == 1
     assert "was taken back" in str(ended.exception)
+    assert planted(fault_site) == []
+
+
+def test_strict_needs_the_check(start: Start, fault_site: Site) -> None:
+    ended = start("--strict", "--no-check")
+
+    assert isinstance(ended.exception, WrongUsageError)
+    assert "leave out --no-check" in str(ended.exception)
     assert planted(fault_site) == []
 
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from keylag.commands.common import output_option, state_option
+from keylag.errors import WrongUsageError
 from keylag.faults.drill import Drill
 from keylag.faults.impact import Impact
 from keylag.faults.journal import Journal
@@ -124,6 +125,9 @@ def start(  # noqa: PLR0913 - one for each option
       keylag fault start C2
       keylag fault start D1 --strength 20 --for 5m
     """  # noqa: D301 - click reads a backspace
+    if strict and not check:
+        message = "--strict takes a fault back by its check: leave out --no-check."
+        raise WrongUsageError(message)
     fault = find_fault(key)
     if strength is not None:
         fault.strength.check(strength)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from keylag.diagnosis.configuration import Configuration
+from keylag.diagnosis.configuration import Configuration, Option
 from keylag.diagnosis.facts import Facts
 from keylag.diagnosis.prometheus import Sample
 
@@ -12,13 +12,26 @@ DEFAULT_BACKEND: Final = "dogpile.cache.null"
 DISABLED: Final = "disabled"
 """How keylag-otel reports `[cache] enabled = false`."""
 DEFAULT_ALGORITHM: Final = "bcrypt"
+CACHE_TIMES: Final = (
+    Option("cache", "expiration_time"),
+    *(
+        Option(section, "cache_time")
+        for section in ("token", "identity", "resource", "role", "catalog")
+    ),
+)
+"""Options that say how long a value stays in the cache."""
 
 
 def add_configuration(facts: Facts, configuration: Configuration) -> Facts:
     """Return facts with a configuration, and what it says where they have nothing."""
     if not configuration.files:
         return facts
-    answers = {**_answers(configuration), **facts.answers}
+    missing = {
+        name: samples
+        for name, samples in _answers(configuration).items()
+        if not facts.answers.get(name)
+    }
+    answers = {**facts.answers, **missing}
     return replace(facts, configuration=configuration, answers=answers)
 
 
@@ -36,7 +49,13 @@ def _answers(configuration: Configuration) -> Mapping[str, Sequence[Sample]]:
         "keystone_password_hash_algorithm": algorithm,
         "keystone_password_hash_cost": rounds if known else "",
     }
+    lifetimes = [
+        Sample({"keystone_configuration_section": one.section}, float(seconds))
+        for one in CACHE_TIMES
+        if (seconds := configuration.value(one.section, one.name)).isdigit()
+    ]
     return {
+        "cache_expiration": lifetimes,
         "cache_backends": [
             Sample({"keystone_cache_backend": DISABLED if off else backend}, 1.0)
         ],

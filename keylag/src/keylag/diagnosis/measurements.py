@@ -161,6 +161,13 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "workers",
         "workers by cache backend",
     ),
+    "cache_expiration": Measurement(
+        KEYSTONE,
+        "min by (keystone_configuration_section)"
+        " (keystone_cache_expiration_time_seconds{ALL})",
+        "s",
+        "seconds that cached values live, by section of Keystone's options",
+    ),
     "cache_lists": Measurement(
         KEYSTONE,
         "count by (cluster, region, keystone_cache_servers)"

@@ -8,6 +8,7 @@ from keylag.faults.catalogue import (
     cache_connections,
     cache_disabled,
     cache_evicting,
+    cache_expiring,
     cache_far,
     cache_flushed,
     cache_flushed_by_client,
@@ -56,6 +57,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
     for module in (
         cache_disabled,
         sections_not_cached,
+        cache_expiring,
         cache_server_hung,
         cache_server_stopped,
         cache_server_wrong,

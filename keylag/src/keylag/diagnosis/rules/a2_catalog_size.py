@@ -7,10 +7,12 @@ from keylag.diagnosis.common import step_suspicion
 from keylag.diagnosis.rule import Fix, Rule, Suspicion
 
 STEPS: Final = ("catalog", "render")
+PHASES: Final = ("render",)
+"""Writing the response as JSON, which the framework does after all steps."""
 
 
 def _judge(case: Case) -> Suspicion | str:
-    return step_suspicion(case, STEPS, "the catalog")
+    return step_suspicion(case, STEPS, "the catalog", PHASES)
 
 
 RULE: Final = Rule(
@@ -32,7 +34,8 @@ RULE: Final = Rule(
             "Clients that still use them fail.",
         ),
     ),
-    gain="The time of the steps `catalog` and `render` beyond that of a small catalog.",
+    gain="The time of the steps `catalog` and `render`, and of the response as JSON,"
+    " beyond that of a small catalog.",
     threshold="Time beyond the expected one counts, on a machine of the same speed.",
     panel="tokens: Time per call, by category",
 )

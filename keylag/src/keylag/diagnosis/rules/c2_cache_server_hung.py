@@ -12,7 +12,7 @@ from keylag.diagnosis.common import (
     statements,
 )
 from keylag.diagnosis.facts import ratio
-from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 
 SHORT_STALL_SECONDS: Final = 0.01
 """The same where workers get a CPU when they want one: then nothing else delays them
@@ -66,7 +66,10 @@ def _judge(case: Case) -> Suspicion | str:
         whole = case.facts.number("cache_call_seconds")
         stalled = max(least_seconds, whole - _fast_seconds(buckets, limit))
         part = min(ratio(stalled, whole), 1.0)
-    lost = savings(case, lambda calls: part * case.cache_loss_seconds(calls))
+    lost = {
+        kind: Saving(part * one.low, part * one.mid, one.high)
+        for kind, one in savings(case, case.cache_loss_seconds).items()
+    }
     return Suspicion(lost, evidence)
 
 
@@ -122,7 +125,7 @@ RULE: Final = Rule(
     ),
     gain="The time of calls to the cache beyond that of a healthy server, and of the"
     " statements that a warm cache saves; without failures, the part of it that stalls"
-    " have.",
+    " have, and at most all of it.",
     threshold=f"A call over {SHORT_STALL_SECONDS:g} s is a stall: healthy ones take"
     f" less than 5 ms. If workers wait for a CPU, it is one over {STALL_SECONDS:g} s:"
     " the shortest time-out in use is 0.25 s. memcached is silent if"

@@ -9,10 +9,12 @@ from keylag.diagnosis.common import (
     server_fails,
 )
 from keylag.diagnosis.facts import ratio
-from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
+from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 
 OFTEN: Final = 1 / 60
 """Flushes of memcached per second; with fewer, the cache is warm most of the time."""
+FEW_CHANGES: Final = 0.1
+"""Share of the busy workers; if fewer make changes, nobody waits for them."""
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -44,9 +46,9 @@ def _judge(case: Case) -> Suspicion | str:
         text, name = "flushes of memcached", "memcached_flushes"
         evidence.append(Evidence(text, flushes, "flushes/s", name, 0))
     found = rebuild_suspicion(case, evidence, flushed)
-    waited = _wait_for_changes(case)
+    wait = _wait_for_changes(case)
     savings = {
-        kind: replace(one, high=one.high + waited)
+        kind: Saving(one.low, one.mid + wait.mid, one.high + wait.high)
         for kind, one in found.savings.items()
     }
     return replace(found, savings=savings)
@@ -58,12 +60,17 @@ def _flushes(case: Case) -> float:
     return case.facts.number("memcached_flushes") if known else 0.0
 
 
-def _wait_for_changes(case: Case) -> float:
-    """Return how long a call waits for workers that make the changes, at most."""
+def _wait_for_changes(case: Case) -> Saving:
+    """Return how long a call waits for workers that make the changes.
+
+    Waits grow faster than the work that causes them, so all may be due to changes.
+    """
     if not case.facts.has("queue", "other_seconds"):
-        return 0.0
+        return Saving(0.0, 0.0, 0.0)
     busy = ratio(case.facts.number("other_seconds"), case.facts.busy_seconds)
-    return busy * case.queue_seconds
+    if busy < FEW_CHANGES:
+        return Saving(0.0, 0.0, 0.0)
+    return Saving(0.0, busy * case.queue_seconds, case.queue_seconds)
 
 
 RULE: Final = Rule(
@@ -98,8 +105,8 @@ RULE: Final = Rule(
             "Its old values stay until they expire.",
         ),
     ),
-    gain="The time of the statements that a warm cache saves; at most also the wait for"
-    " workers that make the changes.",
+    gain="The time of the statements that a warm cache saves, and the share of the wait"
+    " for a worker that changes have of the workers; at most all of that wait.",
     threshold="The statements per call say what it costs, and misses in regions that"
     " were invalidated are its part. Those of tokens cost nothing (see R3), and the"
     " others count from a tenth of all misses: fewer come from values that expire. If a"

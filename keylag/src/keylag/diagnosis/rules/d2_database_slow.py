@@ -8,6 +8,7 @@ from keylag.diagnosis.case import NEAR_SECONDS, Case
 from keylag.diagnosis.common import (
     READ_FOR_NOTHING,
     USUAL_WRITE_SECONDS,
+    on_a_faster_disk,
     rows_per_sent,
     savings,
     write_wait,
@@ -121,7 +122,7 @@ def _judge(case: Case) -> Suspicion | str:
         evidence.append(
             Evidence("busy threads of the database", running, "", "threads_running")
         )
-    return Suspicion(savings(case, slow), evidence)
+    return Suspicion(on_a_faster_disk(case, savings(case, slow)), evidence)
 
 
 RULE: Final = Rule(
@@ -169,8 +170,8 @@ RULE: Final = Rule(
         ),
     ),
     gain="The time inside the database beyond that of a healthy one. Commits cost the"
-    " calls that write. Answers that come late, although its log and the quickest ones"
-    " are fast, count too.",
+    " calls that write, at most also the 40 ms of a usual disk. Answers that come late,"
+    " although its log and the quickest ones are fast, count too.",
     threshold="Time counts beyond 0.4 ms for a statement of a token call, which reads"
     " few rows, and 0.5 ms for its way, as in D1, both scaled by the machine's speed;"
     " and beyond 20 ms for each of a log-out's two commits, which wait for the disk. A"

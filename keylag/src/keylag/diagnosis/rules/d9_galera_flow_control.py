@@ -7,6 +7,7 @@ from keylag.diagnosis.case import Case
 from keylag.diagnosis.common import (
     USUAL_WRITE_SECONDS,
     WRITES,
+    on_a_faster_disk,
     savings,
     write_wait,
     writing_seconds,
@@ -36,7 +37,7 @@ def _judge(case: Case) -> Suspicion | str:
     ]
     writing = writing_seconds(case)
     waits = savings(case, lambda calls: write_wait(case, calls, writing))
-    return Suspicion(waits, evidence)
+    return Suspicion(on_a_faster_disk(case, waits), evidence)
 
 
 RULE: Final = Rule(
@@ -62,7 +63,8 @@ RULE: Final = Rule(
             "None, if binary logging uses rows.",
         ),
     ),
-    gain="The time of writes and commits beyond 40 ms, in the calls that write.",
+    gain="The time of writes and commits beyond 40 ms, in the calls that write; at most"
+    " also these 40 ms.",
     threshold="Pauses of 1 % of the time: a cluster that is written to has shorter"
     " ones. Writes and commits cost what they take beyond 40 ms, which a log-out's two"
     " commits need with a usual disk.",

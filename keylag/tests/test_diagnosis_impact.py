@@ -9,6 +9,7 @@ from keylag.diagnosis.document import as_json
 from keylag.diagnosis.facts import Facts
 from keylag.diagnosis.impact import UNKNOWN_CALLERS
 from keylag.diagnosis.prometheus import Sample
+from keylag.diagnosis.rule import MATTERS
 
 INF = float("inf")
 FAST = {0.05: 10.0, 2.0: 10.0, INF: 10.0}
@@ -60,6 +61,25 @@ def test_wait_before_keystone_is_no_share_of_its_quantiles() -> None:
 
     assert finding["id"] == "W1"
     assert finding["calls"]["GET"]["share_of_p50"] is None
+
+
+@pytest.mark.parametrize(("in_time", "causes"), [(0.94, ["D4"]), (0.96, []), (0.0, [])])
+def test_what_doubles_the_p95_is_a_finding(in_time: float, causes: list[str]) -> None:
+    """A sixteenth of the calls wait for a lock: the mean hardly shows it."""
+    buckets = {0.02: in_time, 0.2: 1.0, INF: 1.0} if in_time else {}
+    rate = 10.0
+    calls = healthy_calls(
+        VALIDATION,
+        {("sql", "validate"): 0.0015},
+        per_second=rate,
+        buckets={limit: rate * share for limit, share in buckets.items()},
+    )
+    waited = make_facts(calls, row_lock_seconds=0.0015 * rate, log_seconds=0.001)
+
+    diagnosis = judge(waited)
+
+    assert [one.rule.id for one in diagnosis.findings] == causes
+    assert all(one.share < MATTERS for one in diagnosis.findings)
 
 
 def test_callers_share_the_cost_of_validations() -> None:

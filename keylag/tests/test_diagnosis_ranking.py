@@ -36,7 +36,7 @@ def test_runner_up_of_the_last_finding_is_what_costs_too_little() -> None:
 
     assert finding["id"] == "A1"
     assert finding["runner_up"]["id"] == "L1"
-    assert finding["runner_up"]["why"].endswith("of a call; a finding costs 17%.")
+    assert finding["runner_up"]["why"].endswith("costs 17%, or doubles a p95.")
 
 
 def test_runner_up_may_be_explained_away() -> None:

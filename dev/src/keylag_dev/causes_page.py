@@ -23,7 +23,8 @@ INTRODUCTION: Final = """\
 
 `keylag diagnose` looks for these causes, and `keylag diagnose --explain ID` prints one
 of these sections. A cause is a finding if it costs a sixth of a kind of calls: it has
-made them a fifth slower.
+made them a fifth slower. One that stalls few calls is a finding if it has doubled their
+95th percentile.
 
 In the queries, `TOKENS` selects token calls, `ALL` what `--match` selects, and
 `WINDOW` is the length of the window.

@@ -6,14 +6,10 @@ from urllib.parse import quote
 
 from keylag.diagnosis import wording
 from keylag.diagnosis.facts import Kind
-from keylag.diagnosis.impact import (
-    UNKNOWN_CALLERS,
-    callers,
-    has_unknown_callers,
-    quantile_shares,
-)
+from keylag.diagnosis.impact import UNKNOWN_CALLERS, callers, has_unknown_callers
 from keylag.diagnosis.measurements import SOURCES
 from keylag.diagnosis.promql import evidence_query
+from keylag.diagnosis.quantile_shares import quantile_shares
 from keylag.diagnosis.ranking import Diagnosis, Finding
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving
 
@@ -132,7 +128,7 @@ def kind_key(kind: Kind) -> str:
 def _call(
     diagnosis: Diagnosis, finding: Finding, kind: Kind, saving: Saving
 ) -> dict[str, Any]:
-    shares = quantile_shares(diagnosis.case, finding, kind)
+    shares = quantile_shares(diagnosis.case, kind, saving)
     return {
         "saving_seconds": [saving.low, saving.mid, saving.high],
         "share": finding.shares.get(kind),

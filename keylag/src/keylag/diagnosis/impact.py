@@ -1,16 +1,11 @@
-"""Whom a finding hits: its share of p50 and p95, and the callers.
-
-A cause that hits all calls alike moves the p50 and the p95; one that stalls some moves
-the p95 only.  So its share of a quantile is what the quantile exceeds the healthy one
-by, times the cause's part of what the mean exceeds the healthy mean by.
-"""
+"""Whom a finding hits."""
 
 import math
 from dataclasses import dataclass
 from typing import Final
 
 from keylag.diagnosis.case import Case
-from keylag.diagnosis.facts import QUANTILES, Kind, ratio
+from keylag.diagnosis.facts import Kind, ratio
 from keylag.diagnosis.ranking import Finding
 
 LABEL: Final = "keystone_caller"
@@ -32,29 +27,6 @@ class Caller:
     per_second: float
     cost: float
     """Seconds per second that its calls would save."""
-
-
-def quantile_shares(case: Case, finding: Finding, kind: Kind) -> dict[float, float]:
-    """Return the cause's least shares of p50 and p95, by their share of the calls.
-
-    One is missing if it or its healthy value is unknown, or if the cause makes calls
-    wait before Keystone measures them.
-    """
-    calls = case.facts.find(kind)
-    saving = finding.suspicion.savings.get(kind)
-    usual = case.expected.seconds(calls, (), ()) if calls else None
-    if calls is None or saving is None or usual is None:
-        return {}
-    excess = calls.seconds - usual
-    if not saving.low <= excess:
-        return {}
-    part = min(ratio(saving.low, excess), 1.0)
-    found = {}
-    for share in QUANTILES:
-        now, healthy = calls.quantile(share), case.expected.quantile(calls, share)
-        if now and healthy is not None:
-            found[share] = part * max(now - healthy, 0.0) / now
-    return found
 
 
 def callers(case: Case, finding: Finding) -> list[Caller]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.facts import Facts, Kind, MissingSourceError, ratio
 from keylag.diagnosis.failing import Failing, find_failing
+from keylag.diagnosis.quantile_shares import doubles_p95
 from keylag.diagnosis.registry import RULES
 from keylag.diagnosis.rule import MATTERS, Rule, Suspicion
 from keylag.diagnosis.unexplained import Unexplained, find_unexplained
@@ -119,11 +120,12 @@ def diagnose(case: Case, rules: Sequence[Rule] = tuple(RULES.values())) -> Diagn
             unlikely.append(Reason(rule, judged))
             continue
         found = weigh(case.facts, rule, judged)
-        if found.share >= MATTERS:
+        if found.share >= MATTERS or doubles_p95(case, judged.savings):
             suspects.append(found)
         else:
             why = (
-                f"It costs {found.share:.0%} of a call; a finding costs {MATTERS:.0%}."
+                f"It costs {found.share:.0%} of a call; a finding costs {MATTERS:.0%},"
+                " or doubles a p95."
             )
             unlikely.append(Reason(rule, why, found.least_cost, found.share))
     findings = _without_symptoms(suspects)

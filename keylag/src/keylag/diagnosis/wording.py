@@ -7,12 +7,8 @@ from typing import Final
 from keylag.diagnosis.common import name_kind
 from keylag.diagnosis.facts import SERVED, Calls, Facts, Window
 from keylag.diagnosis.failing import Failing
-from keylag.diagnosis.impact import (
-    UNKNOWN_CALLERS,
-    callers,
-    has_unknown_callers,
-    quantile_shares,
-)
+from keylag.diagnosis.impact import UNKNOWN_CALLERS, callers, has_unknown_callers
+from keylag.diagnosis.quantile_shares import quantile_shares
 from keylag.diagnosis.ranking import Diagnosis, Finding, Reason
 from keylag.diagnosis.rule import Evidence, Fix, Saving
 from keylag.diagnosis.unexplained import Unexplained
@@ -23,7 +19,7 @@ SHARES: Final = ("of all", "of the time", "of the limit")
 """Units of what is shown as per cent."""
 LITTLE: Final = 0.01
 """A smaller share is not worth a word."""
-HEALTHY: Final = "No cause found: nothing costs a sixth of a call."
+HEALTHY: Final = "No cause found: nothing costs a sixth of a call, or doubles a p95."
 NOTABLE: Final = 0.1
 """Smallest share of a call for which a cause is named without being a finding."""
 UNEXPLAINED: Final = (
@@ -67,7 +63,8 @@ def has_time(facts: Facts) -> bool:
 def cost_texts(diagnosis: Diagnosis, finding: Finding) -> Iterator[str]:
     """Yield what a finding costs each kind of calls: "at least 8% of GET (p50 9%)"."""
     for kind, share in finding.shares.items():
-        quantiles = quantile_shares(diagnosis.case, finding, kind)
+        saving = finding.suspicion.savings.get(kind)
+        quantiles = quantile_shares(diagnosis.case, kind, saving) if saving else {}
         if max([share, *quantiles.values()]) < LITTLE:
             continue
         more = ", ".join(

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -120,6 +120,20 @@ def log_in(stack: Stack) -> None:
     connect(stack.admin()).session.get_token()
 
 
+def validate(stack: Stack) -> None:
+    """Validate a token several times."""
+    session = connect(stack.admin()).session
+    url = f"{stack.url('keystone')}/v3/auth/tokens"
+    for _ in range(10):
+        session.get(url, headers={"X-Subject-Token": session.get_token()})
+
+
+def likely_causes(alerts: Mapping[LabelSet, dict[str, Any]]) -> set[str]:
+    """Return what the alerts name as their likely cause."""
+    texts = (alert["annotations"].get("likely_cause") for alert in alerts.values())
+    return {text for text in texts if text is not None}
+
+
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack whose services may be stopped, with calls and evaluated rules."""
@@ -180,6 +194,18 @@ def test_alerts_fire_with_labels_and_texts_of_prometheus(stack: Stack) -> None:
         )
     received = ask(stack, "alertmanager/grafana/api/v2/alerts")
     assert set(FIRING) <= {alert["labels"]["alertname"] for alert in received}
+
+
+def test_alert_names_the_likely_cause(stack: Stack) -> None:
+    """Validations read the database, because memcached is still down."""
+
+    def named() -> bool:
+        validate(stack)
+        return likely_causes(in_grafana(stack)) == {"C2 cache-server-hung"}
+
+    wait(named)
+
+    assert likely_causes(in_prometheus(stack)) == {"C2 cache-server-hung"}
 
 
 def test_one_alert_fires_without_prometheus(stack: Stack) -> None:

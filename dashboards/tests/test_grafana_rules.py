@@ -49,7 +49,7 @@ def test_rule_has_query_waiting_time_labels_and_texts_of_the_alert(name: str) ->
     assert found[1] == alert["expr"]
     assert (rule["for"], rule["labels"]) == (alert["for"], alert["labels"])
     if has_cause:
-        expected[rules.LIKELY_CAUSE] = grafana_alerts.LIKELY_CAUSE
+        expected[rules.LIKELY_CAUSE] = grafana_alerts.LIKELY_CAUSE_TEXT
     assert texts == expected
     assert ("C" in [one["refId"] for one in rule["data"]]) == has_cause
     assert rule["condition"] == condition["refId"]

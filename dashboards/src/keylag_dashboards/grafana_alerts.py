@@ -23,11 +23,11 @@ All others keep their state then, as they do in Prometheus if a query fails.
 """
 LOOKBACK_SECONDS: Final = 600
 """Grafana requires a time range, although an instant query ignores it."""
-LIKELY_CAUSE: Final = (
+LIKELY_CAUSE_TEXT: Final = (
     "{{ with $values.C.Labels.id }}{{ . }} {{ $values.C.Labels.name }}"
-    "{{ else }}`keylag diagnose --listen` names none{{ end }}"
+    f"{{{{ else }}}}{rules.NO_LIKELY_CAUSE}{{{{ end }}}}"
 )
-"""The annotation of the same name; query C finds the labels."""
+"""The annotation `likely_cause`; query C finds the labels."""
 
 
 def document(
@@ -132,5 +132,5 @@ def _texts(alert: dict[str, Any]) -> dict[str, str]:
         for name, text in alert["annotations"].items()
     }
     if rules.LIKELY_CAUSE in texts:
-        texts[rules.LIKELY_CAUSE] = LIKELY_CAUSE
+        texts[rules.LIKELY_CAUSE] = LIKELY_CAUSE_TEXT
     return texts

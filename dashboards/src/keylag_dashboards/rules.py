@@ -24,10 +24,11 @@ _BUCKET: Final = "http_server_request_duration_seconds_bucket"
 _METHOD: Final = "JOB, http_request_method"
 LIKELY_CAUSE: Final = "likely_cause"
 """The annotation with the most expensive finding of `keylag diagnose --listen`."""
+NO_LIKELY_CAUSE: Final = "`keylag diagnose --listen` names none"
 _LIKELY_CAUSE: Final = (
     f"{{{{ with printf `topk(1, {METRICS['cost']}{{cluster=%q}} > 0)`"
     " $labels.cluster | query }}{{ with first . }}{{ .Labels.id }} {{ .Labels.name }}"
-    "{{ end }}{{ else }}`keylag diagnose --listen` names none{{ end }}"
+    f"{{{{ end }}}}{{{{ else }}}}{NO_LIKELY_CAUSE}{{{{ end }}}}"
 )
 
 

@@ -121,6 +121,18 @@ class Case:
             return max(measured, self.facts.number("log_seconds"))
         return self.facts.number("log_seconds")
 
+    @cached_property
+    def cache_call_buckets(self) -> dict[float, float]:
+        """Return the durations of calls to the cache server; empty if unknown."""
+        if not self.facts.has("cache_call_buckets"):
+            return {}
+        return self.facts.buckets("cache_call_buckets")
+
+    @cached_property
+    def cache_calls(self) -> float:
+        """Return the calls to the cache server per second; 0 if unknown."""
+        return max(self.cache_call_buckets.values(), default=0.0)
+
     def cache_quantile(self, share: float) -> float | None:
         """Return a quantile of single calls to the cache server."""
         return bucket_quantile(self.facts.buckets("cache_call_buckets"), share)

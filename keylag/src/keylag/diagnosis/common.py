@@ -194,7 +194,7 @@ CONNECTIONS_FULL: Final = 0.95
 
 def server_fails(case: Case) -> bool:
     """Return whether calls to the cache server fail, or the server does not answer."""
-    errors = case.facts.number("cache_errors") > FEW_ERRORS * _cache_calls(case)
+    errors = case.facts.number("cache_errors") > FEW_ERRORS * case.cache_calls
     silent = case.facts.has("memcached_up") and case.facts.number("memcached_up") < UP
     return (
         errors or finds_nothing(case) or (silent and "memc" in " ".join(case.backends))
@@ -203,13 +203,6 @@ def server_fails(case: Case) -> bool:
 
 FEW_ERRORS: Final = 0.01
 """Share of the calls to the cache server that may fail: they explain nothing else."""
-
-
-def _cache_calls(case: Case) -> float:
-    """Return the calls to the cache server per second; 0 if unknown."""
-    known = case.facts.has("cache_call_buckets")
-    buckets = case.facts.buckets("cache_call_buckets") if known else {}
-    return max(buckets.values(), default=0.0)
 
 
 def finds_nothing(case: Case) -> bool:

@@ -48,8 +48,7 @@ def _judge_sections(case: Case) -> Suspicion | str:
     """Judge a Keystone that has a cache, by what is not stored in it."""
     caching = {name: case.facts.configuration.find(name, "caching") for name in CACHED}
     off = [name for name, found in caching.items() if found and found.is_false]
-    lost = case.misses.lost_share
-    expiring = _short_lifetimes(case) if lost else {}
+    expiring = _short_lifetimes(case) if case.misses.lost_share else {}
     if not (off or case.misses.unstored or expiring):
         return "Keystone has a cache, and stores in it what it reads."
     if case.facts.has("cache_errors") and server_fails(case):
@@ -63,7 +62,10 @@ def _judge_sections(case: Case) -> Suspicion | str:
         Evidence(f"time that [{name}] caches", seconds, "s", "cache_expiration", 600)
         for name, seconds in expiring.items()
     ]
-    part = case.misses.unstored_share + (lost if expiring else 0.0) or 1.0
+    part = case.misses.unstored_share
+    if expiring:
+        part += case.misses.lost_share
+    part = part or 1.0
     checks = {"revoke"} & {*off, *case.misses.unstored}
 
     def spared(calls: Calls) -> float:

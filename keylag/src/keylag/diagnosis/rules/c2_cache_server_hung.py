@@ -24,17 +24,13 @@ MOST: Final = 0.5
 def _judge(case: Case) -> Suspicion | str:
     if not case.caches:
         return "Keystone has no cache."
-    buckets = (
-        case.facts.buckets("cache_call_buckets")
-        if case.facts.has("cache_call_buckets")
-        else {}
-    )
+    buckets = case.cache_call_buckets
     limit = STALL_SECONDS if case.cpu_wait_share >= STARVED else SHORT_STALL_SECONDS
     stalls, least_seconds = slow_part(buckets, limit)
     fails = server_fails(case)
     if not (fails or stalls):
         return "No call to the cache server failed or stalled."
-    if not fails and stalls > MOST * max(buckets.values()):
+    if not fails and stalls > MOST * case.cache_calls:
         return "Most calls to the cache server are slow alike: see C4."
     if memcached_refuses(case):
         return "memcached is at its limit of connections: see C6."

@@ -65,12 +65,11 @@ def _wait_for_changes(case: Case) -> Saving:
 
     Waits grow faster than the work that causes them, so all may be due to changes.
     """
-    if not case.facts.has("queue", "other_seconds"):
-        return Saving(0.0, 0.0, 0.0)
-    busy = ratio(case.facts.number("other_seconds"), case.facts.busy_seconds)
-    if busy < FEW_CHANGES:
-        return Saving(0.0, 0.0, 0.0)
-    return Saving(0.0, busy * case.queue_seconds, case.queue_seconds)
+    busy = 0.0
+    if case.facts.has("queue", "other_seconds"):
+        busy = ratio(case.facts.number("other_seconds"), case.facts.busy_seconds)
+    most = case.queue_seconds if busy >= FEW_CHANGES else 0.0
+    return Saving(0.0, busy * most, most)
 
 
 RULE: Final = Rule(

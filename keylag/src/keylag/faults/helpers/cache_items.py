@@ -1,9 +1,8 @@
 """Writes items of other keys into memcached, so that it evicts Keystone's."""
 
 import random
-import time
 
-from keylag.faults.helpers.host import Host, ready
+from keylag.faults.helpers.host import Host
 from keylag.faults.helpers.memcached_client import MemcachedClient
 
 SIZES = (200, 500, 1000, 2000, 4000, 8000, 16000)
@@ -17,8 +16,7 @@ def run(host: Host, address: str, per_second: float) -> None:
     """Write items until the process ends."""
     client = MemcachedClient(address)
     random_sizes = random.Random(1)  # noqa: S311 - no secret
-    next_batch = time.monotonic()
-    for batch in host.turns():
+    for batch in host.paced_turns(per_second / BATCH):
         sizes = random_sizes.choices(SIZES, WEIGHTS, k=BATCH)
         client.store(
             {
@@ -26,7 +24,3 @@ def run(host: Host, address: str, per_second: float) -> None:
                 for number, size in enumerate(sizes)
             }
         )
-        if not batch:
-            ready()
-        next_batch += BATCH / per_second
-        time.sleep(max(0.0, next_batch - time.monotonic()))

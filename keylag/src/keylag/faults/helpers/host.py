@@ -38,6 +38,16 @@ class Host:
         """Count turns as long as the stack's journal has this helper."""
         return takewhile(lambda _: self.is_wanted(), itertools.count())
 
+    def paced_turns(self, per_second: float) -> Iterator[int]:
+        """Count turns at a rate; the helper is ready after the first one."""
+        due = time.monotonic()
+        for number in self.turns():
+            yield number
+            if not number:
+                ready()
+            due += 1 / per_second
+            time.sleep(max(0.0, due - time.monotonic()))
+
     def end_when_unwanted(self) -> None:
         """End the process as soon as the journal does not have this helper."""
         Thread(target=self._watch, daemon=True).start()

@@ -25,6 +25,8 @@ NODES = ("mariadb", "galera")
 VARIABLES = """\
 SHOW GLOBAL VARIABLES WHERE variable_name LIKE 'wsrep_%'
 OR variable_name = 'slave_run_triggers_for_rbr'"""
+STRENGTHS = {"D8": 200, "D9": 200}
+"""Milliseconds that no noise of a machine under test hides."""
 KILLED_SECONDS = 10.0
 """How long a killed process may take to end."""
 
@@ -101,14 +103,14 @@ def test_a_killed_cluster_starts_again(clustered: Stack) -> None:
     assert cluster_size(clustered) == "2"
 
 
-@pytest.mark.parametrize("key", ["D8", "D9"])
+@pytest.mark.parametrize("key", STRENGTHS)
 def test_a_fault_slows_calls_and_leaves_no_trace(clustered: Stack, key: str) -> None:
     fault, probe = FAULTS[key], Probe(clustered)
     before = measure(probe, fault)
     tables = at_node(clustered, "galera", "SHOW TABLES")
     variables = at_node(clustered, "galera", VARIABLES)
 
-    with planted(clustered, fault):
+    with planted(clustered, fault, STRENGTHS[key]):
         after = measure(probe, fault)
 
     assert set(Impact(before, after).slower) & {*fault.slows}

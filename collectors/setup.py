@@ -5,6 +5,7 @@ builds for the tests.
 """
 
 import os
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -21,11 +22,15 @@ def native(pattern: str) -> list[str]:
     return sorted(map(str, Path("native").glob(pattern)))
 
 
+#: Calls of Python's functions skip the procedure linkage table.
+DIRECT_CALLS = ["-fno-plt"] if sys.platform == "linux" else []
+STRICT = ["-Wall", "-Wextra", "-Werror"] if REQUIRED else []
+
 EXTENSION = Extension(
     "keylag_otel._native",
     native("*.c"),
     depends=native("*.h"),
-    extra_compile_args=["-Wall", "-Wextra", "-Werror"] if REQUIRED else [],
+    extra_compile_args=[*DIRECT_CALLS, *STRICT],
     optional=not REQUIRED,
 )
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from time import thread_time_ns
 from timeit import Timer
 from types import FrameType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from instrumentation import keylag
 from worker import Client
@@ -37,16 +37,19 @@ Exercise = Callable[[Any], Callable[[], object]]
 """Takes the pure or native module; returns a callable that runs the function once."""
 
 
-class Layer:
-    """A cache layer with counter ids."""
+class Layer(NamedTuple):
+    """The first counter ids of a cache layer."""
 
-    hit, miss, received = 1, 2, 3
+    hit: int = 1
+    miss: int = 2
+    received: int = 3
 
 
 class Backend:
     """An object with a cache layer."""
 
-    _keylag_layer = Layer
+    def __init__(self) -> None:
+        self._keylag_layer = Layer()
 
 
 BACKEND = Backend()

@@ -3,35 +3,49 @@
 #include "hooks.h"
 
 PyObject *layer_name;
-static PyObject *hit_name, *miss_name, *name_name, *received_name, *rowcount_name;
+static PyObject *name_name, *rowcount_name;
 
-/* Return the counter id in an attribute of a layer; -1 with an exception on failure. */
-static long counter_of(PyObject *cache_layer, PyObject *name)
+/* The first members of a cache layer, a tuple. */
+enum { HIT, MISS, RECEIVED };
+
+/* Increment the counter whose id is a member of a cache layer. */
+static int increment_layer_counter(RequestTimer *timer, PyObject *cache_layer,
+                                   Py_ssize_t member, long long sum)
 {
-    PyObject *read = PyObject_GetAttr(cache_layer, name);
-    long number = read == NULL ? -1 : PyLong_AsLong(read);
-    Py_XDECREF(read);
-    return number;
+    if (cache_layer == NULL || !PyTuple_Check(cache_layer) ||
+        PyTuple_GET_SIZE(cache_layer) <= member) {
+        PyErr_SetString(PyExc_TypeError, "expected a cache layer");
+        return -1;
+    }
+    PyObject *counter = PyTuple_GET_ITEM(cache_layer, member);
+    /* Other objects may run Python. */
+    long number = PyLong_Check(counter) ? PyLong_AsLong(counter) : LONG_MIN;
+    return number == -1 && PyErr_Occurred() ? -1 : increment(timer, number, sum);
 }
 
-/* Increment the counter whose id is an attribute of a layer. */
-static int increment_layer_counter(RequestTimer *timer, PyObject *cache_layer,
-                                   PyObject *name, long long sum)
+/* Return the layer that an instance itself has: a new reference, or NULL with an
+ * exception.  Without its class, no look-up depends on CPython's cache of attributes,
+ * which those of the host fill. */
+static PyObject *own_layer(PyObject *owner)
 {
-    PyObject *owned = Py_NewRef(or_none(cache_layer)); /* attributes may run Python */
-    long number = counter_of(owned, name);
-    Py_DECREF(owned);
-    return number == -1 && PyErr_Occurred() ? -1 : increment(timer, number, sum);
+    PyObject *attributes = PyObject_GenericGetDict(owner, NULL);
+    if (attributes == NULL)
+        return NULL;
+    PyObject *cache_layer = PyDict_GetItemWithError(attributes, layer_name);
+    if (cache_layer == NULL && !PyErr_Occurred())
+        PyErr_SetObject(PyExc_KeyError, layer_name);
+    Py_XINCREF(cache_layer);
+    Py_DECREF(attributes);
+    return cache_layer;
 }
 
 static int count_lookup_result(Hook *self, RequestTimer *timer, PyObject *const *args,
                                Py_ssize_t count, PyObject *result)
 {
-    PyObject *owner = count ? args[0] : Py_None;
-    PyObject *cache_layer = PyObject_GetAttr(owner, layer_name);
+    PyObject *cache_layer = own_layer(count ? args[0] : Py_None);
     if (cache_layer == NULL)
         return -1;
-    PyObject *found = result == self->expected ? miss_name : hit_name;
+    Py_ssize_t found = result == self->expected ? MISS : HIT;
     int failed = increment_layer_counter(timer, cache_layer, found, 1);
     Py_DECREF(cache_layer);
     return failed;
@@ -41,12 +55,12 @@ static int count_lookup_result(Hook *self, RequestTimer *timer, PyObject *const 
 static int count_cache_value(Hook *self, RequestTimer *timer, PyObject *result)
 {
     if (result == Py_None || result == self->expected)
-        return increment_layer_counter(timer, timer->cache_layer, miss_name, 1);
-    if (increment_layer_counter(timer, timer->cache_layer, hit_name, 1) < 0)
+        return increment_layer_counter(timer, timer->cache_layer, MISS, 1);
+    if (increment_layer_counter(timer, timer->cache_layer, HIT, 1) < 0)
         return -1;
     if (result == NULL || !PyBytes_CheckExact(result))
         return 0;
-    return increment_layer_counter(timer, timer->cache_layer, received_name,
+    return increment_layer_counter(timer, timer->cache_layer, RECEIVED,
                                    PyBytes_GET_SIZE(result));
 }
 
@@ -58,11 +72,8 @@ static int count_cache_results(Hook *self, RequestTimer *timer,
     if (result == NULL || !PyList_Check(result))
         return count_cache_value(self, timer, result);
     int failed = 0;
-    for (Py_ssize_t index = 0; !failed && index < PyList_GET_SIZE(result); index++) {
-        PyObject *one = Py_NewRef(PyList_GET_ITEM(result, index));
-        failed = count_cache_value(self, timer, one);
-        Py_DECREF(one);
-    }
+    for (Py_ssize_t index = 0; !failed && index < PyList_GET_SIZE(result); index++)
+        failed = count_cache_value(self, timer, PyList_GET_ITEM(result, index));
     return failed;
 }
 
@@ -77,7 +88,7 @@ static int count_received(Hook *self, RequestTimer *timer, PyObject *const *args
         PyLong_Check(value) ? PyLong_AsLongLong(value) : PyObject_Length(value);
     if (bytes == -1 && PyErr_Occurred())
         return -1;
-    return increment_layer_counter(timer, timer->cache_layer, received_name, bytes);
+    return increment_layer_counter(timer, timer->cache_layer, RECEIVED, bytes);
 }
 
 static int parse_pair(PyObject *pair, long *one, long *other)
@@ -302,9 +313,7 @@ static PyMethodDef functions[] = {
 
 int add_hooks(PyObject *module)
 {
-    if (intern(&layer_name, "_keylag_layer") < 0 || intern(&hit_name, "hit") < 0 ||
-        intern(&miss_name, "miss") < 0 || intern(&name_name, "name") < 0 ||
-        intern(&received_name, "received") < 0 ||
+    if (intern(&layer_name, "_keylag_layer") < 0 || intern(&name_name, "name") < 0 ||
         intern(&rowcount_name, "rowcount") < 0 || PyType_Ready(&HookType) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);

@@ -43,10 +43,14 @@ COLD PyObject *tuple_of(PyObject *const *args, Py_ssize_t count);
 
 #pragma GCC visibility pop
 
-/* Call the original.  The recursion check also stops recursion through C alone. */
+/* Call the original.  Python checks the recursion of its functions; the check here stops
+ * recursion through C alone. */
 static inline PyObject *call_original(TimedWrapper *self, PyObject *const *args,
                                       size_t flags, PyObject *names)
 {
+    if (Py_IS_TYPE(self->call, &PyFunction_Type))
+        return ((PyFunctionObject *)self->call)
+            ->vectorcall(self->call, args, flags, names);
     if (Py_EnterRecursiveCall(" while running a wrapped call") != 0)
         return NULL;
     PyObject *result = PyObject_Vectorcall(self->call, args, flags, names);

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 from fake_time import FakeTime
 
@@ -29,16 +29,22 @@ ATTRIBUTES = (
 NO_VALUE = SimpleNamespace(name="no value")
 
 
-class Layer:
+class Layer(NamedTuple):
     """A cache layer: the counters of a hit, a miss and bytes received."""
 
-    hit, miss, received = 3, 4, 5
+    hit: Any = 3
+    miss: Any = 4
+    received: Any = 5
+
+
+LAYER = Layer()
 
 
 class Backend:
     """An object with a cache layer."""
 
-    _keylag_layer = Layer
+    def __init__(self) -> None:
+        self._keylag_layer = LAYER
 
 
 class Side:
@@ -237,7 +243,7 @@ def call_hook(side: Side, name: str, args: tuple[Any, ...], result: Any) -> Any:
         "count_lookup": lambda: {"after": hook(NO_VALUE)},
         "count_cache_get": lambda: {"after": hook(NO_VALUE)},
         "count_bytes_received": lambda: {"before": hook(1)},
-        "count_memoized_call": lambda: {"after": hook(Layer, lambda: (8, 9))},
+        "count_memoized_call": lambda: {"after": hook(LAYER, lambda: (8, 9))},
         "mark_miss": lambda: {"before": hook()},
         "record_statement": lambda: {"before": hook(0, "system", "text")},
         "count_statement": lambda: {"after": hook({}, lambda _: (10, 11))},

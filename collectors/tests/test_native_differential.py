@@ -11,7 +11,7 @@ from typing import Any
 
 import differential
 import pytest
-from differential import HOSTILE, NO_VALUE, Layer, Side
+from differential import HOSTILE, LAYER, NO_VALUE, Side
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -182,7 +182,7 @@ class SameOutcome(RuleBasedStateMachine):
         behaviour=st.fixed_dictionaries(
             dict.fromkeys(("call", "after", "on_error"), does)
         ),
-        layer=st.sampled_from((None, Layer)),
+        layer=st.sampled_from((None, LAYER)),
     )
     def call_cache_call(
         self, counted: int, kind: Any, behaviour: Any, layer: Any
@@ -226,7 +226,7 @@ class SameOutcome(RuleBasedStateMachine):
     @rule(which=indexes, layered=st.booleans())
     def set_cache_layer(self, which: int, *, layered: bool) -> None:
         self.play(
-            differential.set_timer, which, "cache_layer", Layer if layered else None
+            differential.set_timer, which, "cache_layer", LAYER if layered else None
         )
 
     @rule(

@@ -14,7 +14,7 @@ from typing import Any
 
 import differential
 import pytest
-from differential import EXITS, HOSTILE, NO_VALUE, RAISES, RETURNS, Backend, Layer, Side
+from differential import EXITS, HOSTILE, LAYER, NO_VALUE, RAISES, RETURNS, Backend, Side
 
 _native = pytest.importorskip("keylag_otel._native")
 
@@ -90,18 +90,18 @@ SCENARIOS: dict[str, tuple[tuple[Any, ...], ...]] = {
     ),
     "cache layer": (
         (differential.activate, 0),
-        (differential.call_cache_call, 0, 2, QUIET, Layer),
-        (differential.call_cache_call, 0, 2, FAILING, Layer),
+        (differential.call_cache_call, 0, 2, QUIET, LAYER),
+        (differential.call_cache_call, 0, 2, FAILING, LAYER),
         (differential.call_cache_call, 0, 2, QUIET, None),
-        (differential.call_cache_call, 99, 2, QUIET, Layer),
-        (differential.call_cache_call, 0, 99, QUIET, Layer),
+        (differential.call_cache_call, 99, 2, QUIET, LAYER),
+        (differential.call_cache_call, 0, 99, QUIET, LAYER),
         (differential.new_aggregator, (1, 2), 2),
         (differential.add_timer, "aggregator", 0, 0, 200),
         (Side.observed,),
     ),
     "hooks": (
         (differential.activate, 0),
-        (differential.set_timer, 0, "cache_layer", Layer),
+        (differential.set_timer, 0, "cache_layer", LAYER),
         *(
             (differential.call_hook, name, args, result)
             for name in (
@@ -156,7 +156,7 @@ def counted() -> int:
     gc.collect()
     if hasattr(sys, "gettotalrefcount"):
         return int(sys.gettotalrefcount())
-    lasting = (None, True, False, NO_VALUE, Layer, Backend, BACKEND, STATUS, (), "GET")
+    lasting = (None, True, False, NO_VALUE, LAYER, Backend, BACKEND, STATUS, (), "GET")
     return sys.getallocatedblocks() + sum(map(sys.getrefcount, lasting))
 
 

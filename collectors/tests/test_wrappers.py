@@ -6,13 +6,13 @@ import gc
 import inspect
 import sys
 import threading
-import types
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from differential import Layer
 from fake_time import FakeTime
 
 from keylag_otel import request_aggregator
@@ -448,7 +448,7 @@ def test_statement_is_recorded_if_events_are(hot_path, active_timer) -> None:
 class Backend:
     """A backend with a cache layer."""
 
-    _keylag_layer = types.SimpleNamespace(hit=1, miss=2, received=3)
+    _keylag_layer = Layer(hit=1, miss=2, received=3)
 
     def get(self, key: str) -> Any:
         if isinstance(key, Exception):

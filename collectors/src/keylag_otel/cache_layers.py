@@ -6,7 +6,7 @@ region", through the same two layers.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from keylag_otel.counters import counter_id
 from keylag_otel.model import CALL_KINDS
@@ -42,24 +42,34 @@ BACKEND_CALLS = {
 }
 
 
-class CacheLayer:
-    """The counter ids of one layer of one region."""
+class CacheLayer(NamedTuple):
+    """The counter ids of one layer of one region; the native part reads the first."""
 
-    __slots__ = ("delete", "get", "hit", "miss", "received", "region", "sent", "set")
+    hit: int
+    miss: int
+    received: int
+    sent: int
+    set: int
+    delete: int
+    region: str
 
-    def __init__(self, region: str, layer: str) -> None:
-        self.region = region
-        self.hit = counter_id("cache_calls", region, layer, "get", "hit")
-        self.miss = counter_id("cache_calls", region, layer, "get", "miss")
-        self.set = counter_id("cache_calls", region, layer, "set", "done")
-        self.delete = counter_id("cache_calls", region, layer, "delete", "done")
-        self.received = counter_id("cache_bytes", region, "receive")
-        self.sent = counter_id("cache_bytes", region, "transmit")
+
+def cache_layer(region: str, layer: str) -> CacheLayer:
+    """Return the counter ids of a layer of a region."""
+    return CacheLayer(
+        hit=counter_id("cache_calls", region, layer, "get", "hit"),
+        miss=counter_id("cache_calls", region, layer, "get", "miss"),
+        received=counter_id("cache_bytes", region, "receive"),
+        sent=counter_id("cache_bytes", region, "transmit"),
+        set=counter_id("cache_calls", region, layer, "set", "done"),
+        delete=counter_id("cache_calls", region, layer, "delete", "done"),
+        region=region,
+    )
 
 
 def assign_layer(instance: Any, region: str, layer: str) -> None:
     """Give a backend or proxy the counters of the region that it serves."""
-    patch(instance, lambda each: replace(each, _LAYER, CacheLayer(region, layer)))
+    patch(instance, lambda each: replace(each, _LAYER, cache_layer(region, layer)))
 
 
 def is_null_backend(backend: Any) -> bool:
@@ -74,7 +84,7 @@ def wrap_backend_class(backend: type) -> None:
 
 
 def _wrap_backend_calls(backend: type) -> None:
-    replace(backend, _LAYER, CacheLayer(_UNKNOWN, BACKEND))
+    replace(backend, _LAYER, cache_layer(_UNKNOWN, BACKEND))
     hooks = {
         "get": count_cache_get(_no_value()),
         "set": count_cache_set,

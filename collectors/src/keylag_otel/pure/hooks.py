@@ -14,11 +14,11 @@ from keylag_otel.pure.request_timer import COUNT_LIMIT, RequestTimer, int_below
 def count_lookup(no_value: Any, /) -> Callable[..., None]:
     """Count a look-up of the request-local cache: `no_value` is a miss, others hits.
 
-    The wrapped call is a method of an object with a cache layer.
+    The wrapped call is a method of an instance that has a cache layer itself.
     """
 
     def hook(timer: RequestTimer, args: tuple[Any, ...], value: Any) -> None:
-        cache_layer = args[0]._keylag_layer  # noqa: SLF001
+        cache_layer = vars(args[0])["_keylag_layer"]
         timer.increment(cache_layer.miss if value is no_value else cache_layer.hit)
 
     return hook

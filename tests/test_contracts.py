@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from keylag import phases
+from keylag.diagnosis.from_configuration import CACHED_SECTIONS
 from keylag.experiment import grafana_annotations
 from keylag_dashboards.boards import experiment
 from keylag_dashboards.config import COLORS
 from keylag_exporters import revocations
 from keylag_exporters.slow_log.sql_comment import COMMENT
 from keylag_exporters.slow_log.tables import TABLE_CLASSES
-from keylag_otel import model, revocation, sql_comment, statements
+from keylag_otel import gauges, model, revocation, sql_comment, statements
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
@@ -99,6 +100,10 @@ def test_phases_operations_and_categories_agree() -> None:
     assert set(model.PHASES) == set(phases.PHASES)
     assert set(model.OPERATIONS) == set(phases.OPERATIONS)
     assert list(model.CATEGORIES) == list(phases.CATEGORIES)
+
+
+def test_cached_sections_agree() -> None:
+    assert gauges.CACHED_SECTIONS == CACHED_SECTIONS
 
 
 def test_dashboard_shows_the_annotations_of_experiments() -> None:

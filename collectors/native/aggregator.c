@@ -11,8 +11,8 @@
 #define COUNTER_ARRAY_SIZE 4096
 
 typedef struct {
-    PyObject_HEAD PyObject *empty_aggregate, *aggregates,
-        *on_request; /* copied for each new key */
+    PyObject_HEAD PyObject *empty_aggregate; /* copied for each new key */
+    PyObject *aggregates, *on_request;
     long long counters[COUNTER_ARRAY_SIZE];
     CallTimes calls[COUNT_LIMIT];
     CounterTable overflow;

@@ -23,9 +23,9 @@ static int increment_layer_counter(RequestTimer *timer, PyObject *cache_layer,
     return number == -1 && PyErr_Occurred() ? -1 : increment(timer, number, sum);
 }
 
-/* Return the layer that an instance itself has: a new reference, or NULL with an
- * exception.  Without its class, no look-up depends on CPython's cache of attributes,
- * which those of the host fill. */
+/* Return the layer in an instance's own dictionary: a new reference, or NULL with an
+ * exception.  A look-up through the class would use CPython's cache of attributes, from
+ * which those of the host have often evicted it. */
 static PyObject *own_layer(PyObject *owner)
 {
     PyObject *attributes = PyObject_GenericGetDict(owner, NULL);
@@ -77,13 +77,13 @@ static int count_cache_results(Hook *self, RequestTimer *timer,
     return failed;
 }
 
-/* `counters[0]` is the index of the argument. */
+/* `numbers[0]` is the index of the argument. */
 static int count_received(Hook *self, RequestTimer *timer, PyObject *const *args,
                           Py_ssize_t count, PyObject *Py_UNUSED(result))
 {
-    if (!has_cache_layer(timer) || self->counters[0] >= count)
+    if (!has_cache_layer(timer) || self->numbers[0] >= count)
         return 0;
-    PyObject *value = args[self->counters[0]];
+    PyObject *value = args[self->numbers[0]];
     long long bytes =
         PyLong_Check(value) ? PyLong_AsLongLong(value) : PyObject_Length(value);
     if (bytes == -1 && PyErr_Occurred())
@@ -106,7 +106,7 @@ COLD static int fetch_counters(Hook *self)
     PyObject *given = PyObject_CallNoArgs(source);
     int failed = given == NULL;
     if (!failed)
-        failed = parse_pair(given, &self->counters[0], &self->counters[1]);
+        failed = parse_pair(given, &self->numbers[0], &self->numbers[1]);
     if (!failed)
         Py_XSETREF(self->source, Py_NewRef(Py_None));
     Py_XDECREF(given);
@@ -123,7 +123,7 @@ static int count_memoized_result(Hook *self, RequestTimer *timer,
     Py_CLEAR(timer->missed_region);
     if (self->source != Py_None && fetch_counters(self) < 0)
         return -1;
-    return increment(timer, self->counters[missed_region], 1);
+    return increment(timer, self->numbers[missed_region], 1);
 }
 
 static int store_missed_region(Hook *Py_UNUSED(self), RequestTimer *timer,
@@ -145,12 +145,12 @@ static int append_annotation(RequestTimer *timer, PyObject *name, PyObject *valu
     return pair == NULL ? -1 : 0;
 }
 
-/* `counters[0]` is the index of a count, `source` the names of the two annotations. */
+/* `numbers[0]` is the index of a count, `source` the names of the two annotations. */
 static int record_statement_start(Hook *self, RequestTimer *timer,
                                   PyObject *const *args, Py_ssize_t count,
                                   PyObject *Py_UNUSED(result))
 {
-    count_if_present(timer, self->counters[0]);
+    count_if_present(timer, self->numbers[0]);
     if (!timer->records_events || count < 3)
         return 0;
     PyObject *dialect = PyObject_GetAttr(args[0], name_name);
@@ -172,26 +172,26 @@ static PyObject *statement_counters(Hook *self, PyObject *statement)
 
 static int count_rows(RequestTimer *timer, long number, PyObject *cursor)
 {
-    PyObject *count_index = PyObject_GetAttr(cursor, rowcount_name);
-    long long aggregates = count_index == NULL ? -1 : PyLong_AsLongLong(count_index);
-    Py_XDECREF(count_index);
-    if (aggregates > 0)
-        return increment(timer, number, aggregates);
+    PyObject *given = PyObject_GetAttr(cursor, rowcount_name);
+    long long rows = given == NULL ? -1 : PyLong_AsLongLong(given);
+    Py_XDECREF(given);
+    if (rows > 0)
+        return increment(timer, number, rows);
     return PyErr_Occurred() ? -1 : 0;
 }
 
 static int count_executed(Hook *self, RequestTimer *timer, PyObject *const *args,
                           Py_ssize_t count, PyObject *Py_UNUSED(result))
 {
-    long executions, returned;
+    long statements_id, rows_id;
     if (count < 3)
         return 0;
     PyObject *numbers = statement_counters(self, args[2]);
-    int failed = numbers == NULL ? -1 : parse_pair(numbers, &executions, &returned);
+    int failed = numbers == NULL ? -1 : parse_pair(numbers, &statements_id, &rows_id);
     Py_XDECREF(numbers);
-    if (failed || increment(timer, executions, 1) < 0)
+    if (failed || increment(timer, statements_id, 1) < 0)
         return -1;
-    return count_rows(timer, returned, args[1]);
+    return count_rows(timer, rows_id, args[1]);
 }
 
 static PyObject *new_hook(HookFunction run, PyObject *expected, PyObject *source,
@@ -203,7 +203,7 @@ static PyObject *new_hook(HookFunction run, PyObject *expected, PyObject *source
     self->run = run;
     self->expected = Py_NewRef(expected);
     self->source = Py_NewRef(source);
-    self->counters[0] = number;
+    self->numbers[0] = number;
     return (PyObject *)self;
 }
 

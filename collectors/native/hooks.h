@@ -10,10 +10,13 @@ typedef struct Hook Hook;
 typedef int (*HookFunction)(Hook *, RequestTimer *, PyObject *const *args,
                             Py_ssize_t count, PyObject *result);
 
+/* A hook with its arguments.  `expected` is the object that means a miss, or the
+ * dictionary of known statements; `source` returns counter ids, or has the names of
+ * annotations; `numbers` are two counter ids, or the index of an argument or count. */
 struct Hook {
     PyObject_HEAD HookFunction run;
     PyObject *expected, *source;
-    long counters[2];
+    long numbers[2];
 };
 
 #pragma GCC visibility push(hidden)

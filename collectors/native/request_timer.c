@@ -7,6 +7,7 @@
 #define INITIAL_EVENT_CAPACITY 1024 /* events; doubled when full */
 
 Bounds call_bounds;
+__thread char thread_mark;
 static PyObject *method_name;
 
 long long read_time_source(void)

@@ -6,7 +6,6 @@
 #ifndef KEYLAG_REQUEST_TIMER_H
 #define KEYLAG_REQUEST_TIMER_H
 
-#include <pthread.h>
 #include <time.h>
 
 #define PY_SSIZE_T_CLEAN
@@ -69,6 +68,7 @@ typedef struct {
 #pragma GCC visibility push(hidden)
 
 extern PyTypeObject RequestTimerType;
+extern __thread char thread_mark __attribute__((tls_model("initial-exec")));
 extern PyObject *timer_var;   /* the context variable */
 extern PyObject *time_source; /* replaces the system clock in tests, or NULL */
 extern Bounds call_bounds;    /* model.CALL_BOUNDS */
@@ -141,16 +141,10 @@ static inline long long now(void)
     return moment.tv_sec * 1000000000LL + moment.tv_nsec;
 }
 
-/* Return what identifies this thread: glibc's pthread_self() without its call, where the
- * compiler can. */
+/* Return what identifies this thread: the address of a variable that each thread has. */
 static inline unsigned long this_thread(void)
 {
-#if defined(__linux__) && defined(__has_builtin)
-#if __has_builtin(__builtin_thread_pointer)
-    return (unsigned long)__builtin_thread_pointer();
-#endif
-#endif
-    return (unsigned long)pthread_self();
+    return (unsigned long)&thread_mark;
 }
 
 /* Return a new reference to the timer of the request that this thread works on, or

@@ -10,6 +10,8 @@ typedef struct {
     Py_ssize_t read, write;
 } Kinds;
 
+/* A wrapper.  That of a context manager runs `before` when the body ends; `bits` of that
+ * of a cache call is the index of the count. */
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *call, *before, *after, *on_error;

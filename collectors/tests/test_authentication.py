@@ -203,7 +203,7 @@ def test_configuration_info_has_options_as_attributes(
 
 
 def test_sections_may_have_their_own_cache_time(monkeypatch) -> None:
-    names = ("token", "identity", "resource", "role", "catalog")
+    names = gauges.CACHED_SECTIONS
     sections = {name: SimpleNamespace(cache_time=None) for name in names}
     sections["role"].cache_time = 0
     cache = SimpleNamespace(enabled=True, expiration_time=600)

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from keylag_otel import pure, wrappers
+from keylag_otel import pure
 from keylag_otel.model import CALL_BOUNDS
 
 _native = pytest.importorskip("keylag_otel._native")
@@ -66,8 +66,6 @@ class SameOutcome(RuleBasedStateMachine):
     def teardown(self) -> None:
         for side in self.sides:
             side.close()
-        for hot_path in (pure, _native):
-            hot_path.set_fault_handler(wrappers.count_fault)
 
     def play(self, operation: Any, *args: Any) -> None:
         expected, found = (side.outcome(operation, *args) for side in self.sides)
@@ -213,6 +211,9 @@ class SameOutcome(RuleBasedStateMachine):
                 (differential.Backend(),),
                 (differential.Backend(), b"12345"),
                 (differential.Backend(), 5, "SELECT 1"),
+                (differential.Backend(), differential.Backend(), "SELECT 1"),
+                (differential.REGION,),
+                (differential.ClassLayer(),),
                 ("no layer", None, 3),
             )
         ),

@@ -51,10 +51,10 @@ def _seam_line(finding: Finding) -> str:
 
 
 def _format_text(report: Report) -> str:
-    return "\n".join(_report_report_lines(report))
+    return "\n".join(_report_lines(report))
 
 
-def _report_report_lines(report: Report) -> Iterator[str]:
+def _report_lines(report: Report) -> Iterator[str]:
     yield f"Python {report.python}, {sys.executable}"
     yield from (f"  {name} {v or '-'}" for name, v in report.versions.items())
     yield "Variables"

@@ -43,7 +43,7 @@ BACKEND_CALLS = {
 
 
 class CacheLayer(NamedTuple):
-    """The counter ids of one layer of one region; the native part reads the first."""
+    """The counter ids of one layer of one region; C reads the first three by index."""
 
     hit: int
     miss: int
@@ -116,11 +116,13 @@ def _no_value() -> Any:
 
 
 def count_cache_set(timer: RequestTimer, args: tuple[Any, ...], result: Any) -> None:
-    """Count a stored value, and its bytes if it is serialised."""
+    """Count stored values, and their bytes if they are serialised."""
     del result
-    timer.increment(timer.cache_layer.set)
-    if isinstance(args[-1], bytes):
-        timer.increment(timer.cache_layer.sent, len(args[-1]))
+    is_mapping = len(args) == len(("self", "mapping"))
+    for value in args[1].values() if is_mapping else args[-1:]:
+        timer.increment(timer.cache_layer.set)
+        if isinstance(value, bytes):
+            timer.increment(timer.cache_layer.sent, len(value))
 
 
 def count_cache_delete(timer: RequestTimer, args: tuple[Any, ...], result: Any) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from keylag_otel.appended_histogram import append_histogram
 from keylag_otel.instruments import CALL_DURATIONS, Instrument
-from keylag_otel.model import CALL_BOUNDS, CALL_KINDS
-from keylag_otel.request_aggregator import NS_PER_SECOND, RequestAggregator
+from keylag_otel.model import CALL_BOUNDS, CALL_KINDS, NS_PER_SECOND
+from keylag_otel.request_aggregator import RequestAggregator
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import HistogramDataPoint, MetricsData

@@ -41,7 +41,7 @@ _SECRET = re.compile(r"HEADERS|PASSWORD|SECRET|TOKEN|CREDENTIAL|KEYS")
 
 @dataclass(frozen=True)
 class Finding:
-    """One seam: ``bound``, ``missing`` or ``changed``, and why."""
+    """One seam: ``bound``, ``missing``, ``changed`` or ``failed``, and why."""
 
     seam: str
     state: str

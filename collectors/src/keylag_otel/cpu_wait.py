@@ -12,6 +12,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from keylag_otel.model import NS_PER_SECOND
+
 _TASKS = Path("/proc/self/task")
 
 #: What a kernel without these statistics reports, and one with them of a new thread.
@@ -51,7 +53,7 @@ class _ThreadWaits:
             )
             if not self._running:
                 return None
-            return (self._ended_ns + sum(self._running.values())) / 1e9
+            return (self._ended_ns + sum(self._running.values())) / NS_PER_SECOND
 
 
 #: By process id: a forked child has other threads, and waits of its own.

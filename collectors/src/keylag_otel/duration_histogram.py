@@ -14,17 +14,14 @@ from opentelemetry.trace import get_current_span
 
 from keylag_otel.appended_histogram import append_histogram
 from keylag_otel.instruments import DURATION_BUCKETS, Instrument
-from keylag_otel.request_aggregator import (
-    NS_PER_SECOND,
-    AttributedAggregate,
-    RequestAggregator,
-)
+from keylag_otel.model import NS_PER_SECOND
+from keylag_otel.request_aggregator import AttributedAggregate, RequestAggregator
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import HistogramDataPoint, MetricsData
 
 #: Value in seconds, time in Unix nanoseconds, span id and trace id.
-_Exemplar_ = tuple[float, int, int, int]
+_ExemplarValues = tuple[float, int, int, int]
 
 
 class DurationHistogram:
@@ -37,7 +34,7 @@ class DurationHistogram:
         self._instrument = instrument
         self._aggregator = aggregator
         self._started_at = time_ns()
-        self._exemplars: dict[int, dict[int, _Exemplar_]] = {}
+        self._exemplars: dict[int, dict[int, _ExemplarValues]] = {}
 
     def record_exemplar(self, seconds: float, attributes: dict[str, Any]) -> None:
         """Make the current span an exemplar if it is sampled."""

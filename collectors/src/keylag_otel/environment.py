@@ -27,8 +27,8 @@ KEYLAG_PURE_PYTHON = "KEYLAG_PURE_PYTHON"
 #: Unset: none.
 KEYLAG_TRACE_SLOW_SECONDS = "KEYLAG_TRACE_SLOW_SECONDS"
 
-#: OpenTelemetry's variable for the sampler.  Samplers with a fixed ratio of root
-#: spans; the ratio of the others is their argument.
+#: OpenTelemetry's variable for the sampler.  `_FIXED_RATIOS` has the ratio of root
+#: spans of samplers without an argument; that of `_RATIO_SAMPLERS` is their argument.
 OTEL_TRACES_SAMPLER = "OTEL_TRACES_SAMPLER"
 _FIXED_RATIOS = {
     "always_on": 1.0,
@@ -38,7 +38,7 @@ _FIXED_RATIOS = {
 }
 _RATIO_SAMPLERS = frozenset({"traceidratio", "parentbased_traceidratio"})
 
-_USER_INFO = re.compile(r"//[^/@]*@")
+_USER_INFO = re.compile(r"//[^/?#\s]*@")
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 

@@ -21,7 +21,7 @@ _FAILURE_MESSAGE = (
 )
 
 _current_export: ContextVar[MonitoredExport | None] = ContextVar(
-    "keylag_exports", default=None
+    "keylag_current_export", default=None
 )
 
 
@@ -65,11 +65,11 @@ class OwnExportFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether the record belongs to another exporter."""
-        exports = _current_export.get()
-        if exports is None:
+        export = _current_export.get()
+        if export is None:
             return True
         # The first record has the reason, later ones count the retries.
-        exports.reason = exports.reason or _reason_from(record)
+        export.reason = export.reason or _reason_from(record)
         return False
 
 

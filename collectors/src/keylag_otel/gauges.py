@@ -30,7 +30,10 @@ _LOCAL_ADDRESS = re.compile(
     r"^(?:inet6?:)?(?:localhost|127(?:\.\d+){3}|\[::1\])(?=:|$)|^unix:.*"
 )
 #: Sections whose `cache_time`, if it is set, replaces `[cache] expiration_time`.
-_CACHED_SECTIONS = ("token", "identity", "resource", "role", "catalog")
+CACHED_SECTIONS = (
+    *("token", "identity", "resource", "role", "catalog"),
+    "application_credential",
+)
 _REPOSITORIES = {"tokens": "fernet_tokens", "receipts": "fernet_receipts"}
 
 
@@ -102,7 +105,7 @@ def cache_expiration_time() -> Observations:
     configuration = _keystone_conf()
     if configuration is None or not configuration.cache.enabled:
         return
-    for section in _CACHED_SECTIONS:
+    for section in CACHED_SECTIONS:
         own = getattr(configuration[section], "cache_time", None)
         seconds = configuration.cache.expiration_time if own is None else own
         yield seconds, {instruments.SECTION: section}

@@ -67,14 +67,16 @@ def exporter_names(
     environ: Mapping[str, str] = os.environ, signal: Signal = METRICS
 ) -> tuple[str, ...]:
     """Return the entry points of the configured exporters."""
+    # An empty variable is as an unset one.
     name = signal.name.upper()
-    names_given = environ.get(f"OTEL_{name}_EXPORTER", signal.default).split(",")
-    protocol = environ.get(
-        f"OTEL_EXPORTER_OTLP_{name}_PROTOCOL",
-        environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+    given = environ.get(f"OTEL_{name}_EXPORTER") or signal.default
+    protocol = (
+        environ.get(f"OTEL_EXPORTER_OTLP_{name}_PROTOCOL")
+        or environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
+        or "http/protobuf"
     )
     names = {"otlp": _OTLP.get(protocol, protocol)}
-    stripped = [name.strip() for name in names_given]
+    stripped = [each.strip() for each in given.split(",") if each.strip()]
     return () if "none" in stripped else tuple(names.get(n, n) for n in stripped)
 
 

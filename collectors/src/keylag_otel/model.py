@@ -43,6 +43,8 @@ OPERATIONS = (
     "auth_token",
 )
 
+NS_PER_SECOND = 1e9
+
 PHASE_BITS = 4
 PHASE_MASK = (1 << PHASE_BITS) - 1
 
@@ -52,8 +54,8 @@ CELL_LIMIT = 256
 #: The most events that are recorded of a request; later ones are dropped.
 EVENT_LIMIT = 32768
 
-#: Single calls whose durations are counted in buckets; a *kind* is an index of these.
-#: The keys of ``instruments.CALL_DURATIONS``, with the value of its attribute.
+#: Single calls whose durations are counted in buckets: a key of
+#: ``instruments.CALL_DURATIONS`` and a value of its attribute.  A *kind* is an index.
 CALL_KINDS = (
     ("cache", "get"),
     ("cache", "set"),

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import gc
 import resource
-from collections.abc import Iterator
 from time import perf_counter_ns
 from typing import Any, Callable
 
 from keylag_otel import instruments
 from keylag_otel.cpu_wait import cpu_wait
+from keylag_otel.gauges import Observations
+from keylag_otel.model import NS_PER_SECOND
 
-Observations = Iterator["tuple[float, dict[str, Any]]"]
 _GENERATIONS = range(3)
 
 
@@ -63,7 +63,7 @@ def gc_collections() -> Observations:
 def gc_time() -> Observations:
     """Yield the seconds of collections of each generation."""
     for generation, nanoseconds in enumerate(_GcTimes.elapsed_ns):
-        yield nanoseconds / 1e9, {instruments.GENERATION: generation}
+        yield nanoseconds / NS_PER_SECOND, {instruments.GENERATION: generation}
 
 
 #: By the keys of ``instruments.PROCESS``.

@@ -14,7 +14,7 @@ from typing import Any, Callable, NamedTuple
 from keylag_otel import instruments
 from keylag_otel.counters import counter_attributes, counter_id
 from keylag_otel.instruments import DURATION_BUCKETS
-from keylag_otel.model import CELLS
+from keylag_otel.model import CELLS, NS_PER_SECOND
 from keylag_otel.pure.aggregator import RequestKey, request_key
 from keylag_otel.request_timer import COUNTS, Aggregate, Aggregator, RequestTimer
 
@@ -28,7 +28,6 @@ _OVERFLOW: RequestKey = ("", None, 0, None)
 #: The route that refused requests keep.
 _TOKENS = "/v3/auth/tokens"
 
-NS_PER_SECOND = 1e9
 _BOUNDS = tuple(round(bound * NS_PER_SECOND) for bound in DURATION_BUCKETS)
 _PLACEHOLDER = re.compile(r"<(?:[^:<>]*:)?([^<>]+)>")
 
@@ -61,7 +60,7 @@ class RequestAggregator(Aggregator):
     def reset(
         self, record: Record | None = None, record_exemplar: Record | None = None
     ) -> None:
-        """Remove all aggregates.
+        """Remove all aggregates and counters, and replace both recorders.
 
         ``record`` gets the wall time in seconds and the attributes of each request,
         ``record_exemplar`` those of traced requests.  Equal attributes are the same

@@ -40,7 +40,7 @@ class _State:
     """State of this process; forked children inherit it."""
 
     #: `process_generation` of the process whose exports were started.
-    number: int | None = None
+    generation: int | None = None
     provider: MeterProvider | None = None
     #: The global provider when Keystone was instrumented, and the process id then.
     provider_at_start: tuple[Any, int] = (None, 0)
@@ -53,7 +53,7 @@ def use_provider(given: MeterProvider | None) -> None:
     """Use this provider in all processes, instead of one from the variables."""
     _State.provider = given
     _State.provider_at_start = (metrics.get_meter_provider(), os.getpid())
-    _State.number = None
+    _State.generation = None
 
 
 def stop() -> None:
@@ -67,14 +67,14 @@ def stop() -> None:
 
 def start_once_per_process() -> None:
     """Start the metrics and traces of this process, once; never raises."""
-    number = process_generation()
-    if _State.number == number:
+    generation = process_generation()
+    if _State.generation == generation:
         return
     # Other threads wait, because starting resets the aggregator.
     with _State.starting:
-        if _State.number != number:
+        if _State.generation != generation:
             _start()
-            _State.number = number
+            _State.generation = generation
 
 
 def _start() -> None:
@@ -94,7 +94,7 @@ def _create_instruments(given: MeterProvider | None) -> None:
     calls = CallHistograms(AGGREGATOR)
     is_ours = given is None and not environment.uses_delta_temporality()
     appended = (durations.append_to, calls.append_to) if is_ours else ()
-    chosen = given or meter_provider.build(appended)
+    chosen = given or meter_provider.build(appended) or metrics.NoOpMeterProvider()
     meter = metrics.get_meter(SCOPE, __version__, chosen)
     if is_ours:
         AGGREGATOR.reset(record_exemplar=durations.record_exemplar)

@@ -11,12 +11,11 @@ from opentelemetry.trace import INVALID_SPAN, Span
 from keylag_otel.auth_token import instruments, spans
 from keylag_otel.auth_token.recording import record
 from keylag_otel.instruments import ERROR_TYPE, STATUS
-from keylag_otel.model import PHASE_MASK, PHASES
+from keylag_otel.model import NS_PER_SECOND, PHASE_MASK, PHASES
 from keylag_otel.request_timer import current_timer
 from keylag_otel.wrappers import Call, count_fault
 
 _KEYSTONE = PHASES.index("keystone")
-_NS_PER_SECOND = 1e9
 _KINDS = {"GET": "validate", "POST": "authenticate"}
 
 
@@ -49,7 +48,7 @@ def wrap_request(request: Call) -> Call:
         kwargs = call.add_trace_headers(kwargs)
         try:
             response = request(self, method, url, *args, **kwargs)
-        except Exception as error:
+        except BaseException as error:  # also a greenlet's Timeout
             call.finish(ERROR_TYPE, error_kind(error))
             raise
         call.finish(STATUS, response.status_code)
@@ -82,7 +81,7 @@ class _OutgoingCall:
         try:
             self._attributes[name] = value
             record(
-                "call", (now() - self._started_at) / _NS_PER_SECOND, self._attributes
+                "call", (now() - self._started_at) / NS_PER_SECOND, self._attributes
             )
             self._span.set_attributes(self._attributes)
             self._span.end()

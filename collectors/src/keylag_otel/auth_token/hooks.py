@@ -31,14 +31,14 @@ _CAUSES = dict.fromkeys(
 #: What keystonemiddleware before 10.2 caches for a refused token.
 _REFUSED = "invalid"
 
-#: keystonemiddleware's default, for the replay of a service that does not cache.
+#: keystonemiddleware's default, for the simulated caches of a service that has none.
 DEFAULT_CACHE_SECONDS = 300.0
 
 _CACHE_ERRORS = {"QueueEmpty": "no_connection"}
 
 
 def cache_seconds(cache: Any) -> float:
-    """Return how long a service's token cache keeps tokens, for the replay."""
+    """Return how long a service's token cache keeps tokens, for the simulated caches."""
     seconds: float = cache._cache_time  # noqa: SLF001 - the host has no other
     return seconds if seconds > 0 else DEFAULT_CACHE_SECONDS
 

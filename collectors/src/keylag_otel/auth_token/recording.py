@@ -18,10 +18,9 @@ from keylag_otel.instrument_factory import (
     create_histogram,
     create_request_counters,
 )
+from keylag_otel.model import NS_PER_SECOND
 from keylag_otel.request_aggregator import RequestAggregator
 from keylag_otel.wrappers import Call, WrapperFactory, count_fault
-
-_NS_PER_SECOND = 1e9
 
 #: Aggregates of requests through auth_token, separate from those of Keystone.
 SERVICE_AGGREGATOR = RequestAggregator()
@@ -60,7 +59,7 @@ def record_duration(name: str, attributes: dict[str, Any]) -> WrapperFactory:
                 return call(*args, **kwargs)
             finally:
                 try:
-                    record(name, (now() - started_at) / _NS_PER_SECOND, attributes)
+                    record(name, (now() - started_at) / NS_PER_SECOND, attributes)
                 except Exception:
                     count_fault(call)
 

@@ -49,8 +49,8 @@ class Aggregate(FixedAttributes):
         self._buckets[bisect_left(self._bounds, wall)] += 1
         for number, count in enumerate(timer.counts[: len(self._counts)]):
             self._counts[number] += count
-        for cell, self_times in timer.self_times().items():
-            self._cells[cell] = self._cells.get(cell, 0) + self_times
+        for cell, elapsed in timer.self_times().items():
+            self._cells[cell] = self._cells.get(cell, 0) + elapsed
 
     def copy(self) -> Aggregate:
         """Return a copy."""

@@ -62,10 +62,10 @@ class Aggregator:
         if self.on_request is not None:
             self.on_request(timer, key)
 
-    def increment(self, number: int, /) -> None:
+    def increment(self, counter_id: int, /) -> None:
         """Increment a counter; raise ValueError for an invalid id."""
         with self._lock:
-            add_counters({number: 1}, self._counters)
+            add_counters({counter_id: 1}, self._counters)
 
     def by_key(self) -> dict[RequestKey, Aggregate]:
         """Return copies of all aggregates by key."""

@@ -14,7 +14,7 @@ from keylag_otel.pure.request_timer import COUNT_LIMIT, RequestTimer, int_below
 def count_lookup(no_value: Any, /) -> Callable[..., None]:
     """Count a look-up of the request-local cache: `no_value` is a miss, others hits.
 
-    The wrapped call is a method of an instance that has a cache layer itself.
+    The wrapped call is a method; its instance, not its class, has the cache layer.
     """
 
     def hook(timer: RequestTimer, args: tuple[Any, ...], value: Any) -> None:
@@ -74,7 +74,7 @@ def count_memoized_call(
     """Count a call of a memoized function: a miss if `region` computed a value.
 
     `counter_ids` returns the counter ids of a hit and of a miss; it is called once,
-    for the first call that is count_index.
+    for the first call that is counted.
     """
     cached: list[int] = []
 
@@ -144,10 +144,10 @@ def count_statement(
         del result
         if len(args) < 3:  # noqa: PLR2004
             return
-        executions, returned = cached.get(args[2]) or counter_ids(args[2])
-        timer.increment(executions)
+        statements_id, rows_id = cached.get(args[2]) or counter_ids(args[2])
+        timer.increment(statements_id)
         rows = args[1].rowcount
         if rows > 0:
-            timer.increment(returned, rows)
+            timer.increment(rows_id, rows)
 
     return hook

@@ -21,7 +21,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 
 from keylag_otel import instruments
-from keylag_otel.model import CELLS
+from keylag_otel.model import CELLS, NS_PER_SECOND
 from keylag_otel.request_timer import RequestTimer, current_timer
 from keylag_otel.traces.collapse_spans import collapse, walk
 from keylag_otel.traces.events import TracedCall, is_osprofiler_point
@@ -37,7 +37,6 @@ _STOP_ANNOTATION = "osprofiler-stop"
 _REQUEST = "request"
 
 _SHORT_ID = (1 << 64) - 1
-_NS_PER_SECOND = 1e9
 
 
 class State:
@@ -193,7 +192,7 @@ class _PointBuilder:
         }
 
     def _timestamp(self, moment: int) -> Point:
-        seconds = (self._epoch + moment) / _NS_PER_SECOND
+        seconds = (self._epoch + moment) / NS_PER_SECOND
         utc = datetime.fromtimestamp(seconds, timezone.utc)
         return {"timestamp": utc.strftime("%Y-%m-%dT%H:%M:%S.%f")}
 

@@ -26,7 +26,7 @@ from opentelemetry.trace import (
 )
 
 from keylag_otel import environment, instruments
-from keylag_otel.model import CELLS
+from keylag_otel.model import CELLS, NS_PER_SECOND
 from keylag_otel.pure.aggregator import request_key
 from keylag_otel.request_aggregator import request_attributes
 from keylag_otel.request_timer import INITIAL_CELL, RequestTimer
@@ -73,18 +73,18 @@ class RequestTracer:
         self.tracer = tracer
         self._ratio = ratio
         fields = propagate.get_global_textmap().fields
-        self._pendingers = frozenset(_key(field) for field in fields)
-        self._slow_ns = None if slow_seconds is None else slow_seconds * 1e9
+        self._trace_headers = frozenset(_environ_key(field) for field in fields)
+        self._slow_ns = None if slow_seconds is None else slow_seconds * NS_PER_SECOND
 
     def begin_trace(self, timer: RequestTimer) -> PendingTrace | None:
         """Decide whether to trace a request, and whether to record its events.
 
-        Requests without a trace pendinger are sampled here by ratio, because a call of
+        Requests without a trace header are sampled here by ratio, because a call of
         the SDK's sampler costs more.
         """
         timer.records_events = self._slow_ns is not None
         here = contexts.get_current()
-        if not self._pendingers.isdisjoint(timer.environ):
+        if not self._trace_headers.isdisjoint(timer.environ):
             if not _is_valid(here):
                 here = propagate.extract(timer.environ, here, _HEADERS)
         elif not here and self._ratio is not None:
@@ -162,7 +162,10 @@ def start() -> None:
 
 
 def begin_trace(timer: RequestTimer) -> PendingTrace | None:
-    """Begin the trace of a request; return None if it is not traced."""
+    """Begin the trace of a request; return None if it is not sampled.
+
+    A slow request, or one that OSProfiler traces, is still traced at its end.
+    """
     try:
         return State.tracing.begin_trace(timer) if State.tracing else None
     except Exception:
@@ -240,16 +243,16 @@ def _is_valid(context: Context) -> bool:
     return trace.get_current_span(context).get_span_context().is_valid
 
 
-def _key(pendinger: str) -> str:
-    """Return the key of a pendinger in a WSGI environment."""
-    return f"HTTP_{pendinger.upper().replace('-', '_')}"
+def _environ_key(header: str) -> str:
+    """Return the key of a header in a WSGI environment."""
+    return f"HTTP_{header.upper().replace('-', '_')}"
 
 
 class _Headers(Getter["dict[str, Any]"]):
-    """Gets a pendinger from a WSGI environment."""
+    """Gets a header from a WSGI environment."""
 
     def get(self, carrier: dict[str, Any], key: str) -> list[str] | None:
-        value = carrier.get(_key(key))
+        value = carrier.get(_environ_key(key))
         return None if value is None else [value]
 
     def keys(self, carrier: dict[str, Any]) -> list[str]:

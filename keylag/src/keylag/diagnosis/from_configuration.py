@@ -12,12 +12,14 @@ DEFAULT_BACKEND: Final = "dogpile.cache.null"
 DISABLED: Final = "disabled"
 """How keylag-otel reports `[cache] enabled = false`."""
 DEFAULT_ALGORITHM: Final = "bcrypt"
+CACHED_SECTIONS: Final = (
+    *("token", "identity", "resource", "role", "catalog"),
+    "application_credential",
+)
+"""Sections that have `caching`, and a `cache_time` beside `[cache] expiration_time`."""
 CACHE_TIMES: Final = (
     Option("cache", "expiration_time"),
-    *(
-        Option(section, "cache_time")
-        for section in ("token", "identity", "resource", "role", "catalog")
-    ),
+    *(Option(section, "cache_time") for section in CACHED_SECTIONS),
 )
 """Options that say how long a value stays in the cache."""
 

@@ -11,12 +11,10 @@ from keylag.diagnosis.common import (
     with_memcached,
 )
 from keylag.diagnosis.facts import Calls
+from keylag.diagnosis.from_configuration import CACHED_SECTIONS
 from keylag.diagnosis.rule import Evidence, Rule, Suspicion
 
-CACHED: Final = (
-    *("token", "revoke", "identity", "resource", "role", "catalog"),
-    "application_credential",
-)
+CACHED: Final = (*CACHED_SECTIONS, "revoke")
 """Sections whose option `caching` token calls depend on."""
 CHECK: Final = ("check_revocation",)
 """The operation that reads revocation events, which [revoke] caches."""
@@ -65,7 +63,8 @@ def _judge_sections(case: Case) -> Suspicion | str:
     part = case.misses.unstored_share
     if expiring:
         part += case.misses.lost_share
-    part = part or 1.0
+    if not case.misses.sets:
+        part = part or 1.0
     checks = {"revoke"} & {*off, *case.misses.unstored}
 
     def spared(calls: Calls) -> float:
@@ -123,7 +122,8 @@ RULE: Final = Rule(
         ),
         option(
             "role",
-            "caching = true, and so in [identity], [resource], [catalog] and [token]",
+            "caching = true, and so in [identity], [resource], [catalog], [token],"
+            " [application_credential] and [revoke]",
             "Changes take effect after the cache time; it is Keystone's default.",
         ),
         option(

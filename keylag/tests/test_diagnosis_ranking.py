@@ -87,6 +87,25 @@ def test_symptom_of_a_symptom_is_one_of_its_cause() -> None:
     assert {one["id"] for one in finding["explained_away"]} == {"D1", "D2"}
 
 
+def test_cheap_cause_does_not_explain_an_expensive_symptom() -> None:
+    """D2 does not explain R2, so its cost does not tell which one is the cause."""
+    case = judge(slow(0.1, ("sql", "validate"))).case
+    rules = [costs(RULES["R2"], 0.02), costs(RULES["D2"], 0.08)]
+
+    findings = diagnose(case, rules).findings
+
+    assert [one.rule.id for one in findings] == ["D2", "R2"]
+
+
+def test_wait_may_cost_more_than_its_cause() -> None:
+    case = judge(slow(0.1, ("sql", "validate"))).case
+    rules = [costs(RULES["C2"], 0.02), costs(RULES["W1"], 0.08)]
+
+    (finding,) = diagnose(case, rules).findings
+
+    assert finding.rule.id == "C2"
+
+
 def test_dashboard_is_of_the_window() -> None:
     facts = slow(0.1, ("ldap", "validate"))
 

@@ -190,6 +190,7 @@ CASES = {
         proxysql_timeouts=1.0,
         proxysql_waits=20.0,
         log_seconds=by("id", a=0.01),
+        log_calls=by("id", a=10.0),
     ),
     "D8": lambda: make_facts(
         SQL,
@@ -292,7 +293,7 @@ def test_two_causes_are_both_found() -> None:
         {("token_crypto", "validate"): 0.05, ("other", "catalog"): 0.05},
     )
 
-    assert set(found(make_facts(calls))) == {"T1", "A2"}
+    assert set(found(make_facts(calls, fernet_keys=1000.0))) == {"T1", "A2"}
 
 
 def test_errors_of_keystone_are_no_wrong_passwords() -> None:
@@ -454,6 +455,33 @@ def test_calls_that_take_too_long_fill_workers_that_are_enough() -> None:
 def test_a_lock_that_nobody_gets_is_found() -> None:
     """Statements that still wait are in no log, and their calls have not ended."""
     assert found(make_facts(row_lock_waits=2.0)) == ["D4"]
+
+
+def test_locks_of_other_services_keep_no_worker_busy() -> None:
+    """The database counts the waits of all its clients."""
+    idle = by("state", busy=0.3, idle=3.7)
+    busy = by("state", busy=2.3, idle=1.7)
+
+    assert found(make_facts(row_lock_waits=2.0, server_workers=idle)) == []
+    assert found(make_facts(row_lock_waits=2.0, server_workers=busy)) == ["D4"]
+
+
+def test_a_memcached_of_others_is_no_cause() -> None:
+    """Keystone without a cache, beside a memcached that is full."""
+    without = by("keystone_cache_backend", **{"dogpile.cache.null": 4})
+    facts = make_facts(
+        rebuilt(),
+        cache_backends=without,
+        memcached_evictions=50.0,
+        memcached_connections=1.0,
+        memoized=looked_up("role", miss=100.0),
+    )
+
+    assert found(facts) == ["C1"]
+
+
+def test_tokens_without_fernet_keys_are_no_matter_of_keys() -> None:
+    assert found(make_facts(slow_cells(0.05, ("token_crypto", "validate")))) == []
 
 
 def test_opening_tables_is_no_lock() -> None:
@@ -923,6 +951,25 @@ def test_keystones_own_option_tells_whether_its_reads_wait() -> None:
     configured = replace(facts, configuration=Configuration((Path("x"),), off))
 
     assert "D8" not in found(configured)
+
+
+def test_reads_of_other_clients_that_wait_are_not_keystones() -> None:
+    facts = CASES["D8"]()
+    few = {"wsrep_causal_reads": [Sample({}, 1.0)]}
+
+    assert "D8" not in found(replace(facts, answers={**facts.answers, **few}))
+
+
+@pytest.mark.parametrize(("bits", "waits"), [(1.0, True), (7.0, True), (6.0, False)])
+def test_reads_wait_by_a_bit_of_their_own(bits: float, *, waits: bool) -> None:
+    facts = CASES["D8"]()
+    configured = {
+        "wsrep_causal_reads": [],
+        "wsrep_sync_wait": [Sample({}, bits)],
+    }
+
+    there = found(replace(facts, answers={**facts.answers, **configured}))
+    assert ("D8" in there) == waits
 
 
 def test_a_server_that_counts_no_causal_read_does_not_wait() -> None:

@@ -25,6 +25,8 @@ PAIRS: Final = (
     ("A2", "H1"),
 )
 """Faults that are planted together."""
+LEAST_WINDOW_SECONDS: Final[Mapping[str, float]] = {"C8+D1": 90}
+"""Of cases whose calls take so long that few end sooner."""
 MIXED: Final = ("token-mixed",)
 WITH_SERVICE: Final = (*MIXED, "service-call")
 RATES: Final[Mapping[str, float]] = {"service-call": 10}
@@ -113,6 +115,11 @@ class ScoredCase:
     load: Load = Load()
     windows: int = 1
     """How many windows are diagnosed, one after the other."""
+
+    @property
+    def least_window_seconds(self) -> float:
+        """How long a window must be."""
+        return LEAST_WINDOW_SECONDS.get(self.name, 0)
 
     def window_name(self, number: int) -> str:
         """Return the name of a window, which counts from 1."""

@@ -115,6 +115,7 @@ def observe(
     `folder` has the samples of the load.
     """
     time.sleep(WARM_SECONDS)
+    window = max(window, case.least_window_seconds)
     for number in range(1, case.windows + 1):
         name = case.window_name(number)
         yield replace(_observe_window(stack, case, window, folder), case=name)

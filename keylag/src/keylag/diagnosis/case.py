@@ -12,6 +12,8 @@ from keylag.diagnosis.facts import Calls, Facts, bucket_quantile, ratio
 DATABASE_PHASES = ("sql", "sql_pool", "orm")
 NO_CACHE = ("", "disabled", "dogpile.cache.null", "null")
 REDIS = "redis"
+MEMCACHED = ("memcache", "pylibmc")
+"""Parts of the names of backends that are clients of memcached."""
 STALL_SECONDS = 0.1
 """A call that takes longer waits for a time-out: the shortest in use is 0.25 s."""
 BUSY = 0.8
@@ -45,6 +47,13 @@ class Case:
         if not self.facts.has("cache_backends") and self.facts.calls:
             return any(one.round_trips for one in self.facts.calls)
         return any(one not in NO_CACHE for one in self.backends)
+
+    @property
+    def uses_memcached(self) -> bool:
+        """Return whether some worker has memcached; any cache, if backends are unknown."""
+        if not self.facts.has("cache_backends"):
+            return self.caches
+        return any(name in one for one in self.backends for name in MEMCACHED)
 
     def rebuild_seconds(self, calls: Calls) -> float:
         """Return what each call spends on data that a warm cache would have."""

@@ -148,19 +148,25 @@ def step_suspicion(
     found = savings(case, beyond, low=0.7, high=1.1)
     if not found:
         return f"Time for {of_what} is what it should be."
+    cells = [((), steps), *([(phases, ())] if phases else [])]
     evidence = [
         Evidence(
-            f"time for {of_what} of {name_kind(calls.kind)}",
-            calls.spent(operations=steps),
+            f"time for {of_what} of {name_kind(calls.kind)}{_in_phases(among)}",
+            calls.spent(among, operations),
             "s",
             "cells",
-            case.expected.seconds(calls, (), steps),
-            PerCall(calls.kind, operations=steps),
+            case.expected.seconds(calls, among, operations),
+            PerCall(calls.kind, among, operations),
         )
         for calls in case.facts.served
         if calls.kind in found
+        for among, operations in cells
     ]
     return Suspicion(found, evidence)
+
+
+def _in_phases(phases: Sequence[str]) -> str:
+    return f", in phase {' and '.join(phases)}" if phases else ""
 
 
 def _usual_in_cache(case: Case, calls: Calls, steps: Sequence[str]) -> float:

@@ -45,7 +45,7 @@ class Expected:
     by_kind: Mapping[Kind, Healthy]
     slowness: float
     login_rate: float | None = None
-    """Log-ins per second of the baseline; None without one."""
+    """Log-ins per second of the baseline; None without any."""
     spread: float = OTHER_CLOUD
     """How many times as long as these figures a healthy call may take."""
 
@@ -70,7 +70,7 @@ class Expected:
         }
         logins = (one for one in baseline.served if one.kind[0] == "POST")
         rate = sum(one.per_second for one in logins)
-        return cls(figures, 1.0, login_rate=rate, spread=SAME_CLOUD)
+        return cls(figures, 1.0, login_rate=rate or None, spread=SAME_CLOUD)
 
     def statements(self, calls: Calls) -> float | None:
         """Return the statements of a call with a warm cache; None if unknown."""

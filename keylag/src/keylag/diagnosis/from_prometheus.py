@@ -10,7 +10,7 @@ from keylag.diagnosis.reading import read_calls, read_facts
 
 DAY_SECONDS: Final = 86400.0
 EARLIER: Final = (DAY_SECONDS, 7 * DAY_SECONDS)
-"""How long before the window its baseline is; the first with calls is used."""
+"""How long before the window its baseline is; the first with served calls is used."""
 
 
 def read_case(
@@ -35,6 +35,6 @@ def _expected(
     for end in ends:
         before = Window(end - window.seconds, end)
         found = read_calls(server, before, matchers)
-        if found.calls:
+        if found.served:
             return Expected.of(found)
     return Expected.shipped(facts)

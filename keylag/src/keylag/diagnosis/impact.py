@@ -12,8 +12,8 @@ LABEL: Final = "keystone_caller"
 CALLERS_OF: Final = "GET"
 """Keystone measures who validates tokens, and not who logs in."""
 UNKNOWN_CALLERS: Final = (
-    "Keystone does not measure who logs in or revokes: its log has the users, and the"
-    " access log of its web server the addresses."
+    "Keystone does not measure who logs in or revokes: the access log of its web server"
+    " has the addresses."
 )
 
 

@@ -518,7 +518,7 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
     ),
     "probes": Measurement(
         PROBE,
-        "max(rate(keylag_probe_phase_duration_seconds_count{ALL}[WINDOW]))",
+        "max(sum by (phase) (rate(keylag_probe_phase_duration_seconds_count{ALL}[WINDOW])))",
         "probes/s",
         "probes",
     ),

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.facts import Facts, Kind, MissingSourceError, ratio
@@ -12,6 +13,9 @@ from keylag.diagnosis.quantile_shares import doubles_p95
 from keylag.diagnosis.registry import RULES
 from keylag.diagnosis.rule import MATTERS, Rule, Suspicion
 from keylag.diagnosis.unexplained import Unexplained, find_unexplained
+
+WAITS: Final = ("H2", "W1", "W2", "N1")
+"""Waits, which grow faster than what causes them."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class Finding:
     """Seconds per second: what calls would save, or what it takes of the workers."""
     least_cost: float
     """The same with the lower bounds of savings; findings are ranked by it."""
+    most_cost: float
+    """The same with the upper bounds."""
     shares: dict[Kind, float]
     """Share of the mean call of each kind."""
     explained: Sequence[Reason] = ()
@@ -134,7 +140,7 @@ def diagnose(case: Case, rules: Sequence[Rule] = tuple(RULES.values())) -> Diagn
 
 def weigh(facts: Facts, rule: Rule, suspicion: Suspicion) -> Finding:
     """Return what a suspicion costs."""
-    cost = least = 0.0
+    cost = least = most = 0.0
     shares: dict[Kind, float] = {}
     for kind, saving in suspicion.savings.items():
         calls = facts.find(kind)
@@ -142,13 +148,14 @@ def weigh(facts: Facts, rule: Rule, suspicion: Suspicion) -> Finding:
         whole = calls.seconds if calls else _service_seconds(facts)
         cost += rate * saving.mid
         least += rate * saving.low
+        most += rate * saving.high
         shares[kind] = min(ratio(saving.low, whole), 1.0)
     worker_seconds = suspicion.worker_seconds
     if worker_seconds is not None:
-        cost, least = cost + worker_seconds, least + worker_seconds
+        cost, least, most = (one + worker_seconds for one in (cost, least, most))
         busy = max(facts.busy_seconds, worker_seconds)
         shares["workers", ""] = ratio(worker_seconds, busy)
-    return Finding(rule, suspicion, cost, least, shares)
+    return Finding(rule, suspicion, cost, least, most, shares)
 
 
 def _service_rate(facts: Facts) -> float:
@@ -192,9 +199,12 @@ def _without_symptoms(suspects: Sequence[Finding]) -> list[Finding]:
 def _explains(cause: Finding, symptom: Rule, cost: float) -> bool:
     """Return whether a cause explains a symptom of this cost.
 
-    Of two that explain each other the more expensive one is the cause.
+    Of two that explain each other the more expensive one is the cause.  Otherwise the
+    symptom costs as much as the cause at most, unless it is a wait.
     """
-    return cause.rule.id not in symptom.explains or cause.least_cost > cost
+    if cause.rule.id in symptom.explains:
+        return cause.least_cost > cost
+    return symptom.id in WAITS or cost <= cause.most_cost
 
 
 def _explained(symptom: Rule, cause: Rule, cost: float) -> Reason:

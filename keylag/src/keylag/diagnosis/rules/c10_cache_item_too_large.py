@@ -5,7 +5,7 @@ from typing import Final
 
 from keylag.diagnosis.cache_misses import FLUSHED_BY_LOGOUTS
 from keylag.diagnosis.case import DATABASE_PHASES, Case
-from keylag.diagnosis.common import savings
+from keylag.diagnosis.common import option, savings
 from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
@@ -74,6 +74,12 @@ RULE: Final = Rule(
     ),
     fixes=(
         Fix("memcached", "-I 4m", "The restart empties the cache."),
+        option(
+            "cache",
+            "backend_argument = server_max_value_length:4194304",
+            "For oslo_cache.memcache_pool, beside -I of memcached: its client drops"
+            " larger items, too.",
+        ),
         Fix(
             "the clients",
             "ask for ?nocatalog where they do not need it",

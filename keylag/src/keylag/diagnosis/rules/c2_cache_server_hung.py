@@ -111,7 +111,8 @@ RULE: Final = Rule(
         option(
             "cache",
             "socket_timeout = 0.25",
-            "A server that is only slow counts as dead sooner.",
+            "A server that is only slow counts as dead sooner. Older releases know it"
+            " as memcache_socket_timeout only.",
         ),
         option(
             "cache",

@@ -7,7 +7,8 @@ from keylag.diagnosis.common import UP, option, savings
 from keylag.diagnosis.rule import Evidence, Rule, Suspicion
 
 UNBOUNDED: Final = ("dogpile.cache.pymemcache", "dogpile.cache.redis")
-"""Backends whose client waits for ever, unless their arguments say otherwise."""
+"""Backends whose client waits for ever; that of Redis has a time-out since oslo.cache
+has `socket_timeout`, and tries again for many seconds."""
 STUCK_SHARE: Final = 0.9
 """Share of busy workers; the last ones stop at their next call to the cache."""
 FEW_REQUESTS: Final = 0.2
@@ -15,6 +16,8 @@ FEW_REQUESTS: Final = 0.2
 
 
 def _judge(case: Case) -> Suspicion | str:
+    if not case.caches:
+        return "Keystone has no cache."
     used = case.backends.intersection(UNBOUNDED)
     if not used:
         return f"{', '.join(sorted(case.backends))} has a time-out."
@@ -86,11 +89,6 @@ RULE: Final = Rule(
             "cache",
             "backend = oslo_cache.memcache_pool",
             "A restart of Keystone; the cache is empty at first.",
-        ),
-        option(
-            "cache",
-            "backend_argument = timeout:0.25",
-            "For dogpile.cache.pymemcache; a server that is only slow fails sooner.",
         ),
     ),
     gain="The busy workers if all of them wait, else the time of calls to the cache"

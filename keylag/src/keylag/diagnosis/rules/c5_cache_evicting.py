@@ -8,6 +8,8 @@ from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 
 def _judge(case: Case) -> Suspicion | str:
+    if not case.uses_memcached:
+        return "Keystone does not use memcached."
     evictions = case.facts.number("memcached_evictions")
     if not memcached_is_full(case):
         return "memcached evicts nothing."
@@ -30,6 +32,7 @@ RULE: Final = Rule(
     cause="memcached has too little memory: it evicts what Keystone needs next.",
     judge=_judge,
     asks=(
+        "cache_backends",
         "memcached_evictions",
         "memcached_bytes",
         "memoized",
@@ -39,7 +42,7 @@ RULE: Final = Rule(
     fixes=(
         Fix(
             "memcached",
-            "-m 512",
+            "-m = twice as many megabytes; 64 is its default",
             "The host needs that memory; the restart empties the cache.",
         ),
     ),

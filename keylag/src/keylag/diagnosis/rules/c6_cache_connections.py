@@ -13,6 +13,8 @@ from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 
 def _judge(case: Case) -> Suspicion | str:
+    if not case.uses_memcached:
+        return "Keystone does not use memcached."
     used = case.facts.number("memcached_connections")
     refusals = case.facts.number("memcached_refusals")
     if not memcached_refuses(case):
@@ -46,6 +48,7 @@ RULE: Final = Rule(
     cause="memcached is at its limit of connections: new ones wait or fail.",
     judge=_judge,
     asks=(
+        "cache_backends",
         "memcached_connections",
         "memcached_refusals",
         "memcached_full",
@@ -54,7 +57,7 @@ RULE: Final = Rule(
         Fix("memcached", "-c 4096", "Each connection takes some memory."),
         option(
             "cache",
-            "memcache_pool_maxsize = 10",
+            "memcache_pool_maxsize = as many as threads of a worker; 10 is its default",
             "Threads of a worker wait for each other if it is too small.",
         ),
     ),

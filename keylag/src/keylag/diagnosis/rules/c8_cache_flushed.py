@@ -34,7 +34,7 @@ def _judge(case: Case) -> Suspicion | str:
     evidence = [Evidence("misses in such regions", flushed, "of all", "memoized", 0)]
     evidence += [
         Evidence(
-            f"invalidations of the region {region or 'of all regions'}",
+            f"invalidations of {f'the region {region}' if region else 'all regions'}",
             value,
             "invalidations/s",
             "invalidations",

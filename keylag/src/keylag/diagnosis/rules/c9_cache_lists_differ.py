@@ -51,13 +51,13 @@ def _judge(case: Case) -> Suspicion | str:
     if not case.caches:
         return "Keystone has no cache."
     if server_fails(case) or memcached_is_full(case):
-        return "The cache server fails or evicts."
+        return "The cache server fails or evicts: see C2 and C5."
     lost = case.misses.lost_share
     if not lost:
         return "No region misses that nothing has emptied."
     evidence = [
         Evidence("missed look-ups", case.missed(), "of all", "memoized"),
-        Evidence("of them in regions that nothing emptied", lost, "", "memoized", 0),
+        Evidence("of them in regions that nothing emptied", lost, "of all", "memoized", 0),
     ]
     lists = _lists(case)
     judge = _judge_by_lists if lists else _judge_by_age

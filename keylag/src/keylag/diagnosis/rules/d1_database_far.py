@@ -56,8 +56,10 @@ RULE: Final = Rule(
     fixes=(
         option(
             "database",
-            "connection = a server or replica near Keystone",
-            "A replica may lag behind; Galera's nodes do not with wsrep_sync_wait.",
+            "connection = a server near Keystone that takes writes: the primary, or a"
+            " node of Galera",
+            "A replica refuses writes, so log-outs and changes would fail. A node of"
+            " Galera may answer with old data, unless mysql_wsrep_sync_wait is 1.",
         ),
         option(
             "cache",

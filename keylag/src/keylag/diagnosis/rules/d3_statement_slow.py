@@ -25,7 +25,7 @@ def _judge(case: Case) -> Suspicion | str:
         return "The slow log has no statement of this time."
     per_row = rows_per_sent(case, worst)
     if per_row < READ_FOR_NOTHING:
-        return f"It reads {per_row:.0f} rows for each that it sends."
+        return f"That with the most time reads {per_row:.0f} rows for each it sends."
     others = whole - seconds[worst]
     usual = others / max(sum(calls.values()) - times, times) if others else 0.0
     spared = 1 - ratio(usual * times, seconds[worst])
@@ -66,7 +66,8 @@ RULE: Final = Rule(
     fixes=(
         Fix(
             "keystone-manage",
-            "db_sync, if the index is one of Keystone's",
+            "db_sync, if the index is one of Keystone's and db_sync --check says that"
+            " a migration is missing",
             "It migrates the database: make a backup.",
         ),
         Fix(

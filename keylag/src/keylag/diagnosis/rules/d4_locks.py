@@ -46,16 +46,30 @@ def _judge(case: Case) -> Suspicion | str:
         Evidence(
             "its share of the database's time",
             ratio(locked, whole),
-            "",
+            "of all",
             "log_seconds",
             0,
         ),
-        Evidence("statements that wait now", waiting, "", "row_lock_waits", 0),
+        Evidence(
+            "statements that wait for a row lock", waiting, "at a time", "row_lock_waits", 0
+        ),
     ]
-    unfinished = max(waiting - locked, 0.0) or None
+    unfinished = min(max(waiting - locked, 0.0), _stuck_workers(case))
     return Suspicion(
-        savings(case, waited, low=0.8), evidence, worker_seconds=unfinished
+        savings(case, waited, low=0.8), evidence, worker_seconds=unfinished or None
     )
+
+
+def _stuck_workers(case: Case) -> float:
+    """Return the busy workers beyond those of calls that ended; infinite if unknown.
+
+    The database counts the waits of all its clients, so only these may be Keystone's.
+    """
+    known = case.facts.has("server_workers")
+    workers = case.facts.by("server_workers", "state") if known else {}
+    if not workers:
+        return math.inf
+    return max(workers.get("busy", 0.0) - case.facts.busy_seconds, 0.0)
 
 
 RULE: Final = Rule(
@@ -67,6 +81,7 @@ RULE: Final = Rule(
         "log_lock_seconds",
         "row_lock_seconds",
         "row_lock_waits",
+        "server_workers",
         "log_seconds",
         "sql_call_seconds",
     ),

@@ -23,7 +23,8 @@ def _judge(case: Case) -> Suspicion | str:
 RULE: Final = Rule(
     id="D5",
     name="pool-exhausted",
-    cause="Threads wait for a connection: Keystone's pool has fewer than threads.",
+    cause="Threads wait for a connection: Keystone's pool has fewer than"
+    " the worker has threads.",
     judge=_judge,
     asks=(
         "sql_pool_waits",
@@ -36,7 +37,7 @@ RULE: Final = Rule(
             "With max_overflow, and times all workers, it must stay within the"
             " database's max_connections.",
         ),
-        option("database", "max_overflow = as many", "As for max_pool_size."),
+        option("database", "max_overflow = 50", "Its default; as for max_pool_size."),
     ),
     gain="The time in the pool beyond that of a healthy Keystone.",
     threshold="The pool was found empty; its time says what that costs.",

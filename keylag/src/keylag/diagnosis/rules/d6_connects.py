@@ -22,9 +22,9 @@ def _judge(case: Case) -> Suspicion | str:
 
     evidence = [
         Evidence(
-            "connects per request", ratio(connects, requests), "", "sql_connects", 0
+            "connects", ratio(connects, requests), "per request", "sql_connects", 0
         ),
-        Evidence("their share of the time in SQL", share, "", "sql_call_seconds", 0),
+        Evidence("their time", share, "of that in SQL", "sql_call_seconds", 0),
         Evidence(
             "time of a connect",
             by_call.get("connect", 0.0) / connects,
@@ -54,7 +54,7 @@ RULE: Final = Rule(
         ),
         option(
             "database",
-            "max_pool_size = 5",
+            "max_pool_size = as many as threads of a worker; 5 is its default",
             "Each worker keeps so many connections to the database.",
         ),
         Fix(

@@ -20,6 +20,8 @@ def _judge(case: Case) -> Suspicion | str:
     timeouts = case.facts.number("proxysql_timeouts")
     waits = case.facts.number("proxysql_waits")
     statements = case.facts.number("log_calls")
+    if not statements:
+        return "The slow log has no statement of this time."
     if waits <= NEW * statements and not timeouts:
         return "Statements found a connection of ProxySQL at once."
     share = max(1 - inside / through, 0.0) if through else 0.0
@@ -51,8 +53,8 @@ RULE: Final = Rule(
     fixes=(
         Fix(
             "ProxySQL",
-            "UPDATE mysql_servers SET max_connections = 1000; LOAD MYSQL SERVERS TO"
-            " RUNTIME",
+            "UPDATE mysql_servers SET max_connections = N WHERE hostgroup_id = H; LOAD"
+            " MYSQL SERVERS TO RUNTIME; SAVE MYSQL SERVERS TO DISK",
             "The sum of all proxies must stay within the database's max_connections.",
         ),
         Fix(

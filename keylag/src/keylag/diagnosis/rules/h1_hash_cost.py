@@ -55,9 +55,15 @@ RULE: Final = Rule(
     fixes=(
         option(
             "identity",
+            "password_hash_algorithm = bcrypt",
+            "It applies to passwords set from then on; reset the others.",
+        ),
+        option(
+            "identity",
             "password_hash_rounds = 12",
-            "It applies to passwords set from then on; reset the others. A stolen hash"
-            " takes proportionally less time to crack.",
+            "Only with bcrypt and bcrypt_sha256: pbkdf2_sha512 would hash twelve times,"
+            " which protects nothing. It applies to passwords set from then on; reset"
+            " the others. A stolen hash takes proportionally less time to crack.",
         ),
     ),
     gain="The time of hashes, less that of hashes with the default cost: each step"

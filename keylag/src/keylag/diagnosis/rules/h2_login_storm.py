@@ -20,14 +20,13 @@ DEVIATIONS: Final = 2.0
 def _judge(case: Case) -> Suspicion | str:
     logins = [one for one in case.facts.served if one.kind[0] == "POST"]
     rate = sum(one.per_second for one in logins)
-    if case.busy_share < BUSY and not case.facts.has("queue"):
-        return "Workers are idle."
-    if case.busy_share < BUSY and case.queue_seconds <= 0:
+    queues = case.facts.has("queue") and case.queue_seconds > 0
+    if case.busy_share < BUSY and not queues:
         return f"{1 - case.busy_share:.0%} of the workers' time is idle."
     usual = case.expected.login_rate
     others = sum(one.per_second for one in case.facts.served) - rate
     if usual is not None and rate < GREW * usual:
-        return "As many log-ins as in the baseline."
+        return f"{ratio(rate, usual):.1f} times the log-ins of the baseline."
     if usual is None and _most_others(case, others, rate) >= REUSE * rate:
         calls = f"{ratio(others, rate):.1f} other calls"
         return f"Tokens are reused: {calls} for each log-in."

@@ -10,7 +10,7 @@ from keylag.diagnosis.rule import Evidence, PerCall, Rule, Suspicion
 def _judge(case: Case) -> Suspicion | str:
     found = savings(case, lambda calls: case.excess(calls, ["ldap"]))
     if not found:
-        return "No time passes in LDAP."
+        return "Time in LDAP is what it should be, or there is none."
     evidence = [
         Evidence(
             f"time in LDAP of {calls.kind[0]}",
@@ -28,14 +28,14 @@ def _judge(case: Case) -> Suspicion | str:
 RULE: Final = Rule(
     id="L1",
     name="ldap",
-    cause="The LDAP directory answers slowly.",
+    cause="Much of a call's time is in the LDAP directory.",
     judge=_judge,
     asks=(),
     fixes=(
         option("ldap", "use_pool = true", "Connections stay open at the directory."),
         option(
             "ldap",
-            "connection_timeout = 5",
+            "pool_connection_timeout = 5, or connection_timeout if use_pool is false",
             "Log-ins fail instead of waiting while the directory is away.",
         ),
         option(
@@ -49,7 +49,7 @@ RULE: Final = Rule(
             "Users outside of the filter cannot log in.",
         ),
     ),
-    gain="The time in LDAP beyond that of the baseline.",
+    gain="The time in LDAP beyond that of the baseline; without one, all of it.",
     threshold="Time in LDAP counts as soon as it is a sixth of a call.",
     panel="tokens: Time per call, by category",
 )

@@ -31,8 +31,13 @@ RULE: Final = Rule(
     fixes=(
         Fix(
             "keystone-manage",
-            "db_sync",
+            "db_sync, if db_sync --check says that a migration is missing",
             "It migrates the database: make a backup, and use the release that runs.",
+        ),
+        Fix(
+            "the database",
+            "otherwise CREATE INDEX on the columns of the evidence",
+            "Old releases of the server lock the table for the time of the build.",
         ),
     ),
     gain="The time of SQL in revocation checks beyond that of a healthy Keystone.",

@@ -26,7 +26,8 @@ def _judge(case: Case) -> Suspicion | str:
     counted = revoked * case.facts.window.seconds
     at_least = max(counted - DEVIATIONS * math.sqrt(counted), 0.0)
     if at_least <= LOGGED_OUT * issued * case.facts.window.seconds:
-        return "Most tokens expire instead of being revoked."
+        share = ratio(revoked, issued)
+        return f"{share:.0%} of the issued tokens are revoked." if issued else "None."
     share = min(revoked / issued, 1.0) if issued else 1.0
     # A log-out writes, and a slow database is another cause.
     seconds = sum(
@@ -35,9 +36,10 @@ def _judge(case: Case) -> Suspicion | str:
     )
     again = sum(one.per_second * case.usual_seconds(one) for one in logins)
     seconds += share * again
-    others = 1 - case.misses.unstored_share
+    misses = case.misses
+    others = 1 - misses.unstored_share - misses.flushed_share - misses.lost_share
     rebuilt = {
-        one.kind: Saving.about(others * case.rebuild_seconds(one))
+        one.kind: Saving.about(max(others, 0.0) * case.rebuild_seconds(one))
         for one in case.facts.served
     }
     evidence = [

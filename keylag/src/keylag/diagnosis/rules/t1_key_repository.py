@@ -12,6 +12,8 @@ def _judge(case: Case) -> Suspicion | str:
     if not found:
         return "Encoding and decoding tokens costs what it should."
     keys = case.facts.number("fernet_keys")
+    if not keys:
+        return "No Fernet key is reported: the tokens may be JWS."
     evidence = [Evidence("keys in the repository", keys, "keys", "fernet_keys", 3)]
     return Suspicion(found, evidence)
 
@@ -26,9 +28,10 @@ RULE: Final = Rule(
     fixes=(
         option(
             "fernet_tokens",
-            "max_active_keys = 3",
-            "Tokens that were made with a removed key are invalid: keep enough for"
-            " [token] expiration.",
+            "max_active_keys = 2 + (expiration + allow_expired_window) / time between"
+            " rotations",
+            "Tokens that were made with a removed key are invalid; both times are in"
+            " [token].",
         ),
         Fix(
             "the key repository",

@@ -17,7 +17,7 @@ FULL: Final = 0.7
 
 def _judge(case: Case) -> Suspicion | str:
     if case.busy_share < ONE:
-        return "Processes answer one request at a time."
+        return f"A process answers {case.busy_share:.1f} requests at a time."
     used = ratio(case.facts.number("cpu_seconds"), case.facts.number("workers"))
     if used < FULL:
         return f"A process uses {used:.0%} of a CPU: its threads wait for others."
@@ -56,7 +56,7 @@ RULE: Final = Rule(
     ),
     fixes=(
         Fix(
-            "uwsgi.ini",
+            "uwsgi.ini, or WSGIDaemonProcess of Apache",
             "processes = threads x processes of today, threads = 1",
             "Each process takes some 100 MB and its own connections to the database.",
         ),

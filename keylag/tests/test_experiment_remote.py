@@ -159,6 +159,17 @@ def test_switch_ends_after_an_interruption(tmp_path: Path) -> None:
     assert (tmp_path / "restarted").exists()
 
 
+def test_what_an_interrupted_switch_has_started_keeps_running(pid_file: Path) -> None:
+    """It may be the operator's Keystone."""
+    command = LEAVE_PROCESS.format(folder=pid_file.parent)
+
+    with pytest.raises(KeyboardInterrupt), interrupted(1, 0):
+        run_command(f"{command}; sleep 2")
+
+    process = psutil.Process(int(pid_file.read_text()))
+    assert process.status() != psutil.STATUS_ZOMBIE
+
+
 def test_second_interruption_kills_a_switch_and_its_children(pid_file: Path) -> None:
     """Ctrl-C does not reach the session of the command."""
     command = LEAVE_PROCESS.format(folder=pid_file.parent)

@@ -399,6 +399,18 @@ def test_resume_refuses_a_time_limit_below_five_rounds(make_run: MakeRun) -> Non
     assert folder.load_state().minutes is None
 
 
+def test_resume_refuses_an_end_that_is_chosen_after_a_look(make_run: MakeRun) -> None:
+    run_under_test = make_run("r", FakeExecutor())
+    run_under_test.execute()
+    folder = run_under_test.folder
+    arguments = ["resume", str(folder.path), "--minutes", "10"]
+    result = CliRunner().invoke(main, ["experiment", *arguments])
+
+    assert result.exit_code == 2
+    assert "--minutes 10 is less than the limit of the run, 60" in result.output
+    assert folder.load_state().minutes is None
+
+
 def test_outlook_has_the_half_width_of_the_widest_open_interval(
     make_run: MakeRun,
 ) -> None:
@@ -423,7 +435,7 @@ def test_outlook_has_the_half_width_of_the_widest_open_interval(
     ]
 
     half = (still_open.relative.high - still_open.relative.low) / 2
-    assert f"can detect differences above {100 * half:.1f} %." in found.outlook
+    assert f"The widest undecided interval is ± {100 * half:.1f} %:" in found.outlook
 
 
 def test_forecast_has_rounds_time_and_detectable_difference(make_run: MakeRun) -> None:
@@ -440,7 +452,7 @@ def test_forecast_has_rounds_time_and_detectable_difference(make_run: MakeRun) -
     assert "Arms: a (base), b, c\nLoad: token-validate\n" in output
     assert "Rounds: 40 of about 25 s each, 7 s of it load" in output
     assert "Time: about 17 min, at most 60, after all arms have started" in output
-    assert "Detectable: differences above 0.4 times" in output
+    assert "Found in half of the runs: a difference of 0.4 times" in output
     assert "no difference, with so few rounds" in "\n".join(
         forecast.describe_plan(plan.with_minutes(1))
     )

@@ -94,6 +94,16 @@ def test_rounds_needed_is_the_first_decided_number(mean: float, expected: int) -
     assert expected == 5 or judge(now.after(expected - 1)) == CANNOT_TELL
 
 
+def test_rounds_needed_are_those_of_the_plan_if_intervals_are_wider_beyond_it() -> None:
+    now = Estimate(0.021, 0.03 / math.sqrt(5), 4, 5)
+
+    def wider_beyond_10(estimate: Estimate) -> str:
+        return judge(estimate) if estimate.rounds <= 10 else CANNOT_TELL
+
+    assert rounds_needed(now, wider_beyond_10, 10, 100) == 9
+    assert rounds_needed(now, wider_beyond_10, 8, 100) is None
+
+
 def test_rounds_needed_is_none_beyond_the_last_and_without_spread() -> None:
     now = Estimate(0.0, 0.03 / math.sqrt(5), 4, 5)
 

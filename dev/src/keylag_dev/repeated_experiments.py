@@ -44,7 +44,11 @@ def summary(results: Sequence[Result]) -> str:
     verdicts = Counter(verdict for one in results for verdict in _verdicts(one))
     counts = ", ".join(f"{name}: {number}" for name, number in verdicts.most_common())
     minutes = fmean(one["seconds"] for one in results) / SECONDS_PER_MINUTE
-    return f"Runs: {len(results)}, {minutes:.1f} min each. {counts}."
+    noisy = sum(map(is_out_of_reach, results))
+    return (
+        f"Runs: {len(results)}, {noisy} of them ended by noise, {minutes:.1f} min each. "
+        f"{counts}. What none of n runs did, up to 3/n of all may do (95 %)."
+    )
 
 
 def _verdicts(result: Result) -> Iterator[str]:
@@ -100,7 +104,7 @@ def _words(plan: str, seed: int, folder: Path) -> list[str]:
 )
 def main(plan: str, times: int, out: Path) -> None:
     """Run a plan with the seeds 1, 2, 3 …, and print the verdicts of all runs."""
-    folder = out / plan
+    folder = out / Path(plan).stem
     for seed in range(1, times + 1):
         if seed not in read_results(folder):
             code = run_experiment(_words(plan, seed, folder / str(seed)))

@@ -160,10 +160,7 @@ def resume(
     """
     run_folder = RunFolder(folder)
     _reject_otlp(run_folder.load_plan(), otlp)
-    if minutes:
-        plan_parser.limit_minutes(run_folder.load_plan(), minutes)
-        run_folder.save_state(replace(run_folder.load_state(), minutes=minutes))
-    _execute(run_folder, otlp, grafana, may_stop=False)
+    _execute(run_folder, otlp, grafana, may_stop=False, minutes=minutes)
     _exit_with_status(run_folder)
 
 
@@ -212,13 +209,34 @@ def _reject_otlp(plan: Plan, otlp: str | None) -> None:
         raise click.UsageError(message)
 
 
+def _change_limit(folder: RunFolder, minutes: float) -> None:
+    """Give a run another time limit; raises UsageError if that ends it sooner."""
+    plan, state = folder.load_plan(), folder.load_state()
+    if state.rounds and minutes < plan.design.minutes:
+        message = (
+            f"--minutes {minutes:g} is less than the limit of the run, "
+            f"{plan.design.minutes:g}: its intervals would not hold, because an end "
+            "that is chosen after a look at them may be chosen for its result."
+        )
+        raise click.UsageError(message)
+    plan_parser.limit_minutes(plan, minutes)
+    folder.save_state(replace(state, minutes=minutes))
+
+
 def _execute(
-    folder: RunFolder, otlp: str | None, grafana: str | None, *, may_stop: bool
+    folder: RunFolder,
+    otlp: str | None,
+    grafana: str | None,
+    *,
+    may_stop: bool,
+    minutes: float | None = None,
 ) -> None:
     console = Console()
-    plan = folder.load_plan()
     # Two experiments at the same time would disturb each other.
     with locked(state_folder() / "experiment.lock"):
+        if minutes:
+            _change_limit(folder, minutes)
+        plan = folder.load_plan()
         executor: Executor = make_executor(plan, console, otlp)
         if grafana:
             executor = AnnotatingExecutor(executor, grafana)

@@ -5,9 +5,11 @@ round, or a part's contribution to it; see keylag.experiment.ratios.  Pairing re
 what the machine did to both arms in that round.  A control variate, if the plan
 declares one, removes what it did to one of them.
 
-Each interval misses the true value with a probability of 5 %.  All arms of a plan, and
-the parts of the mean of each, share this probability for claims of a difference
-(Bonferroni), so that a plan with equal arms claims none in 95 of 100 experiments.
+Each interval misses the true value with a probability of 5 %.  For one measure of one
+HTTP method, all arms of a plan share this probability for claims of a difference
+(Bonferroni), and so do all parts of the mean.  So a plan with equal arms claims none by
+the measure it decides by in 95 of 100 experiments.  Other measures, counts and methods
+are judged one by one: among all of them, false claims are more frequent.
 
 Failed requests are handled like this:
 

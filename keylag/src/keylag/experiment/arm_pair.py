@@ -28,7 +28,10 @@ FiguresByRound = Mapping[int, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Difference:
-    """How one figure of an arm differs from the base; in seconds, or a count."""
+    """How one figure of an arm differs from the base.
+
+    In seconds, in requests per second, or a count.
+    """
 
     name: str
     base: float
@@ -222,14 +225,14 @@ class ArmPair:
             )
 
         absolute = interval(estimate, self.looks)
-        last = self.looks.last_forecast
+        lasts = (self.looks.rounds, self.looks.last_forecast)
         return Difference(
             name=figure.name,
             base=fmean(figure.base),
             arm=fmean(figure.arm),
             absolute=absolute,
             relative=absolute.scaled(1 / figure.unit) if figure.unit else None,
-            differs=not interval(estimate, shared).holds_zero,
+            differs=self.sound and not interval(estimate, shared).holds_zero,
             verdict=judge(estimate) if self.sound else CANNOT_TELL,
-            rounds_needed=rounds_needed(estimate, judge, last) if self.sound else None,
+            rounds_needed=rounds_needed(estimate, judge, *lasts) if self.sound else None,
         )

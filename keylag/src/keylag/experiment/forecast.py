@@ -71,12 +71,12 @@ def describe_plan(plan: Plan) -> Iterator[str]:
 def _describe_detectable(forecast: Forecast) -> str:
     if math.isinf(forecast.half_width_in_sd):
         return (
-            "Detectable: no difference, with so few rounds; a verdict takes "
+            "Found: no difference, with so few rounds; a verdict takes "
             f"{math.ceil(forecast.min_minutes)} min or more"
         )
     return (
-        f"Detectable: differences above {forecast.half_width_in_sd:.1f} times their "
-        "spread between rounds; for example, above "
+        f"Found in half of the runs: a difference of {forecast.half_width_in_sd:.1f} "
+        "times the spread between rounds; for example, "
         f"{_percent(forecast.half_width_in_sd * EXAMPLE_SPREAD)} with a spread of "
         f"{_percent(EXAMPLE_SPREAD)}"
     )

@@ -1,4 +1,4 @@
-"""Annotate in Grafana when each arm was under load, and in which round."""
+"""Annotate each round in Grafana, once for each of its arms."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

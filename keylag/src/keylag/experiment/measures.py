@@ -1,9 +1,10 @@
 """Compute the figures of an arm in one round from its requests.
 
 JMeter reads the clock in whole milliseconds at both ends of a request.  A latency of
-x ms is therefore a value within x - 0.5 and x + 0.5 ms.  Quantiles are those of grouped
-data: requests with the same value are spread evenly over that millisecond.  Plain
-quantiles would jump by one millisecond and could not resolve 2 % of 5 ms.
+x ms is therefore a value within x - 1 and x + 1 ms, and x on average.  Quantiles are
+those of grouped data: requests with the same value are spread evenly over the
+millisecond around it.  Plain quantiles would jump by one millisecond and could not
+resolve 2 % of 5 ms.
 """
 
 import math

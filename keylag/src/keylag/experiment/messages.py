@@ -12,7 +12,7 @@ from keylag.experiment.analysis import (
 from keylag.experiment.arm_pair import Control, Difference
 from keylag.experiment.interval import Interval
 from keylag.experiment.measures import OUTSIDE
-from keylag.experiment.plan import SECONDS_PER_MINUTE, Plan
+from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE, Plan
 from keylag.experiment.verdicts import CANNOT_TELL, FASTER, SLOWER
 from keylag.phases import CATEGORY_NAMES
 from keylag.server_timing import COUNTS
@@ -49,10 +49,15 @@ def format_milliseconds(found: Interval) -> str:
 
 
 def format_percent(found: Interval | None) -> str:
-    """Format an interval of shares as signed per cent; None becomes a dash."""
+    """Format an interval of shares as signed per cent; None becomes a dash.
+
+    With too few rounds for an interval, says so.
+    """
     if found is None:
         return "-"
     low, mid, high = (f"{v * 100:+.1f}" for v in (found.low, found.mid, found.high))
+    if math.isinf(found.high):
+        return f"{mid} %, no interval before round {MIN_ROUNDS}"
     return f"{mid} % [{low}, {high}]"
 
 
@@ -76,8 +81,15 @@ def headline(
     return (
         f"{one.arm}: {found.verdict}{preposition} {base}. "
         f"{one.method}, {MEASURE_NAMES[measure]}: {format_percent(found.relative)}, "
-        f"{one.rounds} rounds."
+        f"{one.rounds} rounds.{_why_undecided(found)}"
     )
+
+
+def _why_undecided(found: Difference) -> str:
+    excludes_zero = found.relative and not found.relative.holds_zero
+    if found.verdict != CANNOT_TELL or not excludes_zero:
+        return ""
+    return " The wider interval that all arms share includes zero."
 
 
 def explain_difference(one: Comparison) -> str:
@@ -162,7 +174,7 @@ def describe_counts(one: Comparison) -> str:
 
 
 def detectable_difference(compared: Sequence[Comparison], measure: str) -> str:
-    """Return the smallest difference that the widest undecided interval can show."""
+    """Say how wide the widest undecided interval is, and what that finds."""
     found = [one.measures[measure] for one in compared if measure in one.measures]
     half_widths = [
         (one.relative.high - one.relative.low) / 2
@@ -173,17 +185,24 @@ def detectable_difference(compared: Sequence[Comparison], measure: str) -> str:
         return ""
     if math.isinf(widest := max(half_widths)):
         return "There are too few rounds to detect any difference."
-    return f"The rounds so far can detect differences above {100 * widest:.1f} %."
+    return (
+        f"The widest undecided interval is ± {100 * widest:.1f} %: a difference of that "
+        "size is found in half of the runs at most."
+    )
 
 
 def remaining_rounds(compared: Sequence[Comparison], measure: str) -> int | None:
     """Return the rounds until every arm has a verdict; None if that is unknown."""
-    found = [one.measures[measure] for one in compared if measure in one.measures]
-    needed = [one.rounds_needed for one in found if one.verdict == CANNOT_TELL]
-    if not found or None in needed:
+    found = [(one.measures.get(measure), one.rounds) for one in compared]
+    if not found:
         return None
-    most = max(filter(None, needed), default=0)
-    return max(1, most - compared[0].rounds) if needed else 0
+    most = 0
+    for one, done in found:
+        if one is None or (one.verdict == CANNOT_TELL and one.rounds_needed is None):
+            return None
+        if one.verdict == CANNOT_TELL:
+            most = max(most, 1, (one.rounds_needed or 0) - done)
+    return most
 
 
 def remaining_time(
@@ -196,7 +215,8 @@ def remaining_time(
     if not rounds:
         return "Every arm has a verdict."
     minutes = max(1, rounds * round_seconds / SECONDS_PER_MINUTE)
+    more = "1 more round" if rounds == 1 else f"{rounds} more rounds"
     return (
-        f"At the present mean and spread, a verdict needs about {rounds} more rounds "
+        f"At the present mean and spread, a verdict needs about {more} "
         f"({minutes:.0f} min)."
     )

@@ -31,7 +31,7 @@ QUARTERS: Final = 4
 MAX_ROUNDS: Final = 1_000_000
 """The longest forecast."""
 CONFIDENCE: Final = 0.9
-"""Confidence level of the lower bound of a spread."""
+"""Confidence level of each of two lower bounds of a spread; the higher one counts."""
 
 Values = tuple[Sequence[float], Sequence[float] | None]
 """The values of a measure, and of the control if there is one."""
@@ -43,7 +43,7 @@ class Spread:
 
     estimate: float
     low: float
-    """The lower bound, at the level CONFIDENCE."""
+    """The higher one of two lower bounds, each at the level CONFIDENCE."""
 
 
 @dataclass(frozen=True)

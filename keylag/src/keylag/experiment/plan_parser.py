@@ -1,6 +1,6 @@
 """Read a plan from a TOML file and check it.
 
-    plan = read_plan(find_plan("cache-backends"))
+    plan = read_plan(Path("experiments/cache-backends.toml"))
 
 An invalid plan is refused before anything starts; the error has the line and reason of
 every mistake.

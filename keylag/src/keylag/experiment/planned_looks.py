@@ -36,7 +36,7 @@ from keylag.experiment.plan import MIN_ROUNDS
 SPENT_BY_PLAN: Final = 0.9
 """Share of the error probability that the planned rounds spend."""
 SPENDING_POWER: Final = 3
-"""Of the share of rounds that are done (W. K. Kim and D. L. DeMets, 1987)."""
+"""Of the share of rounds that are done (K. Kim and D. L. DeMets, 1987)."""
 MAX_FORECAST_ROUNDS: Final = 100
 """Beyond the plan; longer forecasts have no use."""
 MAX_STANDARD_DEVIATIONS: Final = 12.0

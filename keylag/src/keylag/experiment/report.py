@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from keylag.experiment import charts, messages
 from keylag.experiment.analysis import compare_arms
+from keylag.experiment.plan import Plan
 from keylag.experiment.result import analyse_run, to_json
 from keylag.experiment.run_folder import RunFolder, RunFolderError
 from keylag.experiment.samples import Row
@@ -11,7 +12,7 @@ from keylag.report.jinja import jinja_environment
 from keylag.state import write_output
 
 TIME_MEASURES = ("p50", "p95", "mean")
-"""Measures in seconds; the others are counts."""
+"""Measures in seconds; the others are requests per second and counts."""
 
 
 def write_reports(folder: RunFolder) -> None:
@@ -52,10 +53,14 @@ def format_difference(name: str, low: float, mid: float, high: float) -> str:
 def compare_runs(first: RunFolder, second: RunFolder) -> str:
     """Return a Markdown comparison of all arms of two runs.
 
-    Rounds are paired by number.  Pairing rounds of different runs removes no noise, but
-    the intervals stay valid.  Raises PlanError, RunFolderError without a run, and
-    RunFolderError if both folders are the same run.
+    Rounds are paired by number.  Pairing rounds of different runs removes no noise, and
+    no interval covers what changed between the runs.  Raises PlanError, and
+    RunFolderError without a run, for the same run twice, and for different loads.
     """
+    loads = [(plan.load, plan.design.turn_seconds) for plan in _plans(first, second)]
+    if loads[0] != loads[1]:
+        message = "The runs have different loads, so their arms cannot be compared."
+        raise RunFolderError(message)
     rows: list[Row] = []
     arms: list[str] = []
     for folder, name in zip(
@@ -73,6 +78,10 @@ def compare_runs(first: RunFolder, second: RunFolder) -> str:
         comparisons=compare_arms(rows, base, others, decision, planned),
         measure=decision.measure,
     )
+
+
+def _plans(*folders: RunFolder) -> list[Plan]:
+    return [folder.load_plan() for folder in folders]
 
 
 def _distinct_names(first: RunFolder, second: RunFolder) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol
 
+from keylag.errors import KeylagError
 from keylag.experiment.analysis import Comparison, compare_arms
 from keylag.experiment.noise_check import NoiseChecker
 from keylag.experiment.plan import MIN_ROUNDS, Plan
@@ -17,7 +18,6 @@ from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Round, schedule_rounds
 from keylag.experiment.verdicts import CANNOT_TELL
 from keylag.launcher import StackError
-from keylag.tools import ToolError
 
 MAX_FAILED_ROUNDS: Final = 3
 """Consecutive rounds without a successful request after which an arm is skipped."""
@@ -46,7 +46,7 @@ class Executor(Protocol):
         """Start all arms from their initial data; raises StackError."""
 
     def begin_round(self, this_round: Round) -> None:
-        """Prepare all arms for a round: restart their Keystones; raises StackError."""
+        """Prepare the arms of a round: restart their Keystones; raises StackError."""
 
     def run_round(self, this_round: Round, out: Path) -> Mapping[str, ArmResult]:
         """Send the load of a round and return the result of each of its arms.
@@ -102,12 +102,14 @@ class ExperimentRun:
                 self._end_plan()
         except KeyboardInterrupt:
             self.state.ended = INTERRUPTED
-        except (StackError, ToolError, OSError) as error:
+        except (KeylagError, OSError) as error:
             self.state.events.append(str(error))
             self.state.ended = STOPPED_BY_ERROR
         finally:
-            self._stop()
-            self.folder.save_state(self.state)
+            try:
+                self._stop()
+            finally:
+                self.folder.save_state(self.state)
 
     def _end_plan(self) -> None:
         # Rounds that take longer than planned say nothing about the arms, so the last
@@ -147,8 +149,9 @@ class ExperimentRun:
 
     def _run_round(self, this_round: Round, started: float) -> None:
         active = [arm for arm in this_round.arms if arm in self._active_arms]
+        this_round = replace(this_round, arms=active)
         self.executor.begin_round(this_round)
-        results = self._send_load(replace(this_round, arms=active))
+        results = self._send_load(this_round)
         rows: list[Row] = []
         for arm in active:
             self.state.add_events(this_round.number, arm, results[arm].problems)

@@ -30,8 +30,12 @@ def find_saturated_arms(
     for arm, rounds in figures.items():
         clients, workers = count_clients(plan, arm), count_workers(plan, arm)
         waiting = _waiting_share(list(rounds.values()))
-        if waiting > MAX_WAITING_SHARE and clients > (workers or 0):
-            serves = f"and the arm serves {workers}" if workers else "which is too many"
+        if waiting > MAX_WAITING_SHARE and clients > (workers or 1):
+            serves = (
+                f"and the arm serves {workers}"
+                if workers
+                else "more than it serves, or the network takes long"
+            )
             yield (
                 f"Requests of {arm} wait {waiting:.0%} of their time outside Keystone: "
                 f"the load sends {clients} at a time, {serves}. Waiting hides other "

@@ -44,13 +44,15 @@ def run_command(command: str) -> None:
 
 
 def _wait_for_exit(process: subprocess.Popen[bytes]) -> int:
-    # A command that does not end is killed with its process group.
+    # A command that does not end is killed with its process group; what one that has
+    # ended leaves behind keeps running.
     try:
         return _finish_on_interrupt(process)
     except BaseException:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        if process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         raise
 
 

@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -25,6 +25,7 @@ from keylag.experiment.stack_setup import (
 from keylag.load_target import LoadTarget
 from keylag.ports import PortTakenError
 from keylag.stack import Stack, StackError
+from keylag.stack_shutdown import stop_stacks_in
 from keylag.steps import show_step
 
 
@@ -53,6 +54,9 @@ class StackExecutor:
 
     def start(self) -> None:
         """Start the stack of every arm from its initial data."""
+        # A killed run may have left stacks, also of arms that this plan lacks.
+        stop_stacks_in(self._folder, recursive=False)
+        shutil.rmtree(self._folder, ignore_errors=True)
         for name in self._plan.arm_names:
             arm = self._plan.resolved_arm(name)
             stack = Stack(
@@ -62,15 +66,16 @@ class StackExecutor:
                 initial_data=initial_data_for(arm),
                 services=services_for(arm),
             )
-            stack.down()
-            shutil.rmtree(stack.folder, ignore_errors=True)
             self._stacks[name] = stack
             with show_step(self._console, f"Starting {name}"):
                 _start_with_retry(stack)
                 replace_revocation_events(stack, arm)
 
     def begin_round(self, this_round: Round) -> None:
-        """Restart the Keystone of every arm, all at the same time."""
+        """Restart the Keystone of each arm of a round, all at the same time.
+
+        `serving` says what is wrong with one that does not start.
+        """
 
         def restart(name: str) -> None:
             stack, arm = self._stacks[name], self._plan.resolved_arm(name)
@@ -81,10 +86,11 @@ class StackExecutor:
                 stack.restart("keystone", options=options)
             except StackError:
                 # Restart the whole stack, which keeps its data.
-                stack.up(new_ports=True)
+                with suppress(PortTakenError, StackError):
+                    stack.up(new_ports=True)
 
         with ThreadPoolExecutor(len(self._stacks)) as pool:
-            list(pool.map(restart, self._stacks))
+            list(pool.map(restart, this_round.arms))
 
     def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:
         """Send the load of a round; arms with failed services only report them."""
@@ -121,6 +127,7 @@ class StackExecutor:
                 process.resume()
 
     def stop(self) -> None:
-        """Stop every stack; logs are kept."""
-        for stack in self._stacks.values():
-            stack.down()
+        """Stop every stack, all at the same time; logs are kept."""
+        # The threads end after another Ctrl-C too, and no failure keeps others up.
+        with ThreadPoolExecutor(max(1, len(self._stacks))) as pool:
+            list(pool.map(Stack.down, self._stacks.values()))

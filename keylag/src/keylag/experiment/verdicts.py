@@ -43,17 +43,23 @@ def verdict(
 
 
 def rounds_needed(
-    estimate: Estimate, judge: Callable[[Estimate], str], last: int
+    estimate: Estimate, judge: Callable[[Estimate], str], *lasts: int
 ) -> int | None:
     """Return the total rounds until a verdict, at the present mean and spread.
 
-    Returns None without a spread, and for more rounds than `last`.
+    Searches up to each of `lasts` in turn: up to the end of a plan, and beyond it, where
+    intervals are wider at first.  Returns None without a spread, and for more rounds.
     """
 
     def is_decided(rounds: int) -> bool:
         return judge(estimate.after(rounds)) != CANNOT_TELL
 
-    if math.isinf(estimate.standard_error) or not is_decided(last):
+    if math.isinf(estimate.standard_error):
         return None
-    possible = range(estimate.rounds, last + 1)
-    return possible[bisect_left(possible, x=True, key=is_decided)]
+    first = estimate.rounds
+    for last in lasts:
+        if first <= last and is_decided(last):
+            possible = range(first, last + 1)
+            return possible[bisect_left(possible, x=True, key=is_decided)]
+        first = max(first, last + 1)
+    return None

@@ -60,10 +60,16 @@ def _compare(
     is_base: bool,
 ) -> ArmCapacity:
     pairs = [(base[repeat], found[repeat]) for repeat in base.keys() & found.keys()]
-    ratios = (one.held / of.held for of, one in pairs if one.held and of.held)
+    ratios = (
+        one.held / of.held
+        for of, one in pairs
+        if of.complete and one.complete and one.held and of.held
+    )
     return ArmCapacity(
         arm,
-        held=_range(ramp.held for ramp in found.values() if ramp.held),
+        held=_range(
+            ramp.held for ramp in found.values() if ramp.complete and ramp.held
+        ),
         ratio=_range(ratios),
         verdict=BASE if is_base else _verdict(pairs),
     )

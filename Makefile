@@ -89,7 +89,7 @@ bench: ## Measure what Keylag costs, an hour or so (QUICK=1 only tries it)
 	@$(SCRATCH) && .venv/bin/python bench/parts.py
 	@$(SCRATCH) && .venv/bin/python bench/overhead.py $(if $(QUICKLY),--quick)
 
-test-matrix: setup-tests ## Run what is too long for test: each release, each server, experiments
+test-matrix: setup-tests ## Run what is too long for test: four releases, each server, experiments
 	@./setup.sh --with keystone-2026.1
 	@$(SCRATCH) && .venv/bin/python -m keylag_dev.matrix $(RELEASES)
 	@$(SCRATCH) && .venv/bin/python -m pytest -m matrix

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import resource
 from time import perf_counter_ns
-from typing import Any, Callable
+from typing import Callable
 
 from keylag_otel import instruments
 from keylag_otel.cpu_wait import cpu_wait

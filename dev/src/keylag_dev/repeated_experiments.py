@@ -46,8 +46,8 @@ def summary(results: Sequence[Result]) -> str:
     minutes = fmean(one["seconds"] for one in results) / SECONDS_PER_MINUTE
     noisy = sum(map(is_out_of_reach, results))
     return (
-        f"Runs: {len(results)}, {noisy} of them ended by noise, {minutes:.1f} min each. "
-        f"{counts}. What none of n runs did, up to 3/n of all may do (95 %)."
+        f"Runs: {len(results)}, {noisy} of them ended by noise, {minutes:.1f} min"
+        f" each. {counts}. What none of n runs did, up to 3/n of all may do (95 %)."
     )
 
 

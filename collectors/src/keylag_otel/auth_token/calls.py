@@ -80,9 +80,7 @@ class _OutgoingCall:
         """Record the duration with one more attribute, and end the span."""
         try:
             self._attributes[name] = value
-            record(
-                "call", (now() - self._started_at) / NS_PER_SECOND, self._attributes
-            )
+            record("call", (now() - self._started_at) / NS_PER_SECOND, self._attributes)
             self._span.set_attributes(self._attributes)
             self._span.end()
         except Exception:

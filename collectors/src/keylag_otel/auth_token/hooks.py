@@ -38,7 +38,7 @@ _CACHE_ERRORS = {"QueueEmpty": "no_connection"}
 
 
 def cache_seconds(cache: Any) -> float:
-    """Return how long a service's token cache keeps tokens, for the simulated caches."""
+    """Return how long a service's token cache, and simulated ones, keep tokens."""
     seconds: float = cache._cache_time  # noqa: SLF001 - the host has no other
     return seconds if seconds > 0 else DEFAULT_CACHE_SECONDS
 

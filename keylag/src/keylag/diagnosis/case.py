@@ -50,7 +50,7 @@ class Case:
 
     @property
     def uses_memcached(self) -> bool:
-        """Return whether some worker has memcached; any cache, if backends are unknown."""
+        """Return whether some worker has memcached, or any cache if that is unknown."""
         if not self.facts.has("cache_backends"):
             return self.caches
         return any(name in one for one in self.backends for name in MEMCACHED)

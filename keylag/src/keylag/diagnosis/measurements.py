@@ -518,7 +518,8 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
     ),
     "probes": Measurement(
         PROBE,
-        "max(sum by (phase) (rate(keylag_probe_phase_duration_seconds_count{ALL}[WINDOW])))",
+        "max(sum by (phase)"
+        " (rate(keylag_probe_phase_duration_seconds_count{ALL}[WINDOW])))",
         "probes/s",
         "probes",
     ),

@@ -14,8 +14,9 @@ from keylag.diagnosis.registry import RULES
 from keylag.diagnosis.rule import MATTERS, Rule, Suspicion
 from keylag.diagnosis.unexplained import Unexplained, find_unexplained
 
-WAITS: Final = ("H2", "W1", "W2", "N1")
-"""Waits, which grow faster than what causes them."""
+MAY_COST_MORE: Final = ("H2", "W1", "W2", "N1", "M1", "M2")
+"""Symptoms that may cost more than their cause: waits, which grow faster, and the time
+of services."""
 
 
 @dataclass(frozen=True)
@@ -200,11 +201,11 @@ def _explains(cause: Finding, symptom: Rule, cost: float) -> bool:
     """Return whether a cause explains a symptom of this cost.
 
     Of two that explain each other the more expensive one is the cause.  Otherwise the
-    symptom costs as much as the cause at most, unless it is a wait.
+    symptom costs as much as the cause at most, unless it is one of MAY_COST_MORE.
     """
     if cause.rule.id in symptom.explains:
         return cause.least_cost > cost
-    return symptom.id in WAITS or cost <= cause.most_cost
+    return symptom.id in MAY_COST_MORE or cost <= cause.most_cost
 
 
 def _explained(symptom: Rule, cause: Rule, cost: float) -> Reason:

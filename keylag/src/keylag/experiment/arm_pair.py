@@ -234,5 +234,7 @@ class ArmPair:
             relative=absolute.scaled(1 / figure.unit) if figure.unit else None,
             differs=self.sound and not interval(estimate, shared).holds_zero,
             verdict=judge(estimate) if self.sound else CANNOT_TELL,
-            rounds_needed=rounds_needed(estimate, judge, *lasts) if self.sound else None,
+            rounds_needed=rounds_needed(estimate, judge, *lasts)
+            if self.sound
+            else None,
         )

@@ -186,8 +186,8 @@ def detectable_difference(compared: Sequence[Comparison], measure: str) -> str:
     if math.isinf(widest := max(half_widths)):
         return "There are too few rounds to detect any difference."
     return (
-        f"The widest undecided interval is ± {100 * widest:.1f} %: a difference of that "
-        "size is found in half of the runs at most."
+        f"The widest undecided interval is ± {100 * widest:.1f} %: a difference of"
+        " that size is found in half of the runs at most."
     )
 
 

@@ -47,8 +47,8 @@ def rounds_needed(
 ) -> int | None:
     """Return the total rounds until a verdict, at the present mean and spread.
 
-    Searches up to each of `lasts` in turn: up to the end of a plan, and beyond it, where
-    intervals are wider at first.  Returns None without a spread, and for more rounds.
+    Searches up to each of `lasts` in turn: up to the end of a plan, and beyond it,
+    where intervals are wider at first.  Returns None without a spread, and for more.
     """
 
     def is_decided(rounds: int) -> bool:

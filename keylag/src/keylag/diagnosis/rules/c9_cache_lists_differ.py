@@ -57,7 +57,9 @@ def _judge(case: Case) -> Suspicion | str:
         return "No region misses that nothing has emptied."
     evidence = [
         Evidence("missed look-ups", case.missed(), "of all", "memoized"),
-        Evidence("of them in regions that nothing emptied", lost, "of all", "memoized", 0),
+        Evidence(
+            "of them in regions that nothing emptied", lost, "of all", "memoized", 0
+        ),
     ]
     lists = _lists(case)
     judge = _judge_by_lists if lists else _judge_by_age

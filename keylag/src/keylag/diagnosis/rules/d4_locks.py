@@ -8,6 +8,8 @@ from keylag.diagnosis.common import savings
 from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
+STUCK: Final = 0.5
+"""Workers, at least: a call that waits for a lock keeps a whole one busy."""
 OPENING: Final = 0.35
 """Share of the statements' time that counts as their locks' without any wait."""
 
@@ -51,7 +53,11 @@ def _judge(case: Case) -> Suspicion | str:
             0,
         ),
         Evidence(
-            "statements that wait for a row lock", waiting, "at a time", "row_lock_waits", 0
+            "statements that wait for a row lock",
+            waiting,
+            "at a time",
+            "row_lock_waits",
+            0,
         ),
     ]
     unfinished = min(max(waiting - locked, 0.0), _stuck_workers(case))
@@ -69,7 +75,8 @@ def _stuck_workers(case: Case) -> float:
     workers = case.facts.by("server_workers", "state") if known else {}
     if not workers:
         return math.inf
-    return max(workers.get("busy", 0.0) - case.facts.busy_seconds, 0.0)
+    stuck = workers.get("busy", 0.0) - case.facts.busy_seconds
+    return stuck if stuck >= STUCK else 0.0
 
 
 RULE: Final = Rule(

@@ -13,6 +13,8 @@ NEAR_READ_SECONDS: Final = 0.0008
 
 OF_READS: Final = 1
 """The bit of wsrep_sync_wait by which reads wait."""
+WAITING: Final = 0.25
+"""Share of the reads that wait at least: the first one of a transaction does."""
 NOT_WAITING: Final = ("ping", "rollback")
 """Messages that the server answers at once, whatever wsrep_sync_wait is."""
 
@@ -27,7 +29,7 @@ def _waits(case: Case) -> bool:
         return bool(int(case.facts.number("wsrep_sync_wait")) & OF_READS)
     # The server counts the reads of all its clients; fewer are not Keystone's.
     reads = case.sql_calls(keystone_sql_call="read")
-    return case.facts.number("wsrep_causal_reads") >= reads / 2 > 0
+    return case.facts.number("wsrep_causal_reads") >= WAITING * reads > 0
 
 
 def _judge(case: Case) -> Suspicion | str:
@@ -85,8 +87,8 @@ RULE: Final = Rule(
         ),
     ),
     gain="The time of reads beyond that of messages that do not wait.",
-    threshold="The server counts the waits of all its clients: with fewer than half of"
-    " Keystone's reads, they are others'. Reads cost what they take beyond 0.8 ms,"
+    threshold="The server counts the waits of all its clients: with fewer than a quarter"
+    " of Keystone's reads, they are others'. Reads cost what they take beyond 0.8 ms,"
     " which a near node needs with the driver's own time, scaled by the machine's"
     " speed, or beyond messages that do not wait, if those take longer.",
     panel="sql: Time in SQL per call",

@@ -67,8 +67,8 @@ RULE: Final = Rule(
     fixes=(
         Fix(
             "the client with the old secret",
-            "its new password; Keystone's log has its address, or that of a proxy without"
-            " [oslo_middleware] enable_proxy_headers_parsing",
+            "its new password; Keystone's log has its address, or that of a proxy"
+            " without [oslo_middleware] enable_proxy_headers_parsing",
             "None.",
         ),
         option(

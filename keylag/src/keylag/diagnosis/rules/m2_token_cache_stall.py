@@ -66,8 +66,8 @@ RULE: Final = Rule(
         Fix(
             "the service's [keystone_authtoken]",
             "memcache_pool_socket_timeout = 1, memcache_use_advanced_pool = true",
-            "A memcached that is only slow counts as dead sooner. The option takes whole"
-            " seconds.",
+            "A memcached that is only slow counts as dead sooner. The option takes"
+            " whole seconds.",
         ),
     ),
     gain="The time of services in their token cache, and in validations of tokens that"

@@ -5,6 +5,7 @@ from typing import Final
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.common import REVOKES
+from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 
 LOGGED_OUT: Final = 0.6

@@ -5,8 +5,8 @@
 PyObject *layer_name;
 static PyObject *name_name, *rowcount_name;
 
-/* The first members of a cache layer, a tuple. */
-enum { HIT, MISS, RECEIVED };
+/* The first members of a cache layer, a tuple; and the numbers of a memoized function. */
+enum { HIT, MISS, RECEIVED, LOCAL_HIT = 2 };
 
 /* Increment the counter whose id is a member of a cache layer. */
 static int increment_layer_counter(RequestTimer *timer, PyObject *cache_layer,
@@ -21,34 +21,6 @@ static int increment_layer_counter(RequestTimer *timer, PyObject *cache_layer,
     /* Other objects may run Python. */
     long number = PyLong_Check(counter) ? PyLong_AsLong(counter) : LONG_MIN;
     return number == -1 && PyErr_Occurred() ? -1 : increment(timer, number, sum);
-}
-
-/* Return the layer in an instance's own dictionary: a new reference, or NULL with an
- * exception.  A look-up through the class would use CPython's cache of attributes, from
- * which those of the host have often evicted it. */
-static PyObject *own_layer(PyObject *owner)
-{
-    PyObject *attributes = PyObject_GenericGetDict(owner, NULL);
-    if (attributes == NULL)
-        return NULL;
-    PyObject *cache_layer = PyDict_GetItemWithError(attributes, layer_name);
-    if (cache_layer == NULL && !PyErr_Occurred())
-        PyErr_SetObject(PyExc_KeyError, layer_name);
-    Py_XINCREF(cache_layer);
-    Py_DECREF(attributes);
-    return cache_layer;
-}
-
-static int count_lookup_result(Hook *self, RequestTimer *timer, PyObject *const *args,
-                               Py_ssize_t count, PyObject *result)
-{
-    PyObject *cache_layer = own_layer(count ? args[0] : Py_None);
-    if (cache_layer == NULL)
-        return -1;
-    Py_ssize_t found = result == self->expected ? MISS : HIT;
-    int failed = increment_layer_counter(timer, cache_layer, found, 1);
-    Py_DECREF(cache_layer);
-    return failed;
 }
 
 /* `result` is NULL if the hook runs before the call. */
@@ -69,6 +41,7 @@ static int count_cache_results(Hook *self, RequestTimer *timer,
                                PyObject *const *Py_UNUSED(args),
                                Py_ssize_t Py_UNUSED(count), PyObject *result)
 {
+    Py_XSETREF(timer->last_layer, Py_XNewRef(timer->cache_layer));
     if (result == NULL || !PyList_Check(result))
         return count_cache_value(self, timer, result);
     int failed = 0;
@@ -99,31 +72,46 @@ static int parse_pair(PyObject *pair, long *one, long *other)
     return -1;
 }
 
-/* Fetch the counter ids of a hit and a miss, once. */
+/* Fetch the counter ids of a memoized function and the layer of its backend, once. */
 COLD static int fetch_counters(Hook *self)
 {
     PyObject *source = Py_NewRef(self->source); /* another thread may clear it */
-    PyObject *given = PyObject_CallNoArgs(source);
+    PyObject *layer, *given = PyObject_CallNoArgs(source);
     int failed = given == NULL;
+    if (!failed && !PyTuple_Check(given)) {
+        PyErr_SetString(PyExc_TypeError, "expected three counter ids and a layer");
+        failed = 1;
+    }
     if (!failed)
-        failed = parse_pair(given, &self->numbers[0], &self->numbers[1]);
-    if (!failed)
+        failed = !PyArg_ParseTuple(given, "lllO", &self->numbers[HIT],
+                                   &self->numbers[MISS], &self->numbers[LOCAL_HIT],
+                                   &layer);
+    if (!failed) {
+        Py_XSETREF(self->layer, Py_NewRef(layer));
         Py_XSETREF(self->source, Py_NewRef(Py_None));
+    }
     Py_XDECREF(given);
     Py_DECREF(source);
     return failed ? -1 : 0;
 }
 
+/* A hit that no backend was asked for is one of the request-local cache. */
 static int count_memoized_result(Hook *self, RequestTimer *timer,
                                  PyObject *const *Py_UNUSED(args),
                                  Py_ssize_t Py_UNUSED(count),
                                  PyObject *Py_UNUSED(result))
 {
-    int missed_region = or_none(timer->missed_region) == self->expected;
+    int missed = or_none(timer->missed_region) == self->expected;
+    PyObject *asked = timer->last_layer;
+    timer->last_layer = NULL;
     Py_CLEAR(timer->missed_region);
-    if (self->source != Py_None && fetch_counters(self) < 0)
-        return -1;
-    return increment(timer, self->numbers[missed_region], 1);
+    int failed = self->source != Py_None && fetch_counters(self) < 0;
+    if (!failed)
+        failed = increment(timer, self->numbers[missed ? MISS : HIT], 1) < 0;
+    if (!failed && !missed && asked != self->layer)
+        failed = increment(timer, self->numbers[LOCAL_HIT], 1) < 0;
+    Py_XDECREF(asked);
+    return failed ? -1 : 0;
 }
 
 static int store_missed_region(Hook *Py_UNUSED(self), RequestTimer *timer,
@@ -224,7 +212,7 @@ static PyObject *Hook_call(Hook *self, PyObject *given, PyObject *kwargs)
     Py_RETURN_NONE;
 }
 
-#define EACH_OBJECT(of) of(expected) of(source)
+#define EACH_OBJECT(of) of(expected) of(source) of(layer)
 GC_METHODS(Hook, EACH_OBJECT, (void)0)
 
 PyTypeObject HookType = {
@@ -236,11 +224,6 @@ PyTypeObject HookType = {
     .tp_traverse = (traverseproc)Hook_traverse,
     .tp_call = (ternaryfunc)Hook_call,
 };
-
-static PyObject *count_lookup(PyObject *Py_UNUSED(module), PyObject *no_value)
-{
-    return new_hook(count_lookup_result, no_value, Py_None, 0);
-}
 
 static PyObject *count_cache_get(PyObject *Py_UNUSED(module), PyObject *no_value)
 {
@@ -300,8 +283,6 @@ static PyMethodDef functions[] = {
      SIGNATURE("count_statement(cached, counter_ids, /)", "hooks")},
     {"record_statement", record_statement, METH_VARARGS,
      SIGNATURE("record_statement(count_index, system, text, /)", "hooks")},
-    {"count_lookup", count_lookup, METH_O,
-     SIGNATURE("count_lookup(no_value, /)", "hooks")},
     {"count_cache_get", count_cache_get, METH_O,
      SIGNATURE("count_cache_get(no_value, /)", "hooks")},
     {"count_bytes_received", count_bytes_received, METH_O,

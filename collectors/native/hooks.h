@@ -12,11 +12,12 @@ typedef int (*HookFunction)(Hook *, RequestTimer *, PyObject *const *args,
 
 /* A hook with its arguments.  `expected` is the object that means a miss, or the
  * dictionary of known statements; `source` returns counter ids, or has the names of
- * annotations; `numbers` are two counter ids, or the index of an argument or count. */
+ * annotations; `layer` is that of the backend of a memoized function; `numbers` are
+ * counter ids, or the index of an argument or count. */
 struct Hook {
     PyObject_HEAD HookFunction run;
-    PyObject *expected, *source;
-    long numbers[2];
+    PyObject *expected, *source, *layer;
+    long numbers[3];
 };
 
 #pragma GCC visibility push(hidden)

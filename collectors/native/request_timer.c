@@ -376,7 +376,8 @@ static PyObject *RequestTimer_wall_ns(RequestTimer *self, void *Py_UNUSED(closur
 }
 
 #define EACH_OBJECT(of) \
-    of(method) of(route) of(auth_method) of(missed_region) of(cache_layer) of(environ)
+    of(method) of(route) of(auth_method) of(missed_region) of(cache_layer) \
+        of(last_layer) of(environ)
 
 static int RequestTimer_traverse(RequestTimer *self, visitproc visit, void *arg)
 {

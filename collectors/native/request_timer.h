@@ -54,7 +54,7 @@ typedef struct {
     int count_size;
     long long last_tick;
     unsigned long thread; /* which works on the request, or 0 */
-    PyObject *cache_layer, *missed_region;
+    PyObject *cache_layer, *last_layer, *missed_region;
     PyObject *method, *route, *auth_method, *environ;
     long long started_at;
     long long counts[COUNT_LIMIT];

@@ -118,6 +118,10 @@ def sum_of(breakdown: Breakdown, instrument: str, last: str) -> int:
     )
 
 
+def memoized_hits(breakdown: Breakdown) -> int:
+    return sum_of(breakdown, "memoized_calls", "hit")
+
+
 @pytest.mark.parametrize("key", ["memory", "null"])
 def test_local_backends_count_no_bytes(seen, key) -> None:
     breakdown = seen(key)["validate_warm"]
@@ -126,12 +130,13 @@ def test_local_backends_count_no_bytes(seen, key) -> None:
     assert breakdown.counter_sum("cache_errors") == 0
 
 
-def test_null_backend_counts_only_request_local_look_ups(seen) -> None:
+def test_null_backend_counts_only_request_local_hits(seen) -> None:
     breakdown = seen("null")["validate_warm"]
 
     assert breakdown.counts["cache_calls"] == 0
     assert changed(breakdown, "backend", "get") == 0
-    assert changed(breakdown, "request_local", "get") > 10
+    assert looked_up(breakdown, "request_local", "hit") > 10
+    assert looked_up(breakdown, "request_local", "hit") == memoized_hits(breakdown)
 
 
 def test_redis_bypasses_the_request_local_cache(seen) -> None:
@@ -140,7 +145,19 @@ def test_redis_bypasses_the_request_local_cache(seen) -> None:
     assert redis.counts["cache_calls"] > 5 * pool.counts["cache_calls"]
     assert changed(redis, "request_local", "get") == 0
     assert looked_up(pool, "request_local", "hit") > pool.counts["cache_calls"]
-    assert looked_up(pool, "request_local", "miss") == pool.counts["cache_calls"]
+
+
+@pytest.mark.parametrize("key", SERVICE_AGGREGATOR)
+def test_hits_of_memoized_functions_are_those_of_both_layers(seen, key) -> None:
+    """The ids of regions are in a region of their own."""
+    breakdown = seen(key)["validate_warm"]
+    ids = breakdown.counter_sum(
+        "cache_calls", "invalidation region", "backend", "get", "hit"
+    )
+
+    local = looked_up(breakdown, "request_local", "hit")
+    stored = looked_up(breakdown, "backend", "hit") - ids
+    assert local + stored == memoized_hits(breakdown) > 0
 
 
 @pytest.mark.parametrize("key", [key for key in BACKENDS if key != "null"])

@@ -62,7 +62,7 @@ def make_backend():
     def make(kind):
         fresh = type(kind.__name__, (kind,), {})
         backend = fresh()
-        cache_layers.assign_layer(backend, "tokens", cache_layers.BACKEND)
+        cache_layers.assign_layer(backend, "tokens")
         cache_layers.wrap_backend_class(fresh)
         return backend
 
@@ -151,15 +151,3 @@ def test_null_backend_is_recognized() -> None:
     region = make_region().configure("dogpile.cache.null")
 
     assert cache_layers.is_null_backend(region.backend)
-
-
-def test_request_local_look_ups_count_hits_and_misses(active_timer) -> None:
-    proxy = type("Proxy", (), {})()
-    cache_layers.assign_layer(proxy, "tokens", cache_layers.REQUEST_LOCAL)
-    look_up = cache_layers.wrap_local_lookup(lambda _, key: key)
-
-    assert look_up(proxy, NO_VALUE) is NO_VALUE
-    assert look_up(proxy, "found") == "found"
-
-    where = ("cache_calls", "tokens", "request_local", "get")
-    assert counted(active_timer) == {(*where, "miss"): 1, (*where, "hit"): 1}

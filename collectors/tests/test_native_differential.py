@@ -195,7 +195,6 @@ class SameOutcome(RuleBasedStateMachine):
         name=st.sampled_from(
             (
                 *(
-                    "count_lookup",
                     "count_cache_get",
                     "count_bytes_received",
                     "count_memoized_call",
@@ -213,7 +212,6 @@ class SameOutcome(RuleBasedStateMachine):
                 (differential.Backend(), 5, "SELECT 1"),
                 (differential.Backend(), differential.Backend(), "SELECT 1"),
                 (differential.REGION,),
-                (differential.ClassLayer(),),
                 ("no layer", None, 3),
             )
         ),

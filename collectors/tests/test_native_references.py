@@ -105,7 +105,6 @@ SCENARIOS: dict[str, tuple[tuple[Any, ...], ...]] = {
         *(
             (differential.call_hook, name, args, result)
             for name in (
-                "count_lookup",
                 "count_cache_get",
                 "count_bytes_received",
                 "count_memoized_call",

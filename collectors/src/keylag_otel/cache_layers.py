@@ -1,4 +1,4 @@
-"""Hooks for the cache layers: Keystone's request-local cache and the backend.
+"""Hooks for the cache layers: the backend, and Keystone's request-local cache.
 
 Before each key, dogpile looks up the id of its region in the region "invalidation
 region", through the same two layers.
@@ -6,6 +6,7 @@ region", through the same two layers.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from keylag_otel.counters import counter_id
@@ -15,11 +16,8 @@ from keylag_otel.request_timer import (
     COUNTS,
     RequestTimer,
     count_cache_get,
-    count_lookup,
-    wrap,
     wrap_cache_call,
 )
-from keylag_otel.wrappers import Call
 
 BACKEND = "backend"
 REQUEST_LOCAL = "request_local"
@@ -54,8 +52,9 @@ class CacheLayer(NamedTuple):
     region: str
 
 
+@lru_cache(maxsize=1024)
 def cache_layer(region: str, layer: str) -> CacheLayer:
-    """Return the counter ids of a layer of a region."""
+    """Return the counter ids of a layer of a region, always the same object."""
     return CacheLayer(
         hit=counter_id("cache_calls", region, layer, "get", "hit"),
         miss=counter_id("cache_calls", region, layer, "get", "miss"),
@@ -67,9 +66,9 @@ def cache_layer(region: str, layer: str) -> CacheLayer:
     )
 
 
-def assign_layer(instance: Any, region: str, layer: str) -> None:
-    """Give a backend or proxy the counters of the region that it serves."""
-    patch(instance, lambda each: replace(each, _LAYER, cache_layer(region, layer)))
+def assign_layer(backend: Any, region: str) -> None:
+    """Give a backend the counters of the region that it serves."""
+    patch(backend, lambda each: replace(each, _LAYER, cache_layer(region, BACKEND)))
 
 
 def is_null_backend(backend: Any) -> bool:
@@ -102,11 +101,6 @@ def _wrap_backend_calls(backend: type) -> None:
                 count_cache_error,
             )
             replace(backend, name, wrapper)
-
-
-def wrap_local_lookup(look_up: Call) -> Call:
-    """Wrap the look-up in the request-local cache."""
-    return wrap(look_up, after=count_lookup(_no_value()))
 
 
 def _no_value() -> Any:

@@ -49,7 +49,6 @@ wrap_cache_call = hot_path.wrap_cache_call
 mark_miss = hot_path.mark_miss
 count_statement = hot_path.count_statement
 count_cache_get = hot_path.count_cache_get
-count_lookup = hot_path.count_lookup
 count_memoized_call = hot_path.count_memoized_call
 process_generation = hot_path.process_generation
 set_time_source = hot_path.set_time_source

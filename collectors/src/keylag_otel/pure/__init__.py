@@ -10,7 +10,6 @@ from keylag_otel.pure.context_managers import wrap_context_manager
 from keylag_otel.pure.hooks import (
     count_bytes_received,
     count_cache_get,
-    count_lookup,
     count_memoized_call,
     count_statement,
     mark_miss,
@@ -39,7 +38,6 @@ __all__ = [
     "activate",
     "count_bytes_received",
     "count_cache_get",
-    "count_lookup",
     "count_memoized_call",
     "count_statement",
     "current_timer",

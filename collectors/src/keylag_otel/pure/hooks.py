@@ -11,27 +11,16 @@ from typing import Any, Callable
 from keylag_otel.pure.request_timer import COUNT_LIMIT, RequestTimer, int_below
 
 
-def count_lookup(no_value: Any, /) -> Callable[..., None]:
-    """Count a look-up of the request-local cache: `no_value` is a miss, others hits.
-
-    The wrapped call is a method; its instance, not its class, has the cache layer.
-    """
-
-    def hook(timer: RequestTimer, args: tuple[Any, ...], value: Any) -> None:
-        cache_layer = vars(args[0])["_keylag_layer"]
-        timer.increment(cache_layer.miss if value is no_value else cache_layer.hit)
-
-    return hook
-
-
 def count_cache_get(no_value: Any, /) -> Callable[..., None]:
     """Count hits, misses and bytes of a call to the current cache layer.
 
-    Each item of a list is a look-up.  Only serialised values have bytes.
+    Each item of a list is a look-up.  Only serialised values have bytes.  Records the
+    layer for `count_memoized_call`.
     """
 
     def hook(timer: RequestTimer, args: tuple[Any, ...], value: Any) -> None:
         del args
+        timer.last_layer = timer.cache_layer
         for one in value if isinstance(value, list) else (value,):
             count_value(timer, one)
 
@@ -69,23 +58,27 @@ def count_bytes_received(index: int, /) -> Callable[..., None]:
 
 
 def count_memoized_call(
-    region: Any, counter_ids: Callable[[], tuple[int, int]], /
+    region: Any, counter_ids: Callable[[], tuple[int, int, int, Any]], /
 ) -> Callable[..., None]:
     """Count a call of a memoized function: a miss if `region` computed a value.
 
-    `counter_ids` returns the counter ids of a hit and of a miss; it is called once,
-    for the first call that is counted.
+    `counter_ids` returns the counter ids of a hit, of a miss and of a hit in the
+    request-local cache, and the layer of the backend; it is called once, for the first
+    call that is counted.  A hit without a call to that layer is a request-local one.
     """
-    cached: list[int] = []
+    cached: list[Any] = []
 
     def hook(timer: RequestTimer, args: tuple[Any, ...], result: Any) -> None:
         del args, result
         missed = timer.missed_region is region
+        asked, timer.last_layer = timer.last_layer, None
         timer.missed_region = None
         if not cached:
-            hit, miss = counter_ids()
-            cached.extend((hit, miss))
-        timer.increment(cached[missed])
+            cached.extend(counter_ids())
+        hit, miss, local_hit, layer = cached
+        timer.increment(miss if missed else hit)
+        if not missed and asked is not layer:
+            timer.increment(local_hit)
 
     return hook
 

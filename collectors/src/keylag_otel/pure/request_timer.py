@@ -126,6 +126,7 @@ class RequestTimer(FixedAttributes):
         method, route, auth_method: The attributes that requests are aggregated by.
         missed_region: The cache region that last computed a value, or None.
         cache_layer: The cache layer that is being called, or None.
+        last_layer: That of the last look-up since the last memoized call, or None.
         records_events: Whether ``events`` are recorded, for a request that may be
             traced; `keylag_otel.traces.events` has their format.
         is_traced: Whether the request is traced, however fast it is.
@@ -147,6 +148,7 @@ class RequestTimer(FixedAttributes):
         "auth_method",
         "cache_layer",
         "environ",
+        "last_layer",
         "method",
         "missed_region",
         "route",
@@ -174,6 +176,7 @@ class RequestTimer(FixedAttributes):
         self.environ: Any = None
         self.missed_region: Any = None
         self.cache_layer: Any = None
+        self.last_layer: Any = None
         self.route: str | None = None
         self.auth_method: str | None = None
         self._thread = get_ident()

@@ -9,12 +9,12 @@ from keylag_otel.cache_layers import (
     BACKEND,
     REQUEST_LOCAL,
     assign_layer,
+    cache_layer,
     count_dead_server,
     count_memcache_bytes_sent,
     count_pymemcache_bytes_sent,
     is_null_backend,
     wrap_backend_class,
-    wrap_local_lookup,
 )
 from keylag_otel.counters import counter_id
 from keylag_otel.patches import register_decorated, register_decorator
@@ -47,26 +47,11 @@ def wrap_configure(configure: Call) -> Call:
         try:
             backend = self.actual_backend
             if not is_null_backend(backend):
-                assign_layer(backend, self.name, BACKEND)
+                assign_layer(backend, self.name)
                 wrap_backend_class(type(backend))
         except Exception:
             count_fault(configure)
         return configured
-
-    return wrapper
-
-
-def wrap_proxy_creation(wrap: Call) -> Call:
-    """Wrap ``CacheRegion.wrap`` to give each proxy the counters of its region."""
-
-    @wraps(wrap)
-    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        wrapped = wrap(self, *args, **kwargs)
-        try:
-            assign_layer(self.backend, self.name, REQUEST_LOCAL)
-        except Exception:
-            count_fault(wrap)
-        return wrapped
 
     return wrapper
 
@@ -105,6 +90,8 @@ def _wrap_memoized(region: Any, function: Call, decorated: Call) -> Call:
         lambda: (
             counter_id("memoized_calls", region.name, name, "hit"),
             counter_id("memoized_calls", region.name, name, "miss"),
+            counter_id("cache_calls", region.name, REQUEST_LOCAL, "get", "hit"),
+            cache_layer(region.name, BACKEND),
         ),
     )
     wrapper = timed("cache", after=hook, on_error=clear_missed_region)(decorated)
@@ -162,20 +149,11 @@ SEAMS = (
         (timed_context("other", mark_miss()),),
         optional=True,
     ),
-    *(
-        Seam("dogpile.cache.region", f"CacheRegion.{name}", (maker,), expects=("self",))
-        for name, maker in (
-            ("configure", wrap_configure),
-            ("wrap", wrap_proxy_creation),
-        )
-    ),
-    # Keystone's request-local cache, between a region and its backend.
     Seam(
-        "keystone.common.cache._context_cache",
-        "_ResponseCacheProxy._get_local_cache",
-        (wrap_local_lookup,),
-        optional=True,
-        expects=("self", "key"),
+        "dogpile.cache.region",
+        "CacheRegion.configure",
+        (wrap_configure,),
+        expects=("self",),
     ),
     # The memcached clients serialise values; the other backends get bytes.
     Seam(

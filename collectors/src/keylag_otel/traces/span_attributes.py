@@ -18,10 +18,6 @@ _OURS = "keylag_otel."
 #: Annotations that are no attributes: counters have attributes of their own.
 _HIDDEN = (None, SPAN_ANNOTATION)
 _REGION = instruments.CACHE_REGION
-_LOCAL_MISS = {
-    instruments.CACHE_LAYER: "request_local",
-    instruments.CACHE_RESULT: "miss",
-}
 
 #: Server by a part of the module name of a cache backend.
 _SERVERS = {
@@ -79,16 +75,14 @@ def _counter_attributes(call: TracedCall) -> dict[str, Any]:
     """Return the attributes of the counters that a call incremented.
 
     A memoized function also looks up the id of its region, in another region: the last
-    counter has the region of the call.  A miss of the request-local cache is left out,
-    because the look-up in the backend is a call of its own.
+    counter has the region of the call.
     """
     counters = [
         counter_attributes(value) for name, value in call.annotations if name is None
     ]
     found: dict[str, Any] = {}
     for _, attributes in counters:
-        same_region = attributes.get(_REGION) == counters[-1][1].get(_REGION)
-        if same_region and not _LOCAL_MISS.items() <= attributes.items():
+        if attributes.get(_REGION) == counters[-1][1].get(_REGION):
             found.update(attributes)
     return found
 

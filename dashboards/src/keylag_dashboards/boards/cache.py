@@ -15,8 +15,8 @@ LAYERED: Final = Row(
     (
         Panel(
             "Look-ups by layer",
-            "A look-up reads the region id, then the request-local cache, then the"
-            " backend. Only the backend is a round trip.",
+            "A look-up asks the request-local cache, then the backend, which is a round"
+            " trip. The ids of regions are only those that the backend was asked for.",
             "ops",
             "lines",
             {title: f"gets_{layer}" for layer, title in _TITLES.items()},

@@ -9,11 +9,12 @@ from keylag_dashboards.queries import REPORTING
 _IDS: Final = "invalidation region"
 LAYERS: Final[Mapping[str, str]] = {
     "region_ids": f'keystone_cache_region="{_IDS}"',
-    "request_local": f"""keystone_cache_region!="{_IDS}",
-        keystone_cache_layer="request_local\"""",
+    # What the request-local cache lacks goes to the backend; Redis bypasses it.
+    "request_local": f'keystone_cache_region!="{_IDS}"',
     "backend": f'keystone_cache_region!="{_IDS}", keystone_cache_layer="backend"',
 }
-"""The layers of a look-up, with their matchers."""
+"""The layers of a look-up, with the matchers of their look-ups."""
+_LOCAL: Final = ', keystone_cache_layer="request_local"'
 
 
 def _gets(matchers: str) -> str:
@@ -21,8 +22,10 @@ def _gets(matchers: str) -> str:
         keystone_cache_operation="get"}}[RATE]))"""
 
 
-def _hit_ratio(matchers: str) -> str:
-    hits = _gets(f'{matchers}, keystone_cache_result="hit"')
+def _hit_ratio(layer: str) -> str:
+    matchers = LAYERS[layer]
+    own = _LOCAL if layer == "request_local" else ""
+    hits = _gets(f'{matchers}{own}, keystone_cache_result="hit"')
     return _hits_of(hits, _gets(matchers))
 
 
@@ -53,7 +56,7 @@ _COMMANDS: Final = 'memcached_commands_total{MEMCACHED, command="get"'
 
 QUERIES: Final[Mapping[str, str]] = {
     **{f"gets_{layer}": _gets(matchers) for layer, matchers in LAYERS.items()},
-    **{f"ratio_{layer}": _hit_ratio(matchers) for layer, matchers in LAYERS.items()},
+    **{f"ratio_{layer}": _hit_ratio(layer) for layer in LAYERS},
     "region_ratio": _hits_of(_memoized(_REGION, _HIT), _memoized(_REGION)),
     "function_calls": f"round({_functions()})",
     "function_misses": f"round({_functions(_MISS)})",

@@ -87,10 +87,10 @@ RULE: Final = Rule(
         ),
     ),
     gain="The time of reads beyond that of messages that do not wait.",
-    threshold="The server counts the waits of all its clients: with fewer than a quarter"
-    " of Keystone's reads, they are others'. Reads cost what they take beyond 0.8 ms,"
-    " which a near node needs with the driver's own time, scaled by the machine's"
-    " speed, or beyond messages that do not wait, if those take longer.",
+    threshold="The server counts the waits of all its clients: with fewer than a"
+    " quarter of Keystone's reads, they are others'. Reads cost what they take beyond"
+    " 0.8 ms, which a near node needs with the driver's own time, scaled by the"
+    " machine's speed, or beyond messages that do not wait, if those take longer.",
     panel="sql: Time in SQL per call",
     explains=("D1", "D2"),
 )

@@ -289,6 +289,36 @@ def test_time_window_selects_events_by_timestamp(tmp_path):
     assert read_once.TimeWindow.parse("2026-11-21T05:54:04", None).since == 1795240444
 
 
+PING = EVENT.replace(b"SELECT 1;", b"# administrator command: Ping;")
+
+
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
+def test_time_window_keeps_commands_with_their_header(tmp_path, ends):
+    """A separator is between the header of a command and the command."""
+    late = PING + EVENT
+    early = late.replace(b"1795240444", b"1795240400")
+    path = tmp_path / "slow.log"
+    path.write_bytes((early + late).replace(b"\n", ends))
+
+    with (tmp_path / "out").open("w") as out:
+        read_once.print_report(
+            str(path), "log", read_once.TimeWindow.parse("1795240401", None), out
+        )
+
+    assert (tmp_path / "out").read_bytes() == late
+
+
+def test_damaged_archive_is_an_error_with_its_reason(tmp_path):
+    whole = gzip.compress(EVENT * 1000)
+    path = tmp_path / "slow.log.gz"
+    path.write_bytes(whole[:20] + b"damaged" + whole[27:])
+
+    done = CliRunner().invoke(main, ["slow-log", f"--once={path}"])
+
+    assert done.exit_code == 1
+    assert done.output.startswith("Error: ")
+
+
 TALKATIVE = "query_plan,innodb,explain"
 
 

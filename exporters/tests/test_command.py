@@ -111,6 +111,15 @@ def web_config(tmp_path):
     return path
 
 
+def test_client_certificates_that_nobody_asks_for_are_an_error(web_config):
+    text = web_config.read_text()
+    with_ca = "key_file: key.pem\n  client_ca_file: cert.pem\n"
+    web_config.write_text(text.replace("key_file: key.pem\n", with_ca))
+
+    with pytest.raises(WebConfigError, match="client_ca_file needs a client_auth"):
+        load(web_config)
+
+
 @pytest.mark.stack
 def test_tls_and_basic_authentication_protect_metrics(run, log, web_config):
     exporter = run(
@@ -134,6 +143,7 @@ def test_tls_and_basic_authentication_protect_metrics(run, log, web_config):
         ("tls_server_config: {cert_file: x, key_file: y}", "tls_server_config"),
         ("[1", "cannot read"),
         ("- 1", "expected a mapping"),
+        ("basic_auth_users: [a]", "basic_auth_users: expected a mapping"),
     ],
 )
 def test_unsupported_web_config_is_rejected(tmp_path, text, message):
@@ -163,6 +173,8 @@ def test_unsupported_web_config_is_rejected(tmp_path, text, message):
         (["proxysql", "--password=secret"], 2, "No such option"),
         (["all", "--config=/nonexistent"], 2, "cannot read"),
         (["memcached", "--web-config-file=/"], 2, "cannot read /"),
+        (["proxysql", "--tls-ca=/nowhere"], 2, "tls-ca: cannot read /nowhere"),
+        (["proxysql", "--top=-1"], 2, "top: invalid value '-1'"),
     ],
 )
 def test_usage_errors_are_reported_without_traceback(words, code, message):

@@ -86,6 +86,15 @@ def test_truncated_answer_raises_unreachable_error(stats_server, settings):
         source.collect()
 
 
+def test_endless_answer_ends(stats_server, settings, monkeypatch):
+    monkeypatch.setattr("keylag_exporters.uwsgi.MAX_BYTES", 100)
+    address = stats_server(json.dumps(STATISTICS).encode())
+    source = SOURCE_TYPE.create(settings(SOURCE_TYPE, {"address": address}))
+
+    with pytest.raises(UnreachableError, match="too long"):
+        source.collect()
+
+
 def test_missing_server_is_named_in_the_error(settings, tmp_path):
     source = SOURCE_TYPE.create(
         settings(SOURCE_TYPE, {"address": str(tmp_path / "nobody")})

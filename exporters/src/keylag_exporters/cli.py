@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,7 @@ def _source_option(
     if option.default is not None:
         help_ += f" {DEFAULT_SUFFIX.format(option.default)}"
     # settings.resolve_settings applies the type to flags, variables and files.
-    return click.Option([name], metavar=option.type.__name__.upper(), help=help_)
+    return click.Option([name], metavar=option.type.__name__.removeprefix("parse_").upper(), help=help_)
 
 
 def _server_options(port: int) -> list[click.Option]:
@@ -209,7 +210,9 @@ def _with_once(command: click.Command) -> click.Command:
             read_once.print_report(
                 once, output, read_once.TimeWindow.parse(since, until), sys.stdout
             )
-        except (EOFError, OSError, ValueError) as error:
+        except BrokenPipeError:
+            raise
+        except (EOFError, OSError, ValueError, zlib.error) as error:
             raise click.ClickException(str(error)) from error
 
     command.callback = run

@@ -16,6 +16,7 @@ from keylag_exporters.cgroup import find_throttling, read_file
 from keylag_exporters.families import Families
 from keylag_exporters.metric import Metric
 from keylag_exporters.model import Option, SourceType, UnreachableError
+from keylag_exporters.settings import parse_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -214,7 +215,7 @@ SOURCE_TYPE = SourceType(
             " without it, that of the exporter.",
         ),
         Option(
-            "limit", "Number of CPUs and of disks with series of their own.", int, 64
+            "limit", "Number of CPUs and of disks with series of their own.", parse_count, 64
         ),
     ),
     metrics=METRICS,

@@ -1,4 +1,4 @@
-"""Asks a URL once, over a new connection, and times each hop.
+"""Requests a URL once, over a new connection, and times each phase.
 
 All steps share one deadline. A server that never answers, sends a byte a second, or
 never stops sending therefore ends like any other.
@@ -93,19 +93,20 @@ class HttpProbe:
     def run(self) -> ProbeResult:
         """Probe once; a failure is a result too."""
         clock = _PhaseClock(self._timeout)
-        status, failed_phase, reason = 0, "", ""
+        failed_phase = reason = ""
         try:
-            status = self._ask(clock)
+            self._request(clock)
         except (OSError, HTTPException) as error:
             failed_phase = clock.phase
             reason = _describe(error, self._timeout)
         clock.stop()
-        if not failed_phase and status not in SUCCESS:
-            failed_phase, reason = STATUS, f"the response has status {status}"
-        return ProbeResult(clock.seconds, status, failed_phase, reason)
+        if not failed_phase and clock.status not in SUCCESS:
+            failed_phase = STATUS
+            reason = f"the response has status {clock.status}"
+        return ProbeResult(clock.seconds, clock.status, failed_phase, reason)
 
-    def _ask(self, clock: _PhaseClock) -> int:
-        """Return the status of a complete response."""
+    def _request(self, clock: _PhaseClock) -> None:
+        """Read a complete response; its status, which comes first, is the clock's."""
         host = self._url.hostname or ""
         clock.start("resolve")
         port = self._url.port or PORTS[self._url.scheme]
@@ -114,13 +115,14 @@ class HttpProbe:
         clock.seconds["resolve"] = look_up_seconds
         with _connect(addresses, clock) as connection:
             if self._tls is None:
-                return self._exchange(connection, clock)
+                self._exchange(connection, clock)
+                return
             clock.start("tls")
             connection.settimeout(clock.seconds_left())
             with self._tls.wrap_socket(connection, server_hostname=host) as encrypted:
-                return self._exchange(encrypted, clock)
+                self._exchange(encrypted, clock)
 
-    def _exchange(self, connection: socket.socket, clock: _PhaseClock) -> int:
+    def _exchange(self, connection: socket.socket, clock: _PhaseClock) -> None:
         clock.start("processing")
         connection.settimeout(clock.seconds_left())
         target = self._url._replace(scheme="", netloc="", fragment="").geturl() or "/"
@@ -129,18 +131,19 @@ class HttpProbe:
         received: Any = _Received(connection, clock)
         response = HTTPResponse(received, method="GET")
         response.begin()
+        clock.status = response.status
         while response.read(READ_BYTES):
             pass
         if response.length:
             raise IncompleteRead(partial=b"", expected=response.length)
-        return response.status
 
 
 class _PhaseClock:
-    """The seconds of each phase, and what is left until the deadline."""
+    """The seconds of each phase, the status, and what is left until the deadline."""
 
     def __init__(self, timeout: float) -> None:
         self.phase = ""
+        self.status = 0
         self.seconds: dict[str, float] = {}
         self._started = time.perf_counter()
         self._deadline = self._started + timeout

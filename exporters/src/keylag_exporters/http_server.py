@@ -7,6 +7,7 @@ import logging
 import math
 import signal
 import socket
+import sys
 import threading
 from contextlib import ExitStack
 from socketserver import TCPServer, ThreadingMixIn
@@ -66,8 +67,9 @@ class Server(ThreadingMixIn, WSGIServer):
         super().finish_request(request, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log a failed connection at debug level: clients cause these errors."""
-        LOG.debug("%s from %s failed", request, client_address)
+        """Log a failed connection in a line: clients cause these errors."""
+        del request
+        LOG.info("a connection from %s failed: %r", client_address, sys.exception())
 
 
 class _IPv6Server(Server):

@@ -19,7 +19,7 @@ from keylag_exporters.memcached_metrics import (
     SLABS,
 )
 from keylag_exporters.model import Option, SourceType, UnreachableError
-from keylag_exporters.settings import parse_address
+from keylag_exporters.settings import parse_address, split_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,8 +34,11 @@ class MemcachedSource:
     """Reads the statistics of one server."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        host, _, port = settings["address"].rpartition(":")
-        self._address = (host or "127.0.0.1", int(port))
+        self._place = settings["address"]
+        is_socket = "/" in self._place
+        self._address: Any = (
+            f"unix:{self._place}" if is_socket else split_address(self._place)
+        )
         self._timeout = settings["timeout"]
 
     def collect(self) -> Families:
@@ -57,8 +60,7 @@ class MemcachedSource:
             # It knows `stats`: what it refuses is one more connection.
             is_full = isinstance(error, MemcacheUnknownCommandError)
             families.add("keylag_memcached_full", int(is_full))
-            host, port = self._address
-            message = f"cannot read statistics from {host}:{port}: {error!r}"
+            message = f"cannot read statistics from {self._place}: {error!r}"
             raise UnreachableError(message, families) from error
         finally:
             client.close()
@@ -140,7 +142,7 @@ SOURCE_TYPE = SourceType(
     help="Export memcached's statistics."
     " Metric names are those of the official memcached_exporter.",
     options=(
-        Option("address", "HOST:PORT of the server.", parse_address, "127.0.0.1:11211"),
+        Option("address", "HOST:PORT of the server, or the path of its socket.", parse_address, "127.0.0.1:11211"),
     ),
     metrics=METRICS,
     create=MemcachedSource,

@@ -1,8 +1,8 @@
 """Metrics of the official memcached_exporter and the statistics they come from.
 
 Names and labels are the official ones, so that dashboards and alerts work with either
-exporter. Some official counters lack `_total`. They are gauges here, because the text
-format derives the type from the suffix and the name has to stay.
+exporter. Some official counters lack `_total`. They are gauges here: the name has to
+stay, and prometheus_client appends `_total` to a counter's.
 """
 
 from __future__ import annotations

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ssl
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pymysql
+from pymysql.constants import CLIENT
 
 from keylag_exporters.model import Option, UnreachableError
-from keylag_exporters.settings import parse_port
+from keylag_exporters.settings import parse_port, tls_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,6 +23,8 @@ _UNREACHABLE_CODES = {
     *(1040, 1044, 1045, 1047, 1053, 1129, 1130, 1203, 1226, 1698, 1927),
     *(2003, 2006, 2013, 2055),
 }
+_NO_TLS = 2026
+"""MySQL's code of a TLS connection that failed."""
 
 
 def connection_options(port: int, user: str) -> tuple[Option, ...]:
@@ -39,8 +41,18 @@ def connection_options(port: int, user: str) -> tuple[Option, ...]:
     )
 
 
+class _TLSConnection(pymysql.Connection):  # type: ignore[type-arg]
+    """Logs in over TLS only; PyMySQL would do without if the server offers none."""
+
+    def _request_authentication(self) -> None:
+        if not self.server_capabilities & CLIENT.SSL:
+            message = "the server offers no TLS, which the option tls-ca asks for"
+            raise pymysql.OperationalError(_NO_TLS, message)
+        super()._request_authentication()
+
+
 class Connector:
-    """Opens a connection for each read and reuses its TLS context.
+    """Connects anew for each read, with one Connection object.
 
     PyMySQL loads the system's CA certificates for each new Connection object. This
     takes longer than all statements of a read.
@@ -48,20 +60,21 @@ class Connector:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
+        self._tls = tls_context(settings["tls_ca"])
 
     @cached_property
     def _connection(self) -> pymysql.Connection[Cursor]:
         """A connection object that is not open."""
         settings = self._settings
-        ca = settings["tls_ca"]
-        return pymysql.Connection(
+        kind = _TLSConnection if self._tls else pymysql.Connection
+        return kind(
             host=settings["host"],
             port=settings["port"],
             unix_socket=settings["socket"],
             user=settings["user"],
             password=settings["password"] or "",
             database=settings.get("database"),
-            ssl=ssl.create_default_context(cafile=ca) if ca else None,
+            ssl=self._tls,
             connect_timeout=max(1, round(settings["timeout"])),
             read_timeout=settings["timeout"],
             write_timeout=settings["timeout"],

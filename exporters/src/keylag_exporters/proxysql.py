@@ -15,6 +15,7 @@ from keylag_exporters import mysql
 from keylag_exporters.families import Families
 from keylag_exporters.metric import Metric
 from keylag_exporters.model import Option, SourceType
+from keylag_exporters.settings import parse_count
 from keylag_exporters.readable_sql.statement import MAX_READABLE, readable_statement
 
 if TYPE_CHECKING:
@@ -301,7 +302,7 @@ SOURCE_TYPE = SourceType(
     help="Read digests, rules and pool waits from ProxySQL.",
     options=(
         *mysql.connection_options(6032, "stats"),
-        Option("top", "Number of digests with series of their own.", int, 100),
+        Option("top", "Number of digests with series of their own.", parse_count, 100),
     ),
     metrics=METRICS,
     create=ProxySQLSource,

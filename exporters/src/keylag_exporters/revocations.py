@@ -18,6 +18,7 @@ from keylag_exporters.families import Families
 from keylag_exporters.insert_counter import InsertCounter
 from keylag_exporters.metric import Metric
 from keylag_exporters.model import Option, SourceType
+from keylag_exporters.settings import parse_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -223,7 +224,7 @@ SOURCE_TYPE = SourceType(
     options=(
         *mysql.connection_options(3306, "keylag"),
         Option("database", "Keystone's database.", default="keystone"),
-        Option("limit", "Maximum of each count.", int, 1_000_000),
+        Option("limit", "Maximum of each count.", parse_count, 1_000_000),
         Option("statement-seconds", "Timeout of a statement, in seconds.", float, 2.0),
         Option(
             "token-lifetime", "Keystone's [token] expiration, in seconds.", int, 3600

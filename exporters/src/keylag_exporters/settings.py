@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 TIMEOUT_OPTION = Option("timeout", "Timeout of a read, in seconds.", float, 5.0)
 PORT_LIMIT = 2**16
+_BOOLEANS = {
+    **dict.fromkeys(("1", "true", "yes", "on"), True),
+    **dict.fromkeys(("", "0", "false", "no", "off"), False),
+}
 INTERVAL_HELP = "Seconds between two reads; scrapes in between get the latest result."
 
 
@@ -31,6 +36,35 @@ def parse_port(text: Any) -> int:
         message = f"a port is a number below {PORT_LIMIT}, not {text}"
         raise ValueError(message)
     return number
+
+
+def parse_count(text: Any) -> int:
+    """Return a number of at least zero; raises ValueError for any other text."""
+    number = int(text)
+    if number < 0:
+        message = "a count is not negative"
+        raise ValueError(message)
+    return number
+
+
+def tls_context(ca_file: str | None) -> ssl.SSLContext | None:
+    """Return a context that trusts the CAs of a file; None without a file.
+
+    Raises SettingsError if the file cannot be read.
+    """
+    if not ca_file:
+        return None
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        message = f"tls-ca: cannot read {ca_file}: {error}"
+        raise SettingsError(message) from error
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Return host and port of HOST:PORT; the host may be an IPv6 address in brackets."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def parse_address(text: str) -> str:
@@ -65,8 +99,10 @@ def resolve_settings(
     secret NAME comes from the file that NAME_file names, else from the environment.
     Raises SettingsError for unknown keys and invalid values.
     """
-    known = {setting_key(one) for one in all_options(source_type)}
-    known |= {f"{setting_key(one)}_file" for one in source_type.options if one.secret}
+    # A secret is in a file or in the environment.
+    known = {
+        setting_key(one) + "_file" * one.secret for one in all_options(source_type)
+    }
     unknown = sorted(set(given) - known)
     if unknown:
         message = f"{source_type.name}: unknown settings: {', '.join(unknown)}"
@@ -96,14 +132,18 @@ def _value(source_type: SourceType, option: Option, given: Mapping[str, Any]) ->
         return option.default
     try:
         return _as_bool(raw) if option.type is bool else option.type(raw)
-    except ValueError as error:
+    except (AttributeError, TypeError, ValueError) as error:
         message = f"{source_type.name}: {option.name}: invalid value {raw!r}: {error}"
         raise SettingsError(message) from error
 
 
 def _as_bool(raw: Any) -> bool:
-    """Return a boolean, as TOML or the environment has it."""
-    return raw if isinstance(raw, bool) else raw.lower() in ("1", "true", "yes", "on")
+    """Return a boolean, as TOML or the environment has it; raises ValueError."""
+    found = _BOOLEANS.get(str(raw).lower())
+    if found is None:
+        message = "expected true or false"
+        raise ValueError(message)
+    return found
 
 
 def _secret(source_type: SourceType, option: Option, file: str | None) -> str | None:
@@ -112,7 +152,7 @@ def _secret(source_type: SourceType, option: Option, file: str | None) -> str | 
         return os.environ.get(environment_variable(source_type, option))
     try:
         return Path(file).read_text().rstrip("\r\n")
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         message = f"{source_type.name}: {option.name}-file: {error}"
         raise SettingsError(message) from error
 
@@ -124,7 +164,7 @@ def load_config_file(path: Path) -> dict[str, dict[str, Any]]:
     """
     try:
         content = tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         message = f"cannot read {path}: {error}"
         raise SettingsError(message) from error
     if not all(isinstance(section, dict) for section in content.values()):

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 from keylag_exporters.families import Families
 from keylag_exporters.metric import Metric
 from keylag_exporters.model import Option, SourceType, UnreachableError
-from keylag_exporters.settings import parse_address
+from keylag_exporters.settings import parse_address, split_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MICROSECOND = 1e-6
 RECEIVE_BYTES = 1 << 16
+MAX_BYTES = 1 << 24
+"""The longest response: some hundred workers send a hundred times less."""
 _WORKER_LABELS = ("worker",)
 
 # (statistic of a worker, metric, factor, help); `_total` makes it a counter
@@ -104,18 +107,30 @@ def _worker_state(status: str) -> str:
 def _fetch(address: str, timeout: float) -> dict[str, Any]:
     try:
         with _connect(address, timeout) as connection:
-            sent = b"".join(iter(lambda: connection.recv(RECEIVE_BYTES), b""))
-        found: dict[str, Any] = json.loads(sent)
+            found: dict[str, Any] = json.loads(_receive(connection, timeout))
     except (OSError, ValueError) as error:
         message = f"cannot read statistics from {address}: {error}"
         raise UnreachableError(message) from error
     return found
 
 
+def _receive(connection: socket.socket, timeout: float) -> bytes:
+    """Return all that a server sends; raises OSError if that is too much or slow."""
+    deadline = time.monotonic() + timeout
+    sent = bytearray()
+    while data := connection.recv(RECEIVE_BYTES):
+        sent += data
+        left = deadline - time.monotonic()
+        if len(sent) > MAX_BYTES or left <= 0:
+            message = "the response is too long, or takes too long"
+            raise OSError(message)
+        connection.settimeout(left)
+    return bytes(sent)
+
+
 def _connect(address: str, timeout: float) -> socket.socket:
     if "/" not in address:
-        host, _, port = address.rpartition(":")
-        return socket.create_connection((host or "127.0.0.1", int(port)), timeout)
+        return socket.create_connection(split_address(address), timeout)
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(timeout)
     connection.connect(address)

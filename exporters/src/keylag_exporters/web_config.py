@@ -10,7 +10,6 @@ Format: https://prometheus.io/docs/prometheus/latest/configuration/https/
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import os
@@ -85,12 +84,15 @@ def load(path: Path | None) -> WebConfig:
         return WebConfig()
     try:
         content = yaml.safe_load(path.read_text()) or {}
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         message = f"cannot read {path}: {error}"
         raise WebConfigError(message) from error
     _check_keys(content, _KEYS, str(path))
     tls = content.get("tls_server_config")
     users = content.get("basic_auth_users") or {}
+    if not isinstance(users, dict):
+        message = f"{path}: basic_auth_users: expected a mapping"
+        raise WebConfigError(message)
     return WebConfig(
         tls=_tls_context(tls, path.parent) if tls else None,
         users={
@@ -134,6 +136,9 @@ def _tls_context(section: Any, folder: Path) -> ssl.SSLContext:
         context.verify_mode = _CLIENT_AUTH[
             section.get("client_auth_type", "NoClientCert")
         ]
+        if ca and context.verify_mode == ssl.CERT_NONE:
+            message = "tls_server_config: client_ca_file needs a client_auth_type"
+            raise WebConfigError(message)
     except (KeyError, OSError) as error:
         message = f"tls_server_config: {error}"
         raise WebConfigError(message) from error
@@ -145,7 +150,7 @@ def _credentials(authorization: str) -> tuple[str, str]:
     scheme, _, encoded = authorization.partition(" ")
     try:
         decoded = base64.b64decode(encoded, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
         return "", ""
     user, _, password = decoded.partition(":")
     return (user, password) if scheme.lower() == "basic" else ("", "")

@@ -179,13 +179,13 @@ class StatementAggregator:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the saved state, as JSON types; flush first."""
-        groups = [
+        histograms = [
             [name, list(tag), t.as_dict()] for (name, tag), t in self.histograms.items()
         ]
         return {
             "buckets": list(BUCKETS),
             "classes": [one.as_dict() for one in self.classes.values()],
-            "groups": groups,
+            "groups": histograms,
             "total": self.total.as_dict(),
             "skipped": self.skipped_events,
             "forgotten": self.forgotten_classes,

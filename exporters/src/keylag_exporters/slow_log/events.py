@@ -54,7 +54,7 @@ _HEADER_LINE = re.compile(
     rb"(?:#|use |SET (?:last_insert_id|insert_id|timestamp))[^\n]*(?:\n|\Z)"
 )
 _HEADER_PREFIXES = (b"#", b"use ", b"SET last_insert_id", b"SET insert_id", b"SET t")
-_NEXT_EVENT = re.compile(rb" (?:User@Host|Time): ")
+NEXT_EVENT = re.compile(rb" (?:User@Host|Time): ")
 _ADMINISTRATOR = re.compile(rb"^# (administrator command:[^\n]*)", re.MULTILINE)
 _STATEMENT_IN_HEADER = re.compile(
     rb"^SET [^\n]*;\n((?:use |SET )[^\n]*)\Z", re.MULTILINE
@@ -65,6 +65,7 @@ _SECONDS = re.compile(rb"-?[0-9]{1,20}(?![0-9])(?:\.[0-9]{1,12})?")
 _COUNT = re.compile(rb"-?[0-9]{1,20}(?![0-9])")
 _ZERO = (b"0",)
 _NO_STATEMENT = (b"", b"0")
+"""What counts as no statement, as for pt-query-digest."""
 _NO_QUERY = b"/* No query */"
 """Statement that pt-query-digest prints for an event without one."""
 _UNSAFE_IN_LITERALS = (b"#", b"(", b"*", b"--")
@@ -110,7 +111,7 @@ def parse_slow(chunk: bytes) -> Iterator[Row | None]:
     text = text if text is events else text.removesuffix(b";\n")
     for whole in text.split(SEPARATOR):
         piece = whole
-        if header and not _NEXT_EVENT.match(piece):
+        if header and not NEXT_EVENT.match(piece):
             statement, _, piece = piece.partition(b";\n")
             yield _parse_header(header, statement.lstrip())
         elif header:

@@ -16,7 +16,7 @@ from keylag_exporters.slow_log.event_splitter import (
     MAX_EVENT_BYTES,
     EventSplitter,
 )
-from keylag_exporters.slow_log.events import SEPARATOR
+from keylag_exporters.slow_log.events import NEXT_EVENT, SEPARATOR
 from keylag_exporters.slow_log.startup_banner import strip_startup_banner
 from keylag_exporters.slow_log.statement_classes import Aggregate, StatementClass
 
@@ -129,20 +129,29 @@ def _select_events(chunks: Iterator[bytes], window: TimeWindow) -> Iterator[byte
 
     The time of an event is that of its SET timestamp, in Unix seconds.
     """
-    rest = b""
+    rest, selected = b"", False
     for data in chunks:
-        *whole, rest = (rest + data).split(SEPARATOR)
-        for event in whole:
-            if _is_within(event, window):
-                yield b"#" + event.removeprefix(b"#") + b";\n"
-    if rest.strip() and _is_within(rest, window):
+        text = rest + data
+        if b";\r\n#" in text:
+            text = text.replace(b"\r\n", b"\n")
+        *whole, rest = text.split(SEPARATOR)
+        for piece in whole:
+            selected = _is_within(piece, window, is_previous_within=selected)
+            if selected:
+                yield b"#" + piece.removeprefix(b"#") + b";\n"
+    if rest.strip() and _is_within(rest, window, is_previous_within=selected):
         yield b"#" + rest.removeprefix(b"#")
 
 
-def _is_within(event: bytes, window: TimeWindow) -> bool:
-    """Return whether an event's time is in a window; no time is outside."""
-    match = _TIMESTAMP.search(event)
-    return bool(match) and window.since <= int(match[1]) < window.until  # type: ignore[index]
+def _is_within(piece: bytes, window: TimeWindow, *, is_previous_within: bool) -> bool:
+    """Return whether a piece's time is in a window; an event without time is outside.
+
+    A piece without a header is a command, which belongs to the header before it.
+    """
+    match = _TIMESTAMP.search(piece)
+    if match is None:
+        return is_previous_within and not NEXT_EVENT.match(piece)
+    return window.since <= int(match[1]) < window.until
 
 
 def merge_by_id(aggregator: StatementAggregator) -> list[dict[str, Any]]:

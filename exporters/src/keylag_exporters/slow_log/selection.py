@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from operator import sub
+from operator import add, sub
 from typing import TYPE_CHECKING, Any
 
 from keylag_exporters.slow_log.sql_comment import Tag
 from keylag_exporters.slow_log.statement_classes import (
+    COUNTER_FIELDS,
     Aggregate,
     ClassKey,
     CounterValues,
@@ -25,13 +26,15 @@ class ClassSelection:
     """Selects up to `max_classes` classes by query time; the rest is one sum.
 
     The counters of a class that was part of the rest start at zero when it is selected,
-    and the rest keeps what it has counted. So no counter decreases.
+    and the rest keeps what it has counted. What a class has counted until it is
+    deselected is in no series any more. So no counter decreases or jumps.
     """
 
     def __init__(self, max_classes: int) -> None:
         self.max_classes = max_classes
         self._baselines: dict[ClassKey, Aggregate] = {}
         self._unselected: set[ClassKey] = set()
+        self._retired: CounterValues = (0,) * len(COUNTER_FIELDS)
 
     def select(
         self, classes: Mapping[ClassKey, StatementClass], total: Aggregate
@@ -68,38 +71,50 @@ class ClassSelection:
         smallest_time = classes[smallest].aggregate.query_time_us
         if candidate.aggregate.query_time_us <= SWAP_FACTOR * smallest_time:
             return False
-        del self._baselines[smallest]
+        counted = _increase(classes[smallest], self._baselines.pop(smallest))
+        self._retired = tuple(map(add, self._retired, counted))
         return True
 
     def _split(
         self, classes: Mapping[ClassKey, StatementClass], total: Aggregate
     ) -> tuple[list[tuple[StatementClass, CounterValues]], CounterValues]:
         """Return the counters of each selected class since its baseline, and rest."""
-        rest = total.counter_values()
+        rest = _subtract(total.counter_values(), self._retired)
         selected = []
         for key, baseline in self._baselines.items():
-            increase = _subtract(
-                classes[key].aggregate.counter_values(), baseline.counter_values()
-            )
+            increase = _increase(classes[key], baseline)
             rest = _subtract(rest, increase)
             selected.append((classes[key], increase))
         return selected, rest
 
-    def as_dict(self) -> list[Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return the saved state, as JSON types."""
-        return [
+        baselines = [
             [id_, list(tag), baseline.as_dict()]
             for (id_, tag), baseline in self._baselines.items()
         ]
+        return {"baselines": baselines, "retired": list(self._retired)}
 
     def restore(
-        self, saved: list[Any], classes: Mapping[ClassKey, StatementClass]
+        self,
+        saved: dict[str, Any] | list[Any],
+        classes: Mapping[ClassKey, StatementClass],
     ) -> None:
         """Continue with the series of a saved state."""
+        if isinstance(saved, list):  # by a version that retired nothing
+            saved = {"baselines": saved, "retired": self._retired}
         self._baselines = {
-            (id_, Tag(*tag)): Aggregate(**baseline) for id_, tag, baseline in saved
+            (id_, Tag(*tag)): Aggregate(**baseline)
+            for id_, tag, baseline in saved["baselines"]
         }
+        self._retired = tuple(saved["retired"])
         self._unselected = set(classes) - set(self._baselines)
+
+
+def _increase(statement_class: StatementClass, baseline: Aggregate) -> CounterValues:
+    """Return what a class has counted since its baseline."""
+    now = statement_class.aggregate.counter_values()
+    return _subtract(now, baseline.counter_values())
 
 
 def _subtract(values: CounterValues, subtrahend: CounterValues) -> CounterValues:

@@ -60,7 +60,7 @@ class SlowLogSource:
         self._stop = threading.Event()
         self._read_problem = ProblemLog("the log is readable again")
         self._save_problem = ProblemLog("saving the position works again")
-        self._saved_bytes = -1
+        self._saved_positions: Any = ()
         with self._require_state():
             positions = self._restore()
         self._follower = Follower(Path(settings["file"]), self._aggregator)
@@ -91,7 +91,7 @@ class SlowLogSource:
         """Stop reading and save the position; raises OSError if that fails."""
         self._stop.set()
         self._thread.join(timeout=0.5)
-        if not self._thread.is_alive():  # otherwise it is still saving
+        if not self._thread.is_alive():  # else it reads or saves; the last state is valid
             try:
                 self._save()
             finally:
@@ -187,12 +187,12 @@ class SlowLogSource:
         if self._state is None:
             return
         with self._locked():
-            read_bytes = self._follower.read_bytes
-            if read_bytes == self._saved_bytes:
+            positions = self._follower.positions
+            if positions == self._saved_positions:
                 return
             state = self._state_to_save()
         position.save_state(self._state, state)
-        self._saved_bytes = read_bytes
+        self._saved_positions = positions
 
     def _state_to_save(self) -> dict[str, Any]:
         self._aggregator.flush()

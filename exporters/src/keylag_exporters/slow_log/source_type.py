@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from keylag_exporters.model import Option, SourceType
+from keylag_exporters.settings import parse_count
 from keylag_exporters.slow_log.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ SOURCE_TYPE = SourceType(
             bool,
             default=False,
         ),
-        Option("top", "Number of classes with series of their own.", int, 100),
+        Option("top", "Number of classes with series of their own.", parse_count, 100),
     ),
     metrics=METRICS,
     create=_create,

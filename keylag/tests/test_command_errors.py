@@ -147,7 +147,7 @@ def test_version_is_that_of_the_package() -> None:
     assert CliRunner().invoke(main, ["--version"]).output == "keylag, version 0.1.0\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_stop_child_processes(number: signal.Signals, tmp_path: Path) -> None:
     fifo = tmp_path / "log"
     os.mkfifo(fifo)

@@ -32,7 +32,12 @@ def test_fault_of_another_stack_is_refused_with_those_that_work(name: str) -> No
     message = str(refused.value)
     assert "keylag up --with" in message
     assert f"keylag fault start {planting.find_fault(name).key}" in message
-    assert "The demo can plant C1, C1:sections, C1:expiring, C2, " in message
+    assert "The demo can show C1, C1:sections, C1:expiring, C2, " in message
+
+
+def test_fault_that_slows_no_call_of_the_demo_is_refused() -> None:
+    with pytest.raises(FaultUsageError, match="slows no call that the demo sends"):
+        demo_fault.find_fault("D2:disk")
 
 
 def test_refused_fault_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,26 @@ def test_strict_takes_it_back(start: Start, fault_site: Site) -> None:
     assert planted(fault_site) == []
 
 
+def test_fault_for_a_time_does_not_stay_without_impact(
+    start: Start, fault_site: Site
+) -> None:
+    ended = start("--for", "5m", before=FAST, after=FAST)
+
+    assert ended.exit_code == 1
+    assert planted(fault_site) == []
+
+
+def test_fault_that_somebody_took_back_is_not_taken_back_again(
+    start: Start, fault_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def take_back_meanwhile(_: float) -> None:
+        take_back(fault_site)
+
+    monkeypatch.setattr("keylag.commands.fault.time.sleep", take_back_meanwhile)
+
+    assert "C2 cache-server-hung was already taken back." in start("--for", "5m").output
+
+
 def test_strict_needs_the_check(start: Start, fault_site: Site) -> None:
     ended = start("--strict", "--no-check")
 
@@ -108,6 +128,14 @@ def test_json_has_both_measurements(start: Start) -> None:
     assert result["impact"]["slower"] == ["POST"]
     assert result["impact"]["before"]["POST"]["p95"] == 0.2
     assert result["impact"]["after"]["POST"]["errors"] == 1
+
+
+def test_calls_that_all_fail_have_no_latency_in_json(start: Start) -> None:
+    dead = {"POST": Latency(24, 24, math.nan, math.nan)}
+    ended = start("--output", "json", before=FAST, after=dead)
+
+    assert "NaN" not in ended.stdout
+    assert json.loads(ended.stdout)["impact"]["after"]["POST"]["p50"] is None
 
 
 def test_without_a_check_it_is_planted_for_a_time(

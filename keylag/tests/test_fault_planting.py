@@ -297,6 +297,23 @@ def test_the_catalogue_is_complete_and_has_one_shape() -> None:
     assert len({name for _, name in names}) == len(names)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"planted": []}',
+        '{"base": null, "planted": [{"key": "C2", "strength": 1, "since": 1,'
+        ' "entries": [{"kind": "Unknown", "fields": {}}]}]}',
+    ],
+)
+def test_damaged_journal_is_an_error_with_advice(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE).write_text(text)
+
+    with pytest.raises(FaultError, match="Use that version, or delete the folder"):
+        Journal(tmp_path)
+
+
 def test_changes_survive_the_journal(tmp_path: Path) -> None:
     changes = [Options(environment={"A": "b"}), Helper("relay", {"delay_ms": 1.5})]
     journal = Journal(tmp_path)

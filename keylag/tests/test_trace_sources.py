@@ -68,6 +68,18 @@ def test_tempo_and_jaeger_traces_are_read(
     check(read_trace(f"{location}://127.0.0.1:{port}", TRACE_ID))
 
 
+def test_password_of_a_store_is_sent_and_not_shown(server: HTTPServer) -> None:
+    server.answers = {f"/api/traces/{OTEL_ID}": otlp()}  # type: ignore[attr-defined]
+    place = f"127.0.0.1:{server.server_address[1]}"
+
+    trace = read_trace(f"tempo+http://user:{CANARY}@{place}", TRACE_ID)
+
+    assert trace.source == f"tempo+http://{place}"
+    with pytest.raises(TraceError) as missing:
+        read_trace(f"tempo+http://user:{CANARY}@127.0.0.1:1", TRACE_ID)
+    assert CANARY not in str(missing.value)
+
+
 @pytest.mark.parametrize("location", ["tempo+http", "jaeger+http"])
 def test_missing_trace_error_names_the_location(
     server: HTTPServer, location: str

@@ -40,8 +40,10 @@ def handle_errors(*, debug: bool = DEBUG_VARIABLE in os.environ) -> Iterator[Non
 
     `debug` prints the traceback first.  docs/reference/exit-codes.md lists the codes.
     """
-    # SIGTERM cleans up as Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # SIGTERM and a closed terminal clean up as Ctrl-C does; nohup ignores the latter.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
     try:
         yield
     except (click.ClickException, click.exceptions.Exit, BrokenPipeError):

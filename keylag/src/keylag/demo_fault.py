@@ -15,7 +15,7 @@ from keylag.diagnosis.prometheus import Prometheus
 from keylag.diagnosis.ranking import Diagnosis, diagnose
 from keylag.diagnosis.reading import read_calls, read_facts
 from keylag.faults import planting
-from keylag.faults.model import Fault, FaultUsageError
+from keylag.faults.model import GET, POST, Fault, FaultUsageError
 from keylag.faults.registry import FAULTS
 from keylag.stack import Stack
 from keylag.steps import show_step
@@ -36,19 +36,22 @@ def find_fault(name: str) -> Fault:
     if fault not in plantable():
         names = ", ".join(one.key for one in plantable())
         needs = " ".join(one.advice for one in fault.needs)
+        why = needs or "It slows no call that the demo sends. Start a stack."
         message = (
-            f"The demo cannot plant {fault.title}. {needs} Then plant it with"
-            f" `keylag fault start {fault.key}`. The demo can plant {names}."
+            f"The demo cannot show {fault.title}. {why} Then plant it with"
+            f" `keylag fault start {fault.key}`. The demo can show {names}."
         )
         raise FaultUsageError(message)
     return fault
 
 
 def plantable() -> list[Fault]:
-    """Return the faults whose needs the demo's stack meets."""
+    """Return the faults that the demo's stack can have and its calls can show."""
     options = demo.stack_options(HEALTHY_RUN)
     return [
-        one for one in FAULTS.values() if all(need.met(options) for need in one.needs)
+        one
+        for one in FAULTS.values()
+        if {POST, GET} & {*one.slows} and all(need.met(options) for need in one.needs)
     ]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from keylag.errors import KeylagError
+from keylag.paths import SETUP_COMMAND
 
 JAVA_OPTIONS: Final = ("-Xms64m", "-Xmx512m", "-XX:TieredStopAtLevel=1")
 """A small heap, and no C2 compiler, which would take CPU time from Keystone."""
@@ -42,13 +43,13 @@ def find_java_and_jar(home: Path) -> tuple[str, Path]:
     java = shutil.which("java")
     if java is None:
         message = (
-            "JMeter needs Java, and there is no `java` on the PATH. Install it with: "
-            "apt-get install --no-install-recommends openjdk-17-jre-headless"
+            "JMeter needs Java, and there is no `java` on the PATH. Run "
+            f"`{SETUP_COMMAND}` to install it."
         )
         raise JMeterError(message)
     jar = home / "bin" / "ApacheJMeter.jar"
     if not jar.is_file():
-        message = f"{home} has no JMeter. Run `keylag setup` to install it."
+        message = f"{home} has no JMeter. Run `{SETUP_COMMAND}` to install it."
         raise JMeterError(message)
     return java, jar
 

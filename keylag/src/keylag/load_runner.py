@@ -52,12 +52,19 @@ def send_load(  # noqa: PLR0913 - one for each part of a load
     bar = ProgressBar(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed} of {task.total} requests, {task.fields[errors]}"),
+        TextColumn(
+            "{task.completed} of {task.fields[expected]} requests, {task.fields[errors]}"
+        ),
         TimeElapsedColumn(),
         console=console,
     )
     with bar:
-        task = bar.add_task(plan.name, total=expected, errors="no errors")
+        task = bar.add_task(
+            plan.name,
+            total=expected,
+            expected=expected or "unlimited",
+            errors="no errors",
+        )
 
         def report(progress: Progress) -> None:
             errors = f"{progress.errors or 'no'} errors"

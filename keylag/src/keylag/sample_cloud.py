@@ -231,8 +231,8 @@ def _create_users(
     # In parallel, because Keystone spends most of the time on password hashes.
     direct = cycle((IMPLYING_ROLE, "member", None))
     tasks: list[Callable[[], User]] = [
-        _user_creator(identity, number, location, groups, roles.get(role or ""))
-        for number, location, role in zip(
+        _user_creator(identity, number, project_and_domain, groups, roles.get(role or ""))
+        for number, project_and_domain, role in zip(
             range(number_of_users), cycle(projects), direct, strict=False
         )
     ]
@@ -243,12 +243,12 @@ def _create_users(
 def _user_creator(
     identity: Any,
     number: int,
-    location: tuple[Any, Any],
+    project_and_domain: tuple[Any, Any],
     groups: dict[str, list[Any]],
     role: Any,
 ) -> Callable[[], User]:
     """Return a function that creates a user in a group, with a role if it is set."""
-    project, domain = location
+    project, domain = project_and_domain
     group = groups[domain.id][number % len(GROUPS)]
 
     def create() -> User:

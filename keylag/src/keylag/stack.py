@@ -4,7 +4,9 @@ with Stack(folder, Tools.load(), StackOptions(cache="memcache_pool")) as stack:
     print(stack.url("keystone"), stack.admin().password)
 """
 
+import os
 import shutil
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -49,6 +51,22 @@ class InitialData:
 
 def _fill_nothing(_: "Stack") -> None:
     pass
+
+
+def _make_own_folder(path: Path) -> None:
+    """Make a folder that nobody else can write to; raises StackError.
+
+    That of sockets may be in /tmp, where others may have made it.
+    """
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = path.lstat()
+    is_own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    if not is_own or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        message = (
+            f"{path} is not a folder of this user alone. Delete it, or choose a shorter"
+            " path with --state."
+        )
+        raise StackError(message)
 
 
 BOOTSTRAP_ONLY = InitialData("", _fill_nothing)
@@ -190,6 +208,11 @@ class Stack(StackInfo):
         return is_complete(self.data, name, any_initial_data=initial_data is None)
 
     def _restore_or_make_data(self, initial_data: InitialData) -> None:
+        if self.data.exists():
+            self._console.print(
+                "Replacing the database: it is incomplete, of another version of"
+                " Keylag or MariaDB, or of another sample cloud."
+            )
         name = cache_key(initial_data.key, self.tools)
         with self._datadir_cache.locked():
             if not self._datadir_cache.restore(name, self.data):
@@ -212,7 +235,7 @@ class Stack(StackInfo):
         self._datadir_cache.save(name, self.data)
 
     def _start(self, services: Sequence[Service]) -> None:
-        self._context().socket_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make_own_folder(self._context().socket_folder)
         try:
             Launcher(self._context(), self._console).start(services)
         except BaseException:

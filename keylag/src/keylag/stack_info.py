@@ -1,6 +1,6 @@
 """Read-only view of a stack folder: addresses, credentials and health.
 
-stack = StackFolder(Path(".keylag/stack"))
+stack = StackInfo(Path(".keylag/stack"))
 print(stack.url("keystone"), stack.admin().password)
 """
 

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,14 +51,20 @@ def default_stack_folder() -> Path:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, waiting: str = "") -> Iterator[None]:
     """Hold a lock file exclusively; waits while another process holds it.
 
-    The system releases the lock when the process ends.
+    Prints `waiting` before it waits.  The system releases the lock when the process
+    ends.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if waiting:
+                print(waiting, file=sys.stderr)  # noqa: T201
+            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
@@ -65,8 +72,8 @@ def locked(path: Path) -> Iterator[None]:
 def replace_folder(target: Path) -> Iterator[Path]:
     """Yield a scratch folder that replaces `target` if the `with` body succeeds.
 
-    `target` is always complete: the old folder or the new one.  The next call removes
-    a scratch folder that an interrupted process left.
+    `target` is the old folder, for a moment none, then the new one.  The next call
+    removes a scratch folder that an interrupted process left.
     """
     scratch = target.with_name(f".making-{target.name}")
     shutil.rmtree(scratch, ignore_errors=True)

@@ -21,6 +21,7 @@ from keylag.diagnosis.document import as_json
 from keylag.diagnosis.from_run import diagnose_runs
 from keylag.diagnosis.ranking import Diagnosis
 from keylag.faults.model import Fault
+from keylag.faults.planting import take_back_before_stop
 from keylag.report import render_terminal
 from keylag.stack import Stack
 from keylag.stack_shutdown import stop_stack
@@ -70,6 +71,7 @@ def command(fault_name: str | None, out: Path | None, form: str, *, keep: bool) 
     options = demo.stack_options(next(iter(demo.RUN_CACHES)))
     set_up(TOOLS if whole else DEMO_TOOLS, progress)
     with results.folder(out, "demo") as made:
+        take_back_before_stop(folder)
         stop_stack(folder)
         # The slow log of an earlier demo would count too.
         shutil.rmtree(folder, ignore_errors=True)

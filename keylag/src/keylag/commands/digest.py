@@ -1,5 +1,6 @@
 """`keylag digest`: pt-query-digest's report on a time window of the slow log."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +26,7 @@ SUFFIXES: Final = {"table": "txt", "json": "json"}
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File for the report.  [default: out/digest.txt, or .json]",
+    help="File for the report.  [default: a new folder below out/digest]",
 )
 @click.option(
     "--output",
@@ -59,12 +60,13 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     if since is not None and until is not None and since >= until:
         message = "--since has to be before --until."
         raise click.UsageError(message)
-    report = out or results.OUT / f"digest.{SUFFIXES[form]}"
     text = pt_query_digest.create_report(
         log or _stack_slow_log(folder), since, until, form
     )
     click.echo(text)
-    write_output(report, text)
+    with nullcontext() if out else results.folder(None, "digest") as made:
+        report = out or made / f"digest.{SUFFIXES[form]}"
+        write_output(report, text)
     click.echo(f"Report: {report}", err=True)
 
 

@@ -1,5 +1,6 @@
 """`keylag down`: stops stacks."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -37,11 +38,17 @@ def command(folder: Path | None, *, everything: bool) -> None:
       keylag down
     """  # noqa: D301 - click reads a backspace
     # Faults are taken back while the database runs.
+    stay = False
     for one in [folder] if folder else _folders_with_faults(recursive=everything):
         try:
             take_back_before_stop(one)
         except (KeylagError, OSError) as error:
-            click.echo(f"Faults stay in {one}: {error}", err=True)
+            stay = True
+            click.echo(
+                f"Faults stay in {one}: {error} The next `keylag up --state {one}`"
+                " takes them back.",
+                err=True,
+            )
     stopped = (
         {folder: stop_stack(folder)}
         if folder
@@ -53,6 +60,8 @@ def command(folder: Path | None, *, everything: bool) -> None:
         if names
     ]
     click.echo("\n".join(lines) or "No stack is running.")
+    if stay:
+        sys.exit(1)
 
 
 def _folders_with_faults(*, recursive: bool) -> list[Path]:

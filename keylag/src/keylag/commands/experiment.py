@@ -28,6 +28,7 @@ from keylag.experiment.grafana_annotations import AnnotatingExecutor
 from keylag.experiment.grafana_api import TOKEN_VARIABLE
 from keylag.experiment.grafana_snapshot import keep_snapshot
 from keylag.experiment.load_monitor import LoadMonitor
+from keylag.experiment.lock import experiment_lock
 from keylag.experiment.noise_check import NoiseChecker
 from keylag.experiment.plan import MAX_MINUTES, Plan
 from keylag.experiment.progress import print_round
@@ -40,7 +41,6 @@ from keylag.experiment.run import (
 from keylag.experiment.run_folder import INTERRUPTED as INTERRUPTED_RUN
 from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.stack_setup import PLANS_FOLDER
-from keylag.state import locked, state_folder
 
 KIND = "experiments"
 
@@ -232,8 +232,7 @@ def _execute(
     minutes: float | None = None,
 ) -> None:
     console = Console()
-    # Two experiments at the same time would disturb each other.
-    with locked(state_folder() / "experiment.lock"):
+    with experiment_lock():
         if minutes:
             _change_limit(folder, minutes)
         plan = folder.load_plan()

@@ -26,8 +26,8 @@ from keylag.experiment.capacity.open_load import OpenLoad
 from keylag.experiment.capacity.run import FAILED_ENDS, CapacityRun, Settings
 from keylag.experiment.environment import collect
 from keylag.experiment.executors import make_executor
+from keylag.experiment.lock import experiment_lock
 from keylag.experiment.plan import MAX_MINUTES, Plan
-from keylag.state import locked, state_folder
 
 DEFAULTS = Settings()
 
@@ -110,7 +110,7 @@ def command(  # noqa: PLR0913 - one for each option
     environment = collect(plan)
     require_quiet_machine(environment, anyway=anyway)
     # Two experiments at the same time would disturb each other.
-    lock = locked(state_folder() / "experiment.lock")
+    lock = experiment_lock()
     with results.folder(out, "capacity", file.stem) as made, lock:
         (made / "plan.toml").write_bytes(file.read_bytes())
         run = _make_run(plan, settings, seed, environment, made)

@@ -1,6 +1,7 @@
 """`keylag fault`: plants causes of slow token calls, for drills and tests."""
 
 import json
+import math
 import re
 import time
 from collections.abc import Iterable, Sequence
@@ -17,7 +18,7 @@ from keylag.commands.common import output_option, state_option
 from keylag.errors import WrongUsageError
 from keylag.faults.drill import Drill
 from keylag.faults.impact import Impact
-from keylag.faults.journal import Journal
+from keylag.faults.journal import Journal, PlantedFault
 from keylag.faults.model import Fault, FaultError, Strength
 from keylag.faults.planting import find_fault, helpers, take_back
 from keylag.faults.probe import Latency
@@ -100,7 +101,7 @@ def list_faults(form: str) -> None:
     help="Measure calls before and after, and fail if they did not become slower.",
 )
 @click.option(
-    "--strict", is_flag=True, help="Take the fault back if calls did not become slower."
+    "--strict", is_flag=True, help="Take the fault back if calls did not become slower, as --for does."
 )
 @output_option()
 @state_option
@@ -144,15 +145,16 @@ def start(  # noqa: PLR0913 - one for each option
         elif impact:
             _print_impact(impact)
         if impact and not impact.slower:
-            _reject(site, fault, take_back_too=strict)
+            _reject(site, fault, take_back_too=strict or seconds is not None)
         _say_planted(fault, value)
+        planted = Journal(folder).find(fault.key)
         if seconds is not None:
             time.sleep(seconds)
     except KeyboardInterrupt:
         take_back(site, fault.key)
         raise
     if seconds is not None:
-        _say_taken_back(take_back(site, fault.key))
+        _end(folder, fault, planted)
 
 
 @command.command("stop")
@@ -229,14 +231,22 @@ def _as_json(fault: Fault) -> dict[str, Any]:
 def _result(fault: Fault, strength: float, impact: Impact | None) -> dict[str, Any]:
     measured = (
         {
-            "before": {kind: asdict(one) for kind, one in impact.before.items()},
-            "after": {kind: asdict(one) for kind, one in impact.after.items()},
+            "before": {kind: _numbers(one) for kind, one in impact.before.items()},
+            "after": {kind: _numbers(one) for kind, one in impact.after.items()},
             "slower": impact.slower,
         }
         if impact
         else None
     )
     return {"id": fault.key, "strength": strength, "impact": measured}
+
+
+def _numbers(one: Latency) -> dict[str, float | None]:
+    """Return a latency for JSON, which has no NaN."""
+    return {
+        name: None if math.isnan(value) else value
+        for name, value in asdict(one).items()
+    }
 
 
 def _print_impact(impact: Impact) -> None:
@@ -252,8 +262,21 @@ def _print_impact(impact: Impact) -> None:
 
 def _cells(before: Latency, after: Latency) -> Sequence[str]:
     pairs = ((before.p50, after.p50), (before.p95, after.p95))
-    times = [f"{value * 1000:.0f} ms" for pair in pairs for value in pair]
+    times = [
+        "-" if math.isnan(value) else f"{value * 1000:.0f} ms"
+        for pair in pairs
+        for value in pair
+    ]
     return [*times, f"{after.errors} of {after.calls}"]
+
+
+def _end(folder: Path, fault: Fault, planted: PlantedFault | None) -> None:
+    """Take a fault back, unless somebody has, and may have planted it anew."""
+    now = Journal(folder).find(fault.key)
+    if planted and now and now.since == planted.since:
+        _say_taken_back(take_back(Site(folder, Console(stderr=True)), fault.key))
+    else:
+        click.echo(f"{fault.title} was already taken back.")
 
 
 def _reject(site: Site, fault: Fault, *, take_back_too: bool) -> None:

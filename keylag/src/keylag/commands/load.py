@@ -154,7 +154,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         result = send_load(
             plan, target, chosen, made, Console(stderr=True), sender=sender
         )
-        if result.interrupted and not result.samples.exists():
+        if result.interrupted and not _has_samples(result):
             raise KeyboardInterrupt
         if result.failure and not _has_samples(result):
             raise EngineError(result.failure)

@@ -23,6 +23,7 @@ from keylag.errors import KeylagError, WrongUsageError
 from keylag.experiment import environment, option_checks
 from keylag.experiment.analysis import Comparison
 from keylag.experiment.interval import Interval
+from keylag.experiment.lock import experiment_lock
 from keylag.experiment.plan_parser import read_plan
 from keylag.experiment.progress import print_round
 from keylag.experiment.remote import SwitchedExecutor
@@ -31,7 +32,7 @@ from keylag.experiment.result import Result, analyse_run
 from keylag.experiment.run import FAILED_ENDS, ExperimentRun
 from keylag.experiment.run_folder import INTERRUPTED, RunFolder, RunState
 from keylag.stack_info import StackInfo
-from keylag.state import locked, state_folder, write_output
+from keylag.state import write_output
 
 KIND: Final = "diagnose"
 PLAN: Final = "plan.toml"
@@ -152,7 +153,7 @@ def _run(folder: RunFolder, stack: StackInfo, finding: Finding) -> Result:
     seed = secrets.randbelow(SEED_LIMIT)
     folder.create(plan_file, RunState(seed, environment.collect(plan)))
     executor = SwitchedExecutor(plan, plan.remote, load_target.from_stack(stack))
-    with locked(state_folder() / "experiment.lock"):
+    with experiment_lock():
         run = ExperimentRun(
             plan, folder, executor, lambda so_far: print_round(so_far, console)
         )

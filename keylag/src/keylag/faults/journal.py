@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from keylag.faults.changes import KINDS
-from keylag.faults.model import Change, Fault
+from keylag.faults.model import Change, Fault, FaultError
 from keylag.services.base import StackOptions
 from keylag.stack_record import parse_options
 from keylag.state import write_private
@@ -48,20 +48,30 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
         self.base: StackOptions | None = None
-        """The options of the stack before the first fault that changed them."""
+        """The options of the stack before the first fault."""
         self.planted: list[PlantedFault] = []
         self._load()
 
     def _load(self) -> None:
         if not self.path.exists():
             return
-        data = json.loads(self.path.read_text())
+        try:
+            self._parse(json.loads(self.path.read_text()))
+        except (KeyError, TypeError, ValueError) as error:
+            message = (
+                f"{self.path} is damaged, or of another version of Keylag: {error!r}."
+                " Use that version, or delete the folder of the stack."
+            )
+            raise FaultError(message) from error
+
+    def _parse(self, data: dict[str, Any]) -> None:
         if data["base"] is not None:
             self.base = parse_options(data["base"])
         self.planted = [
             PlantedFault(**{**one, "entries": [Entry(**e) for e in one["entries"]]})
             for one in data["planted"]
         ]
+        list(self.changes())  # one may be of an unknown kind
 
     def save(self) -> None:
         """Write the journal; without faults there is none.  Raises OSError."""

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
@@ -120,7 +121,10 @@ class Probe:
         }
 
     def _measure_service(self, pool: ThreadPoolExecutor) -> None:
-        tokens = [self._issue()[0] for _ in range(CACHED_TOKENS)]
+        tokens = []
+        for _ in range(CACHED_TOKENS):
+            with suppress(requests.RequestException):
+                tokens.append(self._issue()[0])
         for rounds in (CACHED_TOKENS, ISSUED):
             self._seconds[SERVICE], self._errors[SERVICE] = [], 0
             in_turn = itertools.islice(itertools.cycle(tokens), rounds)

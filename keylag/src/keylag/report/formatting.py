@@ -59,3 +59,8 @@ def sum_statistic(parts: Mapping[str, Statistics], name: str) -> float | None:
 def ms_decimals(longest_seconds: float) -> int:
     """Return how many decimals to show in milliseconds for durations up to this."""
     return 1 if longest_seconds >= 0.1 else 2  # noqa: PLR2004 - in seconds
+
+
+def decimals_of(one: RunCall) -> int:
+    """Return how many decimals to show in the milliseconds of a call."""
+    return ms_decimals(statistic(one.call["wall_seconds"], "mean") or 0.0)

@@ -15,11 +15,11 @@ from keylag.report.conclusion import conclusion, not_judged
 from keylag.report.formatting import (
     CLIENT_STATISTICS,
     RunCall,
+    decimals_of,
     format_count,
     format_ms,
     format_percent,
     group_by_call,
-    ms_decimals,
     statistic,
     sum_statistic,
 )
@@ -61,7 +61,6 @@ def write_html(
     runs: Sequence[Run], diagnoses: Mapping[str, Diagnosis], path: Path
 ) -> None:
     """Write the page of one or more runs; creates the folder.  Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_output(path, render_html(runs, diagnoses))
 
 
@@ -92,7 +91,7 @@ def render_html(runs: Sequence[Run], diagnoses: Mapping[str, Diagnosis]) -> str:
         letters=CATEGORY_LETTERS,
         client_columns=CLIENT_STATISTICS,
         environment=environment_rows(runs),
-        digits=_decimals,
+        digits=decimals_of,
     )
 
 
@@ -110,10 +109,6 @@ def _longest_mean(one: RunCall) -> float:
     return max(mean or 0.0 for mean in means)
 
 
-def _decimals(one: RunCall) -> int:
-    return ms_decimals(statistic(one.call["wall_seconds"], "mean") or 0.0)
-
-
 def _bar(one: RunCall, longest: float) -> Bar:
     parts = {name: part["mean"] for name, part in one.call["categories"].items()}
     parts[OUTSIDE] = max(0.0, _longest_mean(one) - sum(parts.values()))
@@ -125,7 +120,7 @@ def _bar(one: RunCall, longest: float) -> Bar:
     return Bar(
         run=one.run["name"],
         segments=[segment for segment in segments if segment.width > 0],
-        wall=format_ms(statistic(one.call["wall_seconds"], "mean"), _decimals(one)),
+        wall=format_ms(statistic(one.call["wall_seconds"], "mean"), decimals_of(one)),
         client=format_ms(statistic(one.call["client_seconds"], "mean"), 1),
     )
 
@@ -137,7 +132,7 @@ def _segment(
     label = CATEGORY_LETTERS.get(category, "") if width >= _MIN_LABEL_WIDTH else ""
     if width >= _MIN_NAME_WIDTH:
         label = words if category in CATEGORY_NAMES else "outside"
-    tip = f"{words}: {format_ms(seconds, _decimals(one))} ms"
+    tip = f"{words}: {format_ms(seconds, decimals_of(one))} ms"
     return Segment(category, left, width, label, tip)
 
 

@@ -15,11 +15,11 @@ from keylag.report.conclusion import conclusion, not_judged
 from keylag.report.formatting import (
     CLIENT_STATISTICS,
     RunCall,
+    decimals_of,
     format_count,
     format_ms,
     format_percent,
     group_by_call,
-    ms_decimals,
     statistic,
     sum_statistic,
 )
@@ -109,25 +109,21 @@ def _breakdown_table(group: Sequence[RunCall]) -> Table:
     return table
 
 
-def _decimals(one: RunCall) -> int:
-    return ms_decimals(statistic(one.call["wall_seconds"], "mean") or 0.0)
-
-
 def _category_cells(one: RunCall, category: str) -> tuple[str, str]:
     numbers = one.call["categories"].get(category)
-    mean = format_ms(statistic(numbers, "mean"), _decimals(one))
+    mean = format_ms(statistic(numbers, "mean"), decimals_of(one))
     return mean, format_percent(statistic(numbers, "share"))
 
 
 def _sum_cells(one: RunCall) -> tuple[str, str]:
     categories = one.call["categories"]
-    return format_ms(sum_statistic(categories, "mean"), _decimals(one)), format_percent(
+    return format_ms(sum_statistic(categories, "mean"), decimals_of(one)), format_percent(
         sum_statistic(categories, "share")
     )
 
 
 def _wall_time_cells(one: RunCall) -> tuple[str, str]:
-    return format_ms(statistic(one.call["wall_seconds"], "mean"), _decimals(one)), ""
+    return format_ms(statistic(one.call["wall_seconds"], "mean"), decimals_of(one)), ""
 
 
 def _count_cells(group: Sequence[RunCall], name: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import requests
 
@@ -21,9 +22,14 @@ def get_json(url: str, path: str) -> Any:
 
     Raises TraceError if the request fails or the response is not JSON.
     """
+    parts = urlsplit(url)
+    # Errors show the URL, so it has no password.
+    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    user, password = (unquote(one or "") for one in (parts.username, parts.password))
     try:
         response = requests.get(
-            f"{url.rstrip('/')}{path}",
+            f"{bare.rstrip('/')}{path}",
+            auth=(user, password) if user else None,
             headers={"Accept": "application/json"},
             timeout=TIMEOUT_SECONDS,
         )
@@ -32,7 +38,7 @@ def get_json(url: str, path: str) -> Any:
         response.raise_for_status()
         return response.json()
     except (requests.RequestException, ValueError) as error:
-        message = f"Traces cannot be read from {url}: {root_cause(error)}."
+        message = f"Traces cannot be read from {bare}: {root_cause(error)}."
         raise TraceError(message) from error
 
 

@@ -24,7 +24,11 @@ GIVE_ROLES = """\
 INSERT INTO assignment (type, actor_id, target_id, role_id, inherited)
 SELECT 'UserProject', user.id, user.default_project_id, role.id, 0 FROM user, role
 WHERE role.name = 'member' AND user.id IN ({users})"""
-TAKE_ROLES = "DELETE FROM assignment WHERE actor_id IN ({users})"
+TAKE_ROLES = """\
+DELETE assignment FROM assignment
+JOIN user ON user.id = actor_id AND user.default_project_id = target_id
+JOIN role ON role.id = role_id AND role.name = 'member'
+WHERE assignment.type = 'UserProject' AND actor_id IN ({users})"""
 
 
 def _changes(site: Site, delay_ms: float) -> Iterator[Change]:

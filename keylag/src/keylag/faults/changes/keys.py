@@ -24,13 +24,13 @@ class KeyFolder:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700)
         own = sorted(site.fernet_keys.iterdir(), key=lambda file: int(file.name))
-        texts = [base64.urlsafe_b64encode(os.urandom(32)) for _ in range(self.keys)]
+        old = [base64.urlsafe_b64encode(os.urandom(32)) for _ in range(self.keys)]
         # 0 is the staged key; the highest number is the primary key.
         staged, *others = [file.read_bytes() for file in own]
-        for number, text in enumerate([staged, *texts, *others]):
+        for number, key in enumerate([staged, *old, *others]):
             handle = os.open(folder / str(number), os.O_WRONLY | os.O_CREAT, 0o600)
             with os.fdopen(handle, "wb") as stream:
-                stream.write(text)
+                stream.write(key)
 
     def undo(self, site: "Site") -> None:
         """Delete the copy."""

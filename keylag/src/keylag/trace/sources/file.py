@@ -4,13 +4,17 @@ The first is one JSON object; the second has one JSON object on each line.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from keylag.trace.model import Trace, TraceError
 from keylag.trace.osprofiler import parse_report
 from keylag.trace.otlp import iter_spans, otel_trace_id, parse_resource_spans
+
+
+_SPACE: Final = re.compile(r"\s*")
 
 
 def read(path: Path, trace_id: str) -> Trace:
@@ -30,14 +34,19 @@ def read(path: Path, trace_id: str) -> Trace:
 
 
 def _parse_objects(text: str) -> Iterator[dict[str, Any]]:
-    decoder, position = json.JSONDecoder(), 0
-    while position < len(text.rstrip()):
-        value, position = decoder.raw_decode(text, position)
+    decoder, position = json.JSONDecoder(), _end_of_space(text, 0)
+    while position < len(text):
+        value, end = decoder.raw_decode(text, position)
         if not isinstance(value, dict):
             message = "not a JSON object"
             raise ValueError(message)  # noqa: TRY004 - like the decoder's errors
-        position += len(text[position:]) - len(text[position:].lstrip())
+        position = _end_of_space(text, end)
         yield value
+
+
+def _end_of_space(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
 
 
 def _base_id(report: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from keylag.trace.model import Trace
 from keylag.trace.otlp import get_json, otel_trace_id, parse_resource_spans
+from keylag.trace.sources.location import without_credentials
 
 
 def read(location: str, trace_id: str) -> Trace:
@@ -9,4 +10,4 @@ def read(location: str, trace_id: str) -> Trace:
     url = location.removeprefix("jaeger+")
     document = get_json(url, f"/api/v3/traces/{otel_trace_id(trace_id)}")
     groups = document.get("result", {}).get("resourceSpans", ())
-    return parse_resource_spans(groups, trace_id, location)
+    return parse_resource_spans(groups, trace_id, without_credentials(location))

@@ -2,6 +2,7 @@
 
 from keylag.trace.model import Trace
 from keylag.trace.otlp import get_json, otel_trace_id, parse_resource_spans
+from keylag.trace.sources.location import without_credentials
 
 
 def read(location: str, trace_id: str) -> Trace:
@@ -10,4 +11,4 @@ def read(location: str, trace_id: str) -> Trace:
     document = get_json(url, f"/api/traces/{otel_trace_id(trace_id)}")
     # OTLP says resourceSpans; older releases of Tempo say batches.
     groups = document.get("resourceSpans") or document.get("batches") or ()
-    return parse_resource_spans(groups, trace_id, location)
+    return parse_resource_spans(groups, trace_id, without_credentials(location))

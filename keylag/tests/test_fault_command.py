@@ -1,6 +1,7 @@
 """`keylag fault start` with its check, whose measurements are given."""
 
 import json
+import math
 from collections.abc import Callable
 
 import click
@@ -11,6 +12,7 @@ from keylag.commands import fault
 from keylag.errors import WrongUsageError
 from keylag.faults.journal import FILE, Journal
 from keylag.faults.model import FaultError
+from keylag.faults.planting import take_back
 from keylag.faults.probe import Latency, Measurement
 from keylag.faults.site import Site
 from keylag.stack import Stack
@@ -97,8 +99,12 @@ def test_fault_for_a_time_does_not_stay_without_impact(
 def test_fault_that_somebody_took_back_is_not_taken_back_again(
     start: Start, fault_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def take_back_meanwhile(_: float) -> None:
-        take_back(fault_site)
+    slept: list[float] = []
+
+    def take_back_meanwhile(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 1:
+            take_back(fault_site)
 
     monkeypatch.setattr("keylag.commands.fault.time.sleep", take_back_meanwhile)
 

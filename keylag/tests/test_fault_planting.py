@@ -18,7 +18,7 @@ from keylag.faults.changes.helper import Helper
 from keylag.faults.changes.options import Options
 from keylag.faults.impact import Impact
 from keylag.faults.journal import FILE, Journal
-from keylag.faults.model import FIXED, FaultUsageError
+from keylag.faults.model import FIXED, FaultError, FaultUsageError
 from keylag.faults.planting import find_fault, plant, planted, take_back
 from keylag.faults.probe import Latency
 from keylag.faults.registry import FAULTS

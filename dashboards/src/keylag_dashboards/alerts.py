@@ -87,9 +87,9 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "page",
         CACHE_ERROR_WINDOW,
         f"""sum by (JOB, error_type) (
-            rate(keystone_cache_errors_total[{CACHE_ERROR_WINDOW}])) > 0""",
+            increase(keystone_cache_errors_total[{CACHE_ERROR_WINDOW}])) > 0""",
         "The cache backend of {{ $labels.job }} fails: {{ $labels.error_type }}.",
-        '{{ $value | printf "%.2f" }} calls to it fail each second.',
+        '{{ $value | printf "%.0f" }} calls to it failed in the last ten minutes.',
         "cache: Errors and stalls",
         ("C2", "C6"),
     ),
@@ -100,7 +100,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         f"1 - {_lookup_rate(_MISS)} / {_lookup_rate()} < {MIN_HIT_RATIO}",
         "The cache hit ratio of {{ $labels.job }} collapsed.",
         "Only {{ $value | humanizePercentage }} of the look-ups are hits.",
-        "cache: Hits by layer",
+        "cache: Hits by region",
         ("C2", "C5", "C8", "C9", "C10", "R3"),
     ),
     Alert(
@@ -132,9 +132,9 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "page",
         "5m",
         """sum by (cluster, region, instance) (
-            rate(keylag_proxysql_pool_timeouts_total[5m])) > 0""",
+            increase(keylag_proxysql_pool_timeouts_total[5m])) > 0""",
         "Statements in ProxySQL time out waiting for a backend connection.",
-        '{{ $value | printf "%.2f" }} statements time out each second.',
+        '{{ $value | printf "%.0f" }} statements timed out in the last five minutes.',
         "sql: Backend requests",
         ("D7", "D2", "D3", "D4"),
     ),

@@ -55,6 +55,8 @@ PLACEHOLDERS: Final[Mapping[str, str]] = {
     "KEYSTONE": _KEYSTONE,
     "WORKERS": _WORKERS,
     "TOKENS": _TOKENS,
+    # The database's log is that of all controllers.
+    "TOKENS_OF_ALL": f'{_CLOUD}, job=~"$job", http_route="{ROUTE}", {_METHOD}',
     "JOBS": f'{_CLOUD}, job=~"$job"',
     "BY_METHOD": _BY_METHOD,
     "ARMS_BY_METHOD": f'{_BY_METHOD}, keylag_run=~"$run"',

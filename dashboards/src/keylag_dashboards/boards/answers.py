@@ -20,7 +20,7 @@ ANSWERS: Final = (
         "State",
         f"Of the objective: {OBJECTIVE_SHARE:.0%} of token calls within"
         f" {OBJECTIVE_SECONDS} s and without a 5xx. Slow now: an alert would page you."
-        " Budget shrinks: within a day it is spent.",
+        " Budget shrinks: at this rate that of a week is spent in 28 hours.",
         "short",
         "stat",
         {"state": "state"},
@@ -93,7 +93,7 @@ ANSWERS: Final = (
         width=8,
         height=3,
         show_name=True,
-        empty_reason="no data from yesterday",
+        empty_reason="no category grew, or no data from yesterday",
         explained_by=("tokens: Categories, now and before",),
     ),
 )

@@ -24,7 +24,7 @@ LAYERED: Final = Row(
         ),
         Panel(
             "Hits by layer",
-            "A backend with a hit ratio below one half costs more than it saves.",
+            "A falling ratio of the backend: keys expire, are evicted or invalidated.",
             "percentunit",
             "lines",
             {title: f"ratio_{layer}" for layer, title in _TITLES.items()},

@@ -142,7 +142,7 @@ COST: Final = Row(
         ),
         Panel(
             "Time per request, by phase",
-            "keystone: waiting for Keystone. token_crypto: memcache_security_strategy.",
+            "keystone: waiting for Keystone. token crypto: memcache_security_strategy.",
             "s",
             "stacked",
             {

@@ -13,7 +13,8 @@ BOTH_SIDES: Final = Row(
     (
         Panel(
             "Time in SQL per call",
-            "In Keystone and in the database. Round trips and the driver are the rest.",
+            "In Keystone and in the database. Round trips and the driver are the rest."
+            " The database's time needs KEYLAG_SQL_COMMENT=true in Keystone.",
             "s",
             "lines",
             {"client (Keystone)": "client", "server (database)": "server"},
@@ -26,7 +27,7 @@ BOTH_SIDES: Final = Row(
         Panel(
             "Outside the database",
             "Per statement: network, proxy and driver. Above 1 ms, check where they"
-            " run.",
+            " run. It needs KEYLAG_SQL_COMMENT=true in Keystone.",
             "s",
             "lines",
             {"outside": "outside_per_statement"},
@@ -96,7 +97,7 @@ POOL: Final = Row(
     (
         Panel(
             "Wait for a connection",
-            "Per call. Above zero: the pool is too small, or connecting is slow.",
+            "Per call. Above 1 ms: the pool is too small, or connecting is slow.",
             "s",
             "lines",
             {"waiting": "pool_wait"},
@@ -167,8 +168,8 @@ DATABASE: Final = Row(
         ),
         Panel(
             "Waiting for locks",
-            "Lock waits in seconds per second. Above zero: writers delay other"
-            " statements.",
+            "Lock waits in seconds per second. Some microseconds per statement are"
+            " usual. A multiple of that: writers delay other statements.",
             "s",
             "lines",
             {"{{table_class}}": "lock_time"},

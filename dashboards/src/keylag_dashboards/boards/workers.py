@@ -178,7 +178,8 @@ SERVER: Final = Row(
         ),
         Panel(
             "Time outside the application",
-            "Request time in uWSGI itself, such as reading bodies from slow clients.",
+            "Request time in uWSGI itself, such as reading bodies from slow clients."
+            " Of all controllers: choose all exporters.",
             "s",
             "lines",
             {"seconds per second": "outside_app"},
@@ -204,7 +205,8 @@ HASHING: Final = Row(
         ),
         Panel(
             "Time of a hash",
-            "It doubles with each step of the cost, and rises on a busy CPU.",
+            "With bcrypt and scrypt it doubles with each step of the cost. It rises on"
+            " a busy CPU.",
             "s",
             "lines",
             {"mean": "hash_time"},
@@ -251,10 +253,13 @@ HASHING: Final = Row(
         ),
         Panel(
             "Age of the primary key",
-            "Different ages: workers have different keys.",
+            "Of all workers. Hours between both: workers have different keys.",
             "s",
             "stat",
-            {"{{keystone_fernet_repository}}": "key_age"},
+            {
+                "{{keystone_fernet_repository}} lowest": "key_age",
+                "{{keystone_fernet_repository}} highest": "oldest_key",
+            },
             width=8,
             height=5,
             decimals=1,

@@ -21,6 +21,10 @@ def _quantile(share: float) -> str:
         rate(http_server_request_duration_seconds_bucket{{ARMS}}[RATE])))"""
 
 
+_HITS: Final = f"""{_ARM} (rate({_MEMOIZED}{{
+    ARM_WORKERS, keystone_cache_result="hit"}}[RATE]))"""
+_LOOKUPS: Final = f"{_ARM} (rate({_MEMOIZED}{{ARM_WORKERS}}[RATE]))"
+
 QUERIES: Final[Mapping[str, str]] = {
     "rate": f"{_ARM} (rate({_COUNT}[RATE]))",
     "under_load": f"""sum by (keylag_run, keylag_round) (
@@ -31,10 +35,7 @@ QUERIES: Final[Mapping[str, str]] = {
     "p99": _quantile(0.99),
     "statements": _per_call("keystone_request_sql_statements_total"),
     "cache_calls": _per_call("keystone_request_cache_calls_total"),
-    "hit_ratio": f"""
-        {_ARM} (rate({_MEMOIZED}{{
-            ARM_WORKERS, keystone_cache_result="hit"}}[RATE]))
-        / ({_ARM} (rate({_MEMOIZED}{{ARM_WORKERS}}[RATE])) > 0)""",
+    "hit_ratio": f"({_HITS} or 0 * {_LOOKUPS}) / ({_LOOKUPS} > 0)",
     **breakdown_queries("arm", "ARMS_BY_METHOD", "keylag_run"),
     "failed": or_zero(
         """sum by (keylag_run, http_response_status_code) (

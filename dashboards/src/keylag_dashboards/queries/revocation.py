@@ -67,8 +67,8 @@ QUERIES: Final[Mapping[str, str]] = {
         keylag_revocations_index_present{EXPORTER})""",
     "deleted": """sum by (http_response_status_code) (rate(
         http_server_request_duration_seconds_count{KEYSTONE,
-            http_route="/v3/auth/tokens",
-            http_request_method="DELETE"}[RATE])) > 0""",
+            http_route="/v3/auth/tokens", http_request_method="DELETE",
+            http_response_status_code=~"2.."}[RATE])) > 0""",
     "flushed": """sum by (keystone_cache_region) (
         rate(keystone_cache_invalidations_total{KEYSTONE}[RATE])) > 0""",
 }

@@ -14,6 +14,10 @@ _SERVER: Final = """sum(avg_over_time(
     keylag:logged_token_statement_duration_seconds_sum:rate{TOKENS_LOG}[STEP]))"""
 _STATEMENTS: Final = """sum(
     rate(keystone_request_sql_statements_total{TOKENS}[RATE]))"""
+_ALL_CALLS: Final = """sum(
+    rate(http_server_request_duration_seconds_count{TOKENS_OF_ALL}[RATE]))"""
+_ALL_STATEMENTS: Final = """sum(
+    rate(keystone_request_sql_statements_total{TOKENS_OF_ALL}[RATE]))"""
 
 
 RARE: Final[Mapping[str, str]] = {
@@ -21,7 +25,7 @@ RARE: Final[Mapping[str, str]] = {
     "full_scans": "full_scans_total",
     "temporary": "temporary_tables_total",
 }
-"""Counters that stay 0 for most classes."""
+"""Counters that are 0, or nearly, for most classes."""
 
 
 def _log_rate(counter: str) -> str:
@@ -66,13 +70,13 @@ def _keystone_increase(counter: str) -> str:
         "table_class", "$1", "keystone_sql_table_class", "(.*)"))"""
 
 
-def _per_call(increase: str) -> str:
+def _per_call(increase: str, calls: str = "TOKENS") -> str:
     """Return an increase by operation, per token call."""
     spent = f"""sum by (operation) (label_replace({increase},
         "operation", "$1", "keystone_operation", "(.+)"))"""
     return f"""{named(spent, "operation", "all, without comments")}
         / on () group_left () (sum(increase(
-        http_server_request_duration_seconds_count{{TOKENS}}[SHOWN])) > 0)"""
+        http_server_request_duration_seconds_count{{{calls}}}[SHOWN])) > 0)"""
 
 
 def _top(counter: str) -> str:
@@ -95,8 +99,9 @@ def _digest(counter: str) -> str:
 
 QUERIES: Final[Mapping[str, str]] = {
     "client": f"{_CLIENT} / ({_CALLS} > 0)",
-    "server": f"{_SERVER} / ({_CALLS} > 0)",
-    "outside_per_statement": f"({_CLIENT} - {_SERVER}) / ({_STATEMENTS} > 0)",
+    "server": f"{_SERVER} / ({_ALL_CALLS} > 0)",
+    "outside_per_statement": f"""{_CLIENT} / ({_STATEMENTS} > 0)
+        - {_SERVER} / ({_ALL_STATEMENTS} > 0)""",
     "round_trips": """sum by (http_request_method) (
         rate(keystone_request_sql_statements_total{TOKENS}[RATE]))
         / (sum by (http_request_method) (
@@ -104,8 +109,8 @@ QUERIES: Final[Mapping[str, str]] = {
     "operation_client": _per_call("""increase(
         keystone_request_phase_time_seconds_total{TOKENS, keystone_phase="sql"}[SHOWN])
     """),
-    "operation_server": _per_call(_token_log_increase("sum")),
-    "operation_logged": _per_call(_token_log_increase("count")),
+    "operation_server": _per_call(_token_log_increase("sum"), "TOKENS_OF_ALL"),
+    "operation_logged": _per_call(_token_log_increase("count"), "TOKENS_OF_ALL"),
     "class_sent": f"round({_keystone_increase('statements')})",
     "class_rows": f"round({_keystone_increase('rows')})",
     "class_logged": f"round({_log_increase('statement_duration_seconds_count')})",
@@ -133,7 +138,8 @@ QUERIES: Final[Mapping[str, str]] = {
     "top_examined": f"round({_top('rows_examined_total')})",
     "top_sent": f"round({_top('rows_sent_total')})",
     "examined": f"""{_log_rate("rows_examined_total")}
-        / ({_log_rate("rows_sent_total")} > 0)""",
+        / ({_log_rate("rows_sent_total")} > 0
+        or {_log_rate("statement_duration_seconds_count")} > 0)""",
     **{name: _active(counter) for name, counter in RARE.items()},
     "log_behind": "keylag_slow_log_behind_bytes{EXPORTER}",
     "proxy_calls": """sum by (hostgroup) (

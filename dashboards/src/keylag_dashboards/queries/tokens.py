@@ -85,8 +85,8 @@ def _in_time(shown: str) -> str:
 
 
 def _burns(limit: float, long: str, short: str) -> str:
-    ratio = "max(keylag:token_calls_not_in_time:ratio_rate{}{{JOBS}}) > {}"
-    return f"({ratio.format(long, limit)} and {ratio.format(short, limit)})"
+    ratio = "keylag:token_calls_not_in_time:ratio_rate{}{{JOBS}} > {}"
+    return f"max({ratio.format(long, limit)} and {ratio.format(short, limit)})"
 
 
 HEALTHY, NO_CALLS, SHRINKS, SLOW = range(4)
@@ -100,7 +100,7 @@ ANSWERS: Final[Mapping[str, str]] = {
     "in_time": _in_time("SHOWN"),
     "budget_left": f"clamp_min(1 - (1 - {_in_time(BUDGET_DAYS)}) / {_BUDGET}, 0)",
     "widest": f"topk(1, {_categories()})",
-    "grew_most": f"topk(1, {_categories()} - {_categories(' offset 1d')})",
+    "grew_most": f"topk(1, {_categories()} - {_categories(' offset 1d')} > 0)",
     **{f"quantiles {age}": _quantiles(offset) for age, offset in AGES.items()},
 }
 

@@ -85,7 +85,7 @@ QUERIES: Final[Mapping[str, str]] = {
     "exceptions": "sum(rate(keylag_uwsgi_worker_exceptions_total{EXPORTER}[RATE]))",
     "outside_app": """clamp_min(
         sum(avg_over_time(keylag:uwsgi_busy_seconds:rate{EXPORTER}[STEP]))
-        - sum(avg_over_time(keylag:worker_busy_seconds:rate{KEYSTONE}[STEP])), 0)""",
+        - sum(avg_over_time(keylag:worker_busy_seconds:rate{JOBS}[STEP])), 0)""",
     "hash_rate": or_zero(
         f"""sum by (keystone_password_hash_algorithm,
         keystone_password_hash_cost, keystone_password_hash_action) ({_HASHES})""",
@@ -99,6 +99,8 @@ QUERIES: Final[Mapping[str, str]] = {
     "hash_cost": """max by (keystone_password_hash_algorithm) (
         keystone_password_hash_cost{KEYSTONE})""",
     "keys": "max by (keystone_fernet_repository) (keystone_fernet_keys{KEYSTONE})",
+    "oldest_key": """max by (keystone_fernet_repository) (
+        keystone_fernet_primary_key_age_seconds{KEYSTONE})""",
     "key_age": """min by (keystone_fernet_repository) (
         keystone_fernet_primary_key_age_seconds{KEYSTONE})""",
     "configuration": """count by (keystone_cache_backend, keystone_token_provider,

@@ -92,7 +92,7 @@ bench: ## Measure what Keylag costs, an hour or so (QUICK=1 only tries it)
 test-matrix: setup-tests ## Run what is too long for test: four releases, each server, experiments
 	@./setup.sh --with keystone-2026.1
 	@$(SCRATCH) && .venv/bin/python -m keylag_dev.matrix $(RELEASES)
-	@$(SCRATCH) && .venv/bin/python -m pytest -m matrix
+	@$(SCRATCH) && .venv/bin/python -m pytest -p no:cacheprovider -m matrix
 
 test-diagnosis: setup-tests ## Plant each fault under load and score the diagnosis, about two hours (CASES=...)
 	@$(SCRATCH) && .venv/bin/python -m keylag_dev.diagnosis_score $(CASES)

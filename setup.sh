@@ -4,6 +4,10 @@
 # `keylag setup`, which installs the rest.
 set -euo pipefail
 
+if [[ -n ${KEYLAG_STATE:-} ]]; then
+  KEYLAG_STATE=$(realpath -m "$KEYLAG_STATE")
+  export KEYLAG_STATE
+fi
 # Resolve links, so that one checkout is set up once.
 cd -P "$(dirname "${BASH_SOURCE[0]}")"
 PATH="$PATH:/usr/sbin:/sbin"
@@ -15,6 +19,8 @@ needs=(
   "command -v python3|python3"
   "python3 -c 'import ensurepip, venv'|python3-venv"
   "test -e /etc/ssl/certs/ca-certificates.crt|ca-certificates"
+  "command -v gcc|gcc"
+  "python3 -c 'import sysconfig, os; os.stat(sysconfig.get_path(\"include\") + \"/Python.h\")'|python3-dev"
 )
 
 # Keylag's packages, installed in editable mode.

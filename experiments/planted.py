@@ -1,4 +1,4 @@
-"""Keystone with a delay of PLANTED_MS milliseconds, for planted.toml."""
+"""Keystone with a delay of PLANTED_MS milliseconds, for the plans planted*.toml."""
 
 import os
 import time

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Generate the passwords of the containers once, each in a file for its reader only.
+# Generate the passwords of the containers once.  Grafana can read its own only; the
+# database and Keylag's containers have the same user, so each can read all others.
 set -eu
 umask 077
 cd /secrets

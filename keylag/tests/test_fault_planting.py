@@ -303,8 +303,19 @@ def test_the_catalogue_is_complete_and_has_one_shape() -> None:
         "{",
         "[]",
         '{"planted": []}',
-        '{"base": null, "planted": [{"key": "C2", "strength": 1, "since": 1,'
-        ' "entries": [{"kind": "Unknown", "fields": {}}]}]}',
+        json.dumps(
+            {
+                "base": None,
+                "planted": [
+                    {
+                        "key": "C2",
+                        "strength": 1,
+                        "since": 1,
+                        "entries": [{"kind": "Unknown", "fields": {}}],
+                    }
+                ],
+            }
+        ),
     ],
 )
 def test_damaged_journal_is_an_error_with_advice(tmp_path: Path, text: str) -> None:

@@ -104,7 +104,9 @@ def _source_option(
     if option.default is not None:
         help_ += f" {DEFAULT_SUFFIX.format(option.default)}"
     # settings.resolve_settings applies the type to flags, variables and files.
-    return click.Option([name], metavar=option.type.__name__.removeprefix("parse_").upper(), help=help_)
+    return click.Option(
+        [name], metavar=option.type.__name__.removeprefix("parse_").upper(), help=help_
+    )
 
 
 def _server_options(port: int) -> list[click.Option]:

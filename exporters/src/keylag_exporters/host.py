@@ -215,7 +215,10 @@ SOURCE_TYPE = SourceType(
             " without it, that of the exporter.",
         ),
         Option(
-            "limit", "Number of CPUs and of disks with series of their own.", parse_count, 64
+            "limit",
+            "Number of CPUs and of disks with series of their own.",
+            parse_count,
+            64,
         ),
     ),
     metrics=METRICS,

@@ -142,7 +142,12 @@ SOURCE_TYPE = SourceType(
     help="Export memcached's statistics."
     " Metric names are those of the official memcached_exporter.",
     options=(
-        Option("address", "HOST:PORT of the server, or the path of its socket.", parse_address, "127.0.0.1:11211"),
+        Option(
+            "address",
+            "HOST:PORT of the server, or the path of its socket.",
+            parse_address,
+            "127.0.0.1:11211",
+        ),
     ),
     metrics=METRICS,
     create=MemcachedSource,

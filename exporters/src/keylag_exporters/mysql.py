@@ -41,14 +41,14 @@ def connection_options(port: int, user: str) -> tuple[Option, ...]:
     )
 
 
-class _TLSConnection(pymysql.Connection):  # type: ignore[type-arg]
+class _TLSConnection(pymysql.Connection):
     """Logs in over TLS only; PyMySQL would do without if the server offers none."""
 
     def _request_authentication(self) -> None:
-        if not self.server_capabilities & CLIENT.SSL:
+        if not self.server_capabilities & CLIENT.SSL:  # type: ignore[attr-defined]
             message = "the server offers no TLS, which the option tls-ca asks for"
             raise pymysql.OperationalError(_NO_TLS, message)
-        super()._request_authentication()
+        super()._request_authentication()  # type: ignore[misc]
 
 
 class Connector:

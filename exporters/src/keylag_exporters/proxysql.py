@@ -15,8 +15,8 @@ from keylag_exporters import mysql
 from keylag_exporters.families import Families
 from keylag_exporters.metric import Metric
 from keylag_exporters.model import Option, SourceType
-from keylag_exporters.settings import parse_count
 from keylag_exporters.readable_sql.statement import MAX_READABLE, readable_statement
+from keylag_exporters.settings import parse_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -62,7 +62,7 @@ def tls_context(ca_file: str | None) -> ssl.SSLContext | None:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Return host and port of HOST:PORT; the host may be an IPv6 address in brackets."""
+    """Return host and port of HOST:PORT; brackets of an IPv6 address are removed."""
     host, _, port = address.rpartition(":")
     return host.strip("[]") or "127.0.0.1", int(port)
 

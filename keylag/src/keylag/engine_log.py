@@ -82,5 +82,10 @@ def explain(log: Path) -> str:
     """Return the cause of a failed start and what to do; empty if unknown."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     return next(
-        (advice for pattern, advice in _EXPLANATIONS.items() if re.search(pattern, text)), ""
+        (
+            advice
+            for pattern, advice in _EXPLANATIONS.items()
+            if re.search(pattern, text)
+        ),
+        "",
     )

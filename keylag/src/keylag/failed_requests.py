@@ -52,5 +52,6 @@ def _failure_lines(calls: Iterable[Call]) -> Iterator[str]:
 def explain_failure(answer: str) -> str:
     """Return cause and remedy for the code and message of a response; may be empty."""
     return next(
-        (text for pattern, text in _EXPLANATIONS.items() if re.search(pattern, answer)), ""
+        (text for pattern, text in _EXPLANATIONS.items() if re.search(pattern, answer)),
+        "",
     )

@@ -1,6 +1,6 @@
 """Runs a load plan with JMeter in non-GUI mode.
 
-    load = Load(load_plans.find_plan("token-issue"), {"port": "5000", "users_file": "users.csv"})
+    load = Load(find_plan("token-issue"), {"port": "5000", "users_file": "users.csv"})
     result = run(load, home=jmeter_home, out=Path("out/load"))
     samples, warnings = jtl.read_samples(result.samples)
 

@@ -53,7 +53,8 @@ def send_load(  # noqa: PLR0913 - one for each part of a load
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn(
-            "{task.completed} of {task.fields[expected]} requests, {task.fields[errors]}"
+            "{task.completed} of {task.fields[expected]} requests,"
+            " {task.fields[errors]}"
         ),
         TimeElapsedColumn(),
         console=console,

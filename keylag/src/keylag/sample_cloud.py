@@ -231,7 +231,9 @@ def _create_users(
     # In parallel, because Keystone spends most of the time on password hashes.
     direct = cycle((IMPLYING_ROLE, "member", None))
     tasks: list[Callable[[], User]] = [
-        _user_creator(identity, number, project_and_domain, groups, roles.get(role or ""))
+        _user_creator(
+            identity, number, project_and_domain, groups, roles.get(role or "")
+        )
         for number, project_and_domain, role in zip(
             range(number_of_users), cycle(projects), direct, strict=False
         )

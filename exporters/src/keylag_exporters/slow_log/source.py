@@ -91,7 +91,9 @@ class SlowLogSource:
         """Stop reading and save the position; raises OSError if that fails."""
         self._stop.set()
         self._thread.join(timeout=0.5)
-        if not self._thread.is_alive():  # else it reads or saves; the last state is valid
+        if (
+            not self._thread.is_alive()
+        ):  # else it reads or saves; the last state is valid
             try:
                 self._save()
             finally:

@@ -1,6 +1,5 @@
 """`keylag digest`: pt-query-digest's report on a time window of the slow log."""
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -64,8 +63,12 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         log or _stack_slow_log(folder), since, until, form
     )
     click.echo(text)
-    with nullcontext() if out else results.folder(None, "digest") as made:
-        report = out or made / f"digest.{SUFFIXES[form]}"
+    if out:
+        write_output(out, text)
+        click.echo(f"Report: {out}", err=True)
+        return
+    with results.folder(None, "digest") as made:
+        report = made / f"digest.{SUFFIXES[form]}"
         write_output(report, text)
     click.echo(f"Report: {report}", err=True)
 

@@ -101,7 +101,9 @@ def list_faults(form: str) -> None:
     help="Measure calls before and after, and fail if they did not become slower.",
 )
 @click.option(
-    "--strict", is_flag=True, help="Take the fault back if calls did not become slower, as --for does."
+    "--strict",
+    is_flag=True,
+    help="Take the fault back if calls did not become slower, as --for does.",
 )
 @output_option()
 @state_option

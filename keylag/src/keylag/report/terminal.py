@@ -117,9 +117,9 @@ def _category_cells(one: RunCall, category: str) -> tuple[str, str]:
 
 def _sum_cells(one: RunCall) -> tuple[str, str]:
     categories = one.call["categories"]
-    return format_ms(sum_statistic(categories, "mean"), decimals_of(one)), format_percent(
-        sum_statistic(categories, "share")
-    )
+    return format_ms(
+        sum_statistic(categories, "mean"), decimals_of(one)
+    ), format_percent(sum_statistic(categories, "share"))
 
 
 def _wall_time_cells(one: RunCall) -> tuple[str, str]:

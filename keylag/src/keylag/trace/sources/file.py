@@ -13,7 +13,6 @@ from keylag.trace.model import Trace, TraceError
 from keylag.trace.osprofiler import parse_report
 from keylag.trace.otlp import iter_spans, otel_trace_id, parse_resource_spans
 
-
 _SPACE: Final = re.compile(r"\s*")
 
 

@@ -219,7 +219,8 @@ def _kept_alarms() -> str:
         if one.case.startswith("healthy")
     ]
     alarms = sum(bool(judge(one.facts)["named"]) for one in healthy)
-    return f"false alarms in the healthy windows of all runs: {alarms} of {len(healthy)}"
+    number = f"{alarms} of {len(healthy)}"
+    return f"false alarms in the healthy windows of all runs: {number}"
 
 
 def _disagreements(

@@ -66,7 +66,7 @@ def timeless(answer: Any) -> Any:
 def test_faults_leave_responses_unchanged(keystone, monkeypatch, where) -> None:
     expected = answers(keystone)
     name, replacement = TARGETS[where]
-    monkeypatch.setattr("keylag_otel.telemetry._State.number", None)
+    monkeypatch.setattr("keylag_otel.telemetry._State.generation", None)
     monkeypatch.setattr(name, replacement)
 
     assert answers(keystone) == expected

@@ -29,7 +29,7 @@ def host(monkeypatch) -> types.ModuleType:
     monkeypatch.setitem(sys.modules, "keylag_host", module)
     state = {
         name: getattr(telemetry._State, name)
-        for name in ("provider_at_start", "number")
+        for name in ("provider_at_start", "generation")
     }
     yield module
     process.stop()

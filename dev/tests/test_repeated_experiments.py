@@ -116,7 +116,10 @@ def test_each_run_counts_once(tmp_path: Path) -> None:
     found = read_results(tmp_path)
 
     assert [*found] == [1, 2, 3]
-    assert summary([*found.values()]) == "Runs: 3, 1.5 min each. none: 2, slower: 1."
+    assert summary([*found.values()]) == (
+        "Runs: 3, 0 of them ended by noise, 1.5 min each. none: 2, slower: 1."
+        " What none of them did, 100% of all may do."
+    )
     *_, last = table("same", found)
     assert last.startswith("| `same`, seed 3 | again, base | GET, median | +0.0 %")
 

@@ -40,14 +40,18 @@ def read_results(folder: Path) -> dict[int, Result]:
 
 
 def summary(results: Sequence[Result]) -> str:
-    """Return the number of runs with each verdict, and their mean time."""
+    """Return the number of runs with each verdict, and their mean time.
+
+    Of what none of n runs did, 3/n is the upper bound at 95 %.
+    """
     verdicts = Counter(verdict for one in results for verdict in _verdicts(one))
     counts = ", ".join(f"{name}: {number}" for name, number in verdicts.most_common())
     minutes = fmean(one["seconds"] for one in results) / SECONDS_PER_MINUTE
     noisy = sum(map(is_out_of_reach, results))
+    runs = len(results)
     return (
-        f"Runs: {len(results)}, {noisy} of them ended by noise, {minutes:.1f} min"
-        f" each. {counts}. What none of n runs did, up to 3/n of all may do (95 %)."
+        f"Runs: {runs}, {noisy} of them ended by noise, {minutes:.1f} min each."
+        f" {counts}. What none of them did, {min(3 / runs, 1):.0%} of all may do."
     )
 
 

@@ -100,7 +100,8 @@ def test_page_charts_what_the_rules_ask(stack: Stack, sent: SentCalls) -> None:
     prometheus = Prometheus(stack.url("prometheus"))
     end = time.time()
     case = read_case(prometheus, Window(end - 1800, end))
-    every = [Finding(one, Suspicion({}, []), 0.0, 0.0, {}) for one in RULES.values()]
+    nothing = Suspicion({}, [])
+    every = [Finding(one, nothing, 0.0, 0.0, 0.0, {}) for one in RULES.values()]
 
     trends = read_trends(prometheus, Diagnosis(case, [], every, [], []))
 

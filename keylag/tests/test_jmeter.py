@@ -98,7 +98,7 @@ def test_missing_java_error_has_the_install_command(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    with pytest.raises(JMeterError, match="setup.*to install it"):
+    with pytest.raises(JMeterError, match=r"setup.*to install it"):
         jmeter.run(
             jmeter.Load(load_plans.find_plan("token-issue")),
             home=tmp_path,

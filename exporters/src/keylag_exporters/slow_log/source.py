@@ -91,9 +91,8 @@ class SlowLogSource:
         """Stop reading and save the position; raises OSError if that fails."""
         self._stop.set()
         self._thread.join(timeout=0.5)
-        if (
-            not self._thread.is_alive()
-        ):  # else it reads or saves; the last state is valid
+        # A thread that still reads or saves leaves the last saved state, a valid one.
+        if not self._thread.is_alive():
             try:
                 self._save()
             finally:

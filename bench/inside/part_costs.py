@@ -48,8 +48,7 @@ class Layer(NamedTuple):
 class Backend:
     """An object with a cache layer."""
 
-    def __init__(self) -> None:
-        self._keylag_layer = Layer()
+    _keylag_layer = Layer()
 
 
 BACKEND = Backend()
@@ -122,11 +121,6 @@ class Part:
     exercise: Exercise
     wrapped: bool = False
     """Whether to subtract the cost of a wrapper without hooks from the exercise."""
-
-
-def _counters() -> tuple[int, int, int, None]:
-    """Return the counter ids of a memoized function, without a layer."""
-    return 4, 5, 6, None
 
 
 PARTS: Mapping[str, Part] = {

@@ -45,9 +45,7 @@ class Backend:
 
     name = "sqlite"
     rowcount = 2
-
-    def __init__(self) -> None:
-        self._keylag_layer = LAYER
+    _keylag_layer = LAYER
 
 
 REGION = Backend()

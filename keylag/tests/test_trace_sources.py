@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from sample_trace import CANARY, OTEL_ID, TRACE_ID, otlp
 
+from keylag.trace.location import without_credentials
 from keylag.trace.model import Trace, TraceError
 from keylag.trace.sources import read_complete, read_trace
-from keylag.trace.sources.location import without_credentials
 
 REPORT = Path(__file__).parent / "data" / "osprofiler.json"
 """Ten points of a validation, from `osprofiler trace show --json`."""

@@ -41,7 +41,7 @@ BACKEND_CALLS = {
 
 
 class CacheLayer(NamedTuple):
-    """The counter ids of one layer of one region; C reads the first three by index."""
+    """The counter ids of the backend of a region; C reads the first three by index."""
 
     hit: int
     miss: int
@@ -53,22 +53,22 @@ class CacheLayer(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def cache_layer(region: str, layer: str) -> CacheLayer:
-    """Return the counter ids of a layer of a region, always the same object."""
+def cache_layer(region: str) -> CacheLayer:
+    """Return the counter ids of the backend of a region, always the same object."""
     return CacheLayer(
-        hit=counter_id("cache_calls", region, layer, "get", "hit"),
-        miss=counter_id("cache_calls", region, layer, "get", "miss"),
+        hit=counter_id("cache_calls", region, BACKEND, "get", "hit"),
+        miss=counter_id("cache_calls", region, BACKEND, "get", "miss"),
         received=counter_id("cache_bytes", region, "receive"),
         sent=counter_id("cache_bytes", region, "transmit"),
-        set=counter_id("cache_calls", region, layer, "set", "done"),
-        delete=counter_id("cache_calls", region, layer, "delete", "done"),
+        set=counter_id("cache_calls", region, BACKEND, "set", "done"),
+        delete=counter_id("cache_calls", region, BACKEND, "delete", "done"),
         region=region,
     )
 
 
 def assign_layer(backend: Any, region: str) -> None:
     """Give a backend the counters of the region that it serves."""
-    patch(backend, lambda each: replace(each, _LAYER, cache_layer(region, BACKEND)))
+    patch(backend, lambda each: replace(each, _LAYER, cache_layer(region)))
 
 
 def is_null_backend(backend: Any) -> bool:
@@ -83,7 +83,7 @@ def wrap_backend_class(backend: type) -> None:
 
 
 def _wrap_backend_calls(backend: type) -> None:
-    replace(backend, _LAYER, cache_layer(_UNKNOWN, BACKEND))
+    replace(backend, _LAYER, cache_layer(_UNKNOWN))
     hooks = {
         "get": count_cache_get(_no_value()),
         "set": count_cache_set,

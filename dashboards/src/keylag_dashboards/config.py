@@ -44,7 +44,8 @@ MIN_STEP: Final = f"{RECORDING_SECONDS}s"
 """Shortest step of panels on recorded series: one evaluation."""
 
 _CLOUD: Final = 'cluster=~"$cluster", region=~"$region"'
-_KEYSTONE: Final = f'{_CLOUD}, job=~"$job", host_name=~"$host"'
+_JOBS: Final = f'{_CLOUD}, job=~"$job"'
+_KEYSTONE: Final = f'{_JOBS}, host_name=~"$host"'
 _METHOD: Final = 'http_request_method=~"$method"'
 _BY_METHOD: Final = f"{_KEYSTONE}, {_METHOD}"
 _TOKENS: Final = f'{_KEYSTONE}, http_route="{ROUTE}", {_METHOD}'
@@ -56,8 +57,8 @@ PLACEHOLDERS: Final[Mapping[str, str]] = {
     "WORKERS": _WORKERS,
     "TOKENS": _TOKENS,
     # The database's log is that of all controllers.
-    "TOKENS_OF_ALL": f'{_CLOUD}, job=~"$job", http_route="{ROUTE}", {_METHOD}',
-    "JOBS": f'{_CLOUD}, job=~"$job"',
+    "TOKENS_OF_ALL": f'{_JOBS}, http_route="{ROUTE}", {_METHOD}',
+    "JOBS": _JOBS,
     "BY_METHOD": _BY_METHOD,
     "ARMS_BY_METHOD": f'{_BY_METHOD}, keylag_run=~"$run"',
     "ARMS": f'{_TOKENS}, keylag_run=~"$run"',
@@ -65,7 +66,7 @@ PLACEHOLDERS: Final[Mapping[str, str]] = {
     "EXPORTER": _EXPORTER,
     "TOKENS_LOG": f'{_EXPORTER}, route=~"$method {ROUTE}"',
     # No series has the label `all`: its value is empty, which only `.*` matches.
-    "ALL_HOSTS": f'{_CLOUD}, job=~"$job", all=~"$host"',
+    "ALL_HOSTS": f'{_JOBS}, all=~"$host"',
     "CHOSEN_HOSTS": f'{_KEYSTONE}, all!~"$host"',
     "ALL_WORKERS": f'{_KEYSTONE}, all=~"$instance"',
     "CHOSEN_WORKERS": f'{_WORKERS}, all!~"$instance"',

@@ -50,6 +50,11 @@ def named(query: str, label: str, name: str) -> str:
     return f'label_replace({query}, "{label}", "{name}", "{label}", "")'
 
 
+def hit_ratio(hits: str, calls: str) -> str:
+    """Return a query of hits by calls, 0 if there were only misses."""
+    return f"({hits} or 0 * {calls}) / ({calls} > 0)"
+
+
 def with_spaces(query: str, label: str) -> str:
     """Return a query in whose label `password_hash` reads `password hash`."""
     return f'label_replace({query}, "{label}", "$1 $2", "{label}", "(.+)_(.+)")'

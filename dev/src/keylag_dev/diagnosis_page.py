@@ -112,6 +112,8 @@ class Page:
     """Cases that do not count: their rules were mended when they were tried by hand."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Why predictions do not agree, by fault."""
+    kept_runs: str = ""
+    """Pattern of the kept windows whose healthy ones are counted, too."""
 
     @property
     def file(self) -> Path:
@@ -125,6 +127,7 @@ SCORE: Final = Page(
     SCORE_INTRODUCTION,
     # A cache, a database, clients, a host, a pair.
     ("C2", "D4", "H3", "W2", "C4+H3"),
+    kept_runs="*-windows.jsonl.gz",
     reasons={
         "H2": "The rule takes the mean wait of all calls, 87 ms; validations waited"
         " longer.",
@@ -173,8 +176,8 @@ def _lines(scores: Sequence[Score], page: Page) -> Iterator[str]:
         f"- the windows of {seconds:.0f} s were recorded within"
         f" {(end - start) / 60:.0f} minutes"
     )
-    if page is SCORE:
-        yield f"- {_kept_alarms()}"
+    if page.kept_runs:
+        yield f"- {_kept_alarms(page.kept_runs)}"
     yield "\n## Each case\n"
     yield "Healthy windows without a finding are not listed.\n"
     yield f"| {' | '.join(HEADINGS)} |"
@@ -210,11 +213,11 @@ def _lines(scores: Sequence[Score], page: Page) -> Iterator[str]:
             yield from _in_full(one)
 
 
-def _kept_alarms() -> str:
-    """Return the false alarms in the healthy windows of all kept runs."""
+def _kept_alarms(pattern: str) -> str:
+    """Return the false alarms in the healthy windows of kept runs."""
     healthy = [
         one
-        for file in DATA.glob("*-windows.jsonl.gz")
+        for file in DATA.glob(pattern)
         for one in kept(file)
         if one.case.startswith("healthy")
     ]

@@ -6,7 +6,6 @@ from functools import wraps
 from typing import Any
 
 from keylag_otel.cache_layers import (
-    BACKEND,
     REQUEST_LOCAL,
     assign_layer,
     cache_layer,
@@ -91,7 +90,7 @@ def _wrap_memoized(region: Any, function: Call, decorated: Call) -> Call:
             counter_id("memoized_calls", region.name, name, "hit"),
             counter_id("memoized_calls", region.name, name, "miss"),
             counter_id("cache_calls", region.name, REQUEST_LOCAL, "get", "hit"),
-            cache_layer(region.name, BACKEND),
+            cache_layer(region.name),
         ),
     )
     wrapper = timed("cache", after=hook, on_error=clear_missed_region)(decorated)

@@ -3,18 +3,19 @@
 from collections.abc import Mapping
 from typing import Final
 
-from keylag_dashboards.promql import or_zero
+from keylag_dashboards.promql import hit_ratio, or_zero
 from keylag_dashboards.queries import REPORTING
 
 _IDS: Final = "invalidation region"
-LAYERS: Final[Mapping[str, str]] = {
-    "region_ids": f'keystone_cache_region="{_IDS}"',
+_VALUES: Final = f'keystone_cache_region!="{_IDS}"'
+_BACKEND: Final = f'{_VALUES}, keystone_cache_layer="backend"'
+LAYERS: Final[Mapping[str, tuple[str, str]]] = {
+    "region_ids": (f'keystone_cache_region="{_IDS}"',) * 2,
     # What the request-local cache lacks goes to the backend; Redis bypasses it.
-    "request_local": f'keystone_cache_region!="{_IDS}"',
-    "backend": f'keystone_cache_region!="{_IDS}", keystone_cache_layer="backend"',
+    "request_local": (_VALUES, f'{_VALUES}, keystone_cache_layer="request_local"'),
+    "backend": (_BACKEND, _BACKEND),
 }
-"""The layers of a look-up, with the matchers of their look-ups."""
-_LOCAL: Final = ', keystone_cache_layer="request_local"'
+"""The layers of a look-up, with the matchers of their look-ups and of their hits."""
 
 
 def _gets(matchers: str) -> str:
@@ -22,11 +23,8 @@ def _gets(matchers: str) -> str:
         keystone_cache_operation="get"}}[RATE]))"""
 
 
-def _hit_ratio(layer: str) -> str:
-    matchers = LAYERS[layer]
-    own = _LOCAL if layer == "request_local" else ""
-    hits = _gets(f'{matchers}{own}, keystone_cache_result="hit"')
-    return _hits_of(hits, _gets(matchers))
+def _layer_ratio(looked_up: str, hit: str) -> str:
+    return hit_ratio(_gets(f'{hit}, keystone_cache_result="hit"'), _gets(looked_up))
 
 
 def _memoized(by: str, matchers: str = "") -> str:
@@ -42,11 +40,6 @@ def _functions(matchers: str = "") -> str:
         "keystone_cache_function", "keystone\\\\.(.+?)(?:\\\\.core)?:(.+)")"""
 
 
-def _hits_of(hits: str, calls: str) -> str:
-    """Return a hit ratio, 0 if there were only misses."""
-    return f"({hits} or 0 * {calls}) / ({calls} > 0)"
-
-
 _HIT: Final = ', keystone_cache_result="hit"'
 _MISS: Final = ', keystone_cache_result="miss"'
 _REGION: Final = "keystone_cache_region"
@@ -55,12 +48,12 @@ _CACHE_TIME: Final = """rate(keystone_request_phase_time_seconds_total{
 _COMMANDS: Final = 'memcached_commands_total{MEMCACHED, command="get"'
 
 QUERIES: Final[Mapping[str, str]] = {
-    **{f"gets_{layer}": _gets(matchers) for layer, matchers in LAYERS.items()},
-    **{f"ratio_{layer}": _hit_ratio(layer) for layer in LAYERS},
-    "region_ratio": _hits_of(_memoized(_REGION, _HIT), _memoized(_REGION)),
+    **{f"gets_{layer}": _gets(looked_up) for layer, (looked_up, _) in LAYERS.items()},
+    **{f"ratio_{layer}": _layer_ratio(*matchers) for layer, matchers in LAYERS.items()},
+    "region_ratio": hit_ratio(_memoized(_REGION, _HIT), _memoized(_REGION)),
     "function_calls": f"round({_functions()})",
     "function_misses": f"round({_functions(_MISS)})",
-    "function_ratio": _hits_of(_functions(_HIT), _functions()),
+    "function_ratio": hit_ratio(_functions(_HIT), _functions()),
     "round_trip": f"""sum by (http_request_method) ({_CACHE_TIME})
         / (sum by (http_request_method) (
         rate(keystone_request_cache_calls_total{{TOKENS}}[RATE])) > 0)""",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from keylag_dashboards.categories import breakdown_queries
-from keylag_dashboards.promql import or_zero
+from keylag_dashboards.promql import hit_ratio, or_zero
 
 _ARM: Final = "sum by (keylag_run)"
 _COUNT: Final = "http_server_request_duration_seconds_count{ARMS}"
@@ -35,7 +35,7 @@ QUERIES: Final[Mapping[str, str]] = {
     "p99": _quantile(0.99),
     "statements": _per_call("keystone_request_sql_statements_total"),
     "cache_calls": _per_call("keystone_request_cache_calls_total"),
-    "hit_ratio": f"({_HITS} or 0 * {_LOOKUPS}) / ({_LOOKUPS} > 0)",
+    "hit_ratio": hit_ratio(_HITS, _LOOKUPS),
     **breakdown_queries("arm", "ARMS_BY_METHOD", "keylag_run"),
     "failed": or_zero(
         """sum by (keylag_run, http_response_status_code) (

@@ -64,12 +64,14 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     )
     click.echo(text)
     if out:
-        write_output(out, text)
-        click.echo(f"Report: {out}", err=True)
-        return
-    with results.folder(None, "digest") as made:
-        report = made / f"digest.{SUFFIXES[form]}"
-        write_output(report, text)
+        _write(out, text)
+    else:
+        with results.folder(None, "digest") as made:
+            _write(made / f"digest.{SUFFIXES[form]}", text)
+
+
+def _write(report: Path, text: str) -> None:
+    write_output(report, text)
     click.echo(f"Report: {report}", err=True)
 
 

@@ -10,8 +10,8 @@ from keylag.services.redis import CONNECTION_VARIABLE, HMAC_KEY_VARIABLE
 from keylag.stack_info import StackInfo
 from keylag.trace import analysis, keystone_access, sources
 from keylag.trace.calls import CALLS
+from keylag.trace.location import without_credentials
 from keylag.trace.model import Trace, TraceError, TraceNotFoundError
-from keylag.trace.sources.location import without_credentials
 
 TRACE_TIMEOUT_SECONDS = sources.TRACE_TIMEOUT_SECONDS
 

@@ -67,9 +67,14 @@ class CacheMisses:
     @property
     def lost_share(self) -> float:
         """Share of the misses that cost time: of regions that nothing empties."""
-        if not self._costly:
+        if not self.cost_time:
             return 0.0
         return max(1 - self.unstored_share - self.flushed_share, 0.0)
+
+    @property
+    def cost_time(self) -> bool:
+        """Whether regions miss that log-outs do not empty."""
+        return bool(self._costly)
 
     @cached_property
     def _costly(self) -> dict[str, float]:

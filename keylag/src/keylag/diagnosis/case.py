@@ -49,6 +49,14 @@ class Case:
         return any(one not in NO_CACHE for one in self.backends)
 
     @property
+    def busy_workers(self) -> float | None:
+        """The busy workers of the server; None if it does not report them."""
+        if not self.facts.has("server_workers"):
+            return None
+        workers = self.facts.by("server_workers", "state")
+        return workers.get("busy", 0.0) if workers else None
+
+    @property
     def uses_memcached(self) -> bool:
         """Return whether some worker has memcached, or any cache if that is unknown."""
         if not self.facts.has("cache_backends"):

@@ -193,15 +193,14 @@ def detectable_difference(compared: Sequence[Comparison], measure: str) -> str:
 
 def remaining_rounds(compared: Sequence[Comparison], measure: str) -> int | None:
     """Return the rounds until every arm has a verdict; None if that is unknown."""
-    found = [(one.measures.get(measure), one.rounds) for one in compared]
-    if not found:
-        return None
-    most = 0
-    for one, done in found:
-        if one is None or (one.verdict == CANNOT_TELL and one.rounds_needed is None):
+    most = 0 if compared else None
+    for one in compared:
+        found = one.measures.get(measure)
+        if found and found.verdict != CANNOT_TELL:
+            continue
+        if not found or found.rounds_needed is None or most is None:
             return None
-        if one.verdict == CANNOT_TELL:
-            most = max(most, 1, (one.rounds_needed or 0) - done)
+        most = max(most, 1, found.rounds_needed - one.rounds)
     return most
 
 

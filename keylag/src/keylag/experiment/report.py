@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from keylag.experiment import charts, messages
 from keylag.experiment.analysis import compare_arms
-from keylag.experiment.plan import Plan
 from keylag.experiment.result import analyse_run, to_json
 from keylag.experiment.run_folder import RunFolder, RunFolderError
 from keylag.experiment.samples import Row
@@ -57,20 +56,21 @@ def compare_runs(first: RunFolder, second: RunFolder) -> str:
     no interval covers what changed between the runs.  Raises PlanError, and
     RunFolderError without a run, for the same run twice, and for different loads.
     """
-    loads = [(plan.load, plan.design.turn_seconds) for plan in _plans(first, second)]
+    folders = first, second
+    plans = [folder.load_plan() for folder in folders]
+    names = _distinct_names(first, second)
+    loads = [(plan.load, plan.design.turn_seconds) for plan in plans]
     if loads[0] != loads[1]:
         message = "The runs have different loads, so their arms cannot be compared."
         raise RunFolderError(message)
     rows: list[Row] = []
     arms: list[str] = []
-    for folder, name in zip(
-        (first, second), _distinct_names(first, second), strict=True
-    ):
-        renamed = {arm: f"{name}/{arm}" for arm in folder.load_plan().arm_names}
+    for folder, plan, name in zip(folders, plans, names, strict=True):
+        renamed = {arm: f"{name}/{arm}" for arm in plan.arm_names}
         arms += renamed.values()
         rows += [replace(row, arm=renamed[row.arm]) for row in folder.load_rows()]
     base, *others = arms
-    decision = first.load_plan().decision
+    decision = plans[0].decision
     planned = first.load_state().planned_rounds
     return _render(
         "experiments.md.j2",
@@ -78,10 +78,6 @@ def compare_runs(first: RunFolder, second: RunFolder) -> str:
         comparisons=compare_arms(rows, base, others, decision, planned),
         measure=decision.measure,
     )
-
-
-def _plans(*folders: RunFolder) -> list[Plan]:
-    return [folder.load_plan() for folder in folders]
 
 
 def _distinct_names(first: RunFolder, second: RunFolder) -> tuple[str, str]:

@@ -21,8 +21,8 @@ def _judge(case: Case) -> Suspicion | str:
     used = case.backends.intersection(UNBOUNDED)
     if not used:
         return f"{', '.join(sorted(case.backends))} has a time-out."
-    if _are_stuck(case):
-        busy = _busy_workers(case)
+    busy = case.busy_workers or 0.0
+    if _are_stuck(case, busy):
         evidence = [
             Evidence("busy workers", busy, "workers", "server_workers"),
             Evidence(
@@ -52,15 +52,10 @@ def _judge(case: Case) -> Suspicion | str:
     return Suspicion(savings(case, lambda one: case.excess(one, ["cache"])), evidence)
 
 
-def _busy_workers(case: Case) -> float:
-    return case.facts.by("server_workers", "state").get("busy", 0.0)
-
-
-def _are_stuck(case: Case) -> bool:
+def _are_stuck(case: Case, busy: float) -> bool:
     """Return whether all workers are busy and complete nothing; False if unknown."""
     if not case.facts.has("server_workers", "requests"):
         return False
-    busy = _busy_workers(case)
     workers = sum(case.facts.by("server_workers", "state").values())
     answers = case.facts.has("memcached_up") and case.facts.number("memcached_up") >= UP
     return (

@@ -71,11 +71,9 @@ def _stuck_workers(case: Case) -> float:
 
     The database counts the waits of all its clients, so only these may be Keystone's.
     """
-    known = case.facts.has("server_workers")
-    workers = case.facts.by("server_workers", "state") if known else {}
-    if not workers:
+    if case.busy_workers is None:
         return math.inf
-    stuck = workers.get("busy", 0.0) - case.facts.busy_seconds
+    stuck = case.busy_workers - case.facts.busy_seconds
     return stuck if stuck >= STUCK else 0.0
 
 

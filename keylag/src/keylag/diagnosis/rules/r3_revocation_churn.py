@@ -37,10 +37,10 @@ def _judge(case: Case) -> Suspicion | str:
     )
     again = sum(one.per_second * case.usual_seconds(one) for one in logins)
     seconds += share * again
-    misses = case.misses
-    others = 1 - misses.unstored_share - misses.flushed_share - misses.lost_share
+    # Other regions' misses have other causes.
+    part = 0.0 if case.misses.cost_time else 1.0
     rebuilt = {
-        one.kind: Saving.about(max(others, 0.0) * case.rebuild_seconds(one))
+        one.kind: Saving.about(part * case.rebuild_seconds(one))
         for one in case.facts.served
     }
     evidence = [

@@ -11,9 +11,9 @@ from urllib.parse import unquote, urlsplit
 import pymysql
 from pymysql.cursors import DictCursor
 
+from keylag.trace.location import without_credentials
 from keylag.trace.model import Trace, TraceError
 from keylag.trace.osprofiler import Notification, parse_notifications
-from keylag.trace.sources.location import without_credentials
 
 MYSQL_PORT: Final = 3306
 _COLUMNS: Final = "timestamp, base_id, parent_id, trace_id, name, data"

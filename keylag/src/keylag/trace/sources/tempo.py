@@ -1,8 +1,8 @@
 """Reads traces from Tempo over its HTTP API."""
 
+from keylag.trace.location import without_credentials
 from keylag.trace.model import Trace
 from keylag.trace.otlp import get_json, otel_trace_id, parse_resource_spans
-from keylag.trace.sources.location import without_credentials
 
 
 def read(location: str, trace_id: str) -> Trace:

@@ -1,4 +1,4 @@
-"""Locations of traces, as users write them."""
+"""Locations of servers and traces, as users write them."""
 
 
 def without_credentials(location: str) -> str:

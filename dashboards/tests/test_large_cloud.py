@@ -29,7 +29,7 @@ RULES = generator.FOLDER / "rules" / "keylag.yml"
 RATES = "keylag-rates"
 """The group whose rules have the window of the model."""
 TOLERANCE = 1e-4
-"""Counters are written with ten digits, of which a minute changes the last ones."""
+"""Counters are written with twelve digits, of which a minute changes the last ones."""
 UNUSED = {"Keylag / Experiment"}
 """Dashboards whose panels have no data in a cloud without an experiment."""
 

@@ -207,7 +207,7 @@ def _raw_lines(series: Sequence[Series], load: Load, times: Numbers) -> str:
 
 def _lines(text: str, values: Sequence[float], endings: Sequence[str]) -> str:
     pairs = zip(values, endings, strict=True)
-    return "".join([f"{text}{value:.10g}{ending}" for value, ending in pairs])
+    return "".join([f"{text}{value:.12g}{ending}" for value, ending in pairs])
 
 
 def _times(window: range, step: int) -> Numbers:

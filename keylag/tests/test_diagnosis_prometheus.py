@@ -2,8 +2,11 @@
 
 import json
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar
 from urllib.parse import parse_qs
 
 import pytest
@@ -16,11 +19,17 @@ TIMES = [1000.1 + 7.3 * number for number in range(41)]
 class Handler(BaseHTTPRequestHandler):
     """Answers with the time itself; series "late" begins in the middle."""
 
+    authorizations: ClassVar[list[str | None]] = []
+
     def do_POST(self) -> None:
+        self.authorizations.append(self.headers["Authorization"])
         length = int(self.headers["Content-Length"])
         asked = {k: v[0] for k, v in parse_qs(self.rfile.read(length).decode()).items()}
         if asked["query"] == "wrong":
             self.answer({"status": "error", "error": "parse error"})
+            return
+        if asked["query"] == "protected":
+            self.send_error(HTTPStatus.UNAUTHORIZED)
             return
         start, end, step = (float(asked[one]) for one in ("start", "end", "step"))
         times = [start + n * step for n in range(int((end - start) // step) + 1)]
@@ -74,3 +83,21 @@ def test_queries_by_name(prometheus: Prometheus) -> None:
 def test_refused_query_is_an_error(prometheus: Prometheus) -> None:
     with pytest.raises(PrometheusError, match="parse error"):
         prometheus.query_range_all({"a": "wrong"}, TIMES)
+
+
+def test_password_is_sent_and_not_shown(prometheus: Prometheus) -> None:
+    Handler.authorizations.clear()
+    with_password = Prometheus(prometheus.url.replace("//", "//me:canary@"))
+
+    with pytest.raises(PrometheusError, match="401") as refused:
+        with_password.query_range("protected", TIMES)
+
+    assert Handler.authorizations == [f"Basic {b64encode(b'me:canary').decode()}"]
+    assert "canary" not in str(refused.value)
+
+
+def test_password_is_not_shown_if_nothing_answers() -> None:
+    with pytest.raises(PrometheusError, match=r"at http://127\.0\.0\.1:9: ") as failed:
+        Prometheus("http://me:canary@127.0.0.1:9").query("up", 0)
+
+    assert "canary" not in str(failed.value)

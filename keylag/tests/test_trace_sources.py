@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from sample_trace import CANARY, OTEL_ID, TRACE_ID, otlp
 
-from keylag.trace.location import without_credentials
 from keylag.trace.model import Trace, TraceError
 from keylag.trace.sources import read_complete, read_trace
 
@@ -174,8 +173,3 @@ def test_unreadable_location_error_hides_the_password(
     with pytest.raises(TraceError, match=message) as caught:
         read_trace(location, TRACE_ID)
     assert "canary" not in str(caught.value)
-
-
-def test_displayed_location_has_no_credentials() -> None:
-    assert without_credentials("redis://:p@ss@host:1/2?x=y") == "redis://host:1/2"
-    assert without_credentials("trace.json") == "trace.json"

@@ -191,7 +191,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     output = Output(form, _grafana(grafana, url, folder), out, promql)
     if not diagnosis.facts.calls and not diagnosis.findings:
         message = (
-            f"No token call ended in this window, so {server.url} does not tell. "
+            "No token call ended in this window, so Prometheus does not tell. "
             "Send some, or choose another window with --since or --from and --to."
         )
         click.echo(message, err=True)

@@ -6,11 +6,11 @@ import click
 
 from keylag.commands.common import state_option
 from keylag.commands.explain import display_options, keystone_options, show_explanation
+from keylag.location import without_credentials
 from keylag.services.redis import CONNECTION_VARIABLE, HMAC_KEY_VARIABLE
 from keylag.stack_info import StackInfo
 from keylag.trace import analysis, keystone_access, sources
 from keylag.trace.calls import CALLS
-from keylag.trace.location import without_credentials
 from keylag.trace.model import Trace, TraceError, TraceNotFoundError
 
 TRACE_TIMEOUT_SECONDS = sources.TRACE_TIMEOUT_SECONDS

@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 from oslo_config.iniparser import BaseParser, ParseError
 
 from keylag.errors import WrongUsageError
-from keylag.trace.location import without_credentials
+from keylag.location import without_credentials
 
 FALSE: Final = ("false", "0", "no", "off")
 """What oslo.config takes for false, in any case."""

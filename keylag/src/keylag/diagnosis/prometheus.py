@@ -9,6 +9,7 @@ from typing import Any, Final
 import requests
 
 from keylag.errors import KeylagError, root_cause
+from keylag.location import split_credentials
 
 TIMEOUT_SECONDS: Final = 8
 """Timeout of a query; a diagnosis ends within ten seconds."""
@@ -29,7 +30,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Prometheus:
-    """A Prometheus by its URL, without /api."""
+    """A Prometheus by its URL, which may have credentials, without /api."""
 
     url: str
 
@@ -79,13 +80,20 @@ class Prometheus:
             return dict(zip(queries, found, strict=True))
 
     def _ask(self, path: str, parameters: Mapping[str, str]) -> Any:
-        url = f"{self.url.rstrip('/')}/api/v1/{path}"
+        bare, credentials = split_credentials(self.url)
         try:
-            answer = requests.post(url, data=parameters, timeout=TIMEOUT_SECONDS)
+            answer = requests.post(
+                f"{bare.rstrip('/')}/api/v1/{path}",
+                data=parameters,
+                auth=credentials,
+                timeout=TIMEOUT_SECONDS,
+            )
+            if "json" not in answer.headers.get("Content-Type", ""):
+                answer.raise_for_status()
             content = answer.json()
         except requests.RequestException as error:
             message = (
-                f"Prometheus does not answer at {self.url}: {root_cause(error)}. "
+                f"Prometheus does not answer at {bare}: {root_cause(error)}. "
                 "Check the URL; --prometheus takes another one."
             )
             raise PrometheusError(message) from error

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit, urlunsplit
 
 import requests
 
 from keylag.errors import root_cause
+from keylag.location import split_credentials
 from keylag.trace.model import RawSpan, Trace, TraceError, build_trace
 
 TIMEOUT_SECONDS: Final = 30
@@ -22,14 +22,11 @@ def get_json(url: str, path: str) -> Any:
 
     Raises TraceError if the request fails or the response is not JSON.
     """
-    parts = urlsplit(url)
-    # Errors show the URL, so it has no password.
-    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-    user, password = (unquote(one or "") for one in (parts.username, parts.password))
+    bare, credentials = split_credentials(url)
     try:
         response = requests.get(
             f"{bare.rstrip('/')}{path}",
-            auth=(user, password) if user else None,
+            auth=credentials,
             headers={"Accept": "application/json"},
             timeout=TIMEOUT_SECONDS,
         )

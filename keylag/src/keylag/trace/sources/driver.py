@@ -5,7 +5,7 @@ from oslo_config import cfg
 from osprofiler import exc, opts
 from osprofiler.drivers.base import get_driver
 
-from keylag.trace.location import without_credentials
+from keylag.location import without_credentials
 from keylag.trace.model import Trace, TraceError
 from keylag.trace.osprofiler import parse_report
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pymysql
 from pymysql.cursors import DictCursor
 
-from keylag.trace.location import without_credentials
+from keylag.location import without_credentials
 from keylag.trace.model import Trace, TraceError
 from keylag.trace.osprofiler import Notification, parse_notifications
 

@@ -1,6 +1,6 @@
 """Reads traces from Tempo over its HTTP API."""
 
-from keylag.trace.location import without_credentials
+from keylag.location import without_credentials
 from keylag.trace.model import Trace
 from keylag.trace.otlp import get_json, otel_trace_id, parse_resource_spans
 

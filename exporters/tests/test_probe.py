@@ -20,6 +20,7 @@ from probed_server import (
 from keylag_exporters.http_probe import MAX_RESPONSE_BYTES, HttpProbe, parse_url
 from keylag_exporters.model import UnreachableError
 from keylag_exporters.probe import PHASES, SOURCE_TYPE
+from keylag_exporters.settings import SettingsError
 
 TIMEOUT = 0.5
 LONG = 30.0
@@ -144,6 +145,11 @@ def test_unknown_certificate_fails_the_phase_tls(
         create_source(keystone(tls=context).url()).collect()
 
     assert failures(samples(caught.value.families)) == {"tls": 1}
+
+
+def test_unreadable_certificates_are_named(create_source):
+    with pytest.raises(SettingsError, match=f"tls-ca: cannot read {__file__}"):
+        create_source("https://keystone/v3", tls_ca=__file__)
 
 
 def test_server_without_tls_fails_the_phase_tls(keystone, create_source):

@@ -90,6 +90,7 @@ def test_probes_start_at_the_interval(url: str) -> None:
         (["--count=0"], 2, "0 is not in the range"),
         (["--timeout=0"], 2, "0.0 is not in the range"),
         (["http://k/v3", "--tls-ca=/nonexistent"], 2, "does not exist"),
+        (["https://k/v3", f"--tls-ca={__file__}"], 2, "tls-ca: cannot read"),
     ],
 )
 def test_wrong_usage_is_named(words: list[str], code: int, message: str) -> None:

@@ -19,6 +19,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
+from keylag_exporters.settings import tls_context
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -79,13 +81,14 @@ class HttpProbe:
     """Asks one URL; each probe ends within `timeout` seconds.
 
     `tls_ca` is a file with CA certificates; the default are those of the system.
+    Raises SettingsError if it cannot be read.
     """
 
     def __init__(self, url: str, timeout: float, tls_ca: str | None = None) -> None:
         self._url: SplitResult = urlsplit(url)
         self._timeout = timeout
         self._tls = (
-            ssl.create_default_context(cafile=tls_ca)
+            tls_context(tls_ca) or ssl.create_default_context()
             if self._url.scheme == "https"
             else None
         )

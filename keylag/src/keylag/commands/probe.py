@@ -17,6 +17,7 @@ from keylag.hops import DECIMALS, HOP_NAMES, Hops, Quantiles, summarize
 from keylag.report.formatting import format_ms
 from keylag.stack_info import StackInfo
 from keylag_exporters.http_probe import HttpProbe, ProbeResult, parse_url
+from keylag_exporters.settings import SettingsError
 
 EXIT_FAILED = 1
 
@@ -84,7 +85,12 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       keylag probe --output json | jq .slowest
     """  # noqa: D301 - click reads a backspace
     found = _check_url(url) if url else _stack_url(folder)
-    hops = summarize(list(_probe(HttpProbe(found, timeout, tls_ca), count, interval)))
+    try:
+        probe = HttpProbe(found, timeout, tls_ca)
+    except SettingsError as error:
+        message = f"{error}."
+        raise WrongUsageError(message) from error
+    hops = summarize(list(_probe(probe, count, interval)))
     if form == "json":
         click.echo(json.dumps(_as_json(found, hops), indent=2))
     else:

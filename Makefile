@@ -134,4 +134,4 @@ clean: ## Stop everything and delete all that was made
 # Only what is ours: $$KEYLAG_STATE may be a folder that holds other things too.
 	@cd "$(STATE)" 2>/dev/null && rm -rf --one-file-system tools stack pictures demo bench bench.lock mutation prepared tmp man || true
 	@rmdir "$(STATE)" 2>/dev/null || true
-	@rm -rf .venv .venv.new dist
+	@rm -rf .venv .venv.new dist .mypy_cache .ruff_cache

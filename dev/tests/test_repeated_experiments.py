@@ -76,6 +76,26 @@ def test_series_goes_on_after_a_run_that_the_noise_ended(
     assert started == [*range(1, runs + 1)]
 
 
+def test_two_checkouts_share_a_series(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Sequence[str]] = []
+
+    def run(words: Sequence[str]) -> int:
+        started.append(words)
+        write_run(tmp_path / "same", 10 + len(started), "none")
+        return 0
+
+    monkeypatch.setattr(repeated_experiments, "run_experiment", run)
+    words = ["same", "--times=2", "--first=11", "--anyway", f"--out={tmp_path}"]
+
+    assert CliRunner().invoke(repeated_experiments.main, words).exit_code == 0
+    assert [(one[2], one[-1]) for one in started] == [
+        ("--seed=11", "--anyway"),
+        ("--seed=12", "--anyway"),
+    ]
+
+
 @pytest.mark.parametrize("ended", [INTERRUPTED, STOPPED_BY_ERROR, NOTHING_TO_COMPARE])
 def test_incomplete_run_is_missing(tmp_path: Path, ended: str) -> None:
     write_run(tmp_path, 1, "none", ended)

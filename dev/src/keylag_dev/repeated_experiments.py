@@ -6,6 +6,12 @@
 Run N has the seed N and a folder of its own below `--out`.  Another call with the same
 folder makes the runs that are missing.  Of a plan with equal arms each claim is false;
 of a plan with a planted effect each is right that has its direction.
+
+Two checkouts can share a series, each with a processor of its own:
+
+    taskset -c 0 python -m keylag_dev.repeated_experiments same --times 10 --anyway
+    taskset -c 1 python -m keylag_dev.repeated_experiments same --times 10 --anyway \
+        --first 11
 """
 
 import json
@@ -89,16 +95,25 @@ def run_experiment(words: Sequence[str]) -> int:
         raise
 
 
-def _words(plan: str, seed: int, folder: Path) -> list[str]:
+def _words(plan: str, seed: int, folder: Path, *, anyway: bool) -> list[str]:
     """Return the words that make a run, or go on with one that was interrupted."""
     if (folder / "run.json").exists():
         return ["resume", str(folder)]
-    return ["run", plan, f"--seed={seed}", f"--out={folder}"]
+    words = ["run", plan, f"--seed={seed}", f"--out={folder}"]
+    return [*words, "--anyway"] if anyway else words
 
 
 @click.command()
 @click.argument("plan")
 @click.option("--times", type=click.IntRange(1), default=20, show_default=True)
+@click.option(
+    "--first",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Seed of the first run.",
+)
+@click.option("--anyway", is_flag=True, help="As for `keylag experiment run`.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -106,12 +121,19 @@ def _words(plan: str, seed: int, folder: Path) -> list[str]:
     show_default=True,
     help="Folder of the runs, with one for each plan.",
 )
-def main(plan: str, times: int, out: Path) -> None:
-    """Run a plan with the seeds 1, 2, 3 …, and print the verdicts of all runs."""
+def main(
+    plan: str,
+    times: int,
+    first: int,
+    anyway: bool,  # noqa: FBT001 - click passes it by name
+    out: Path,
+) -> None:
+    """Run a plan with one seed after the other, and print the verdicts of all runs."""
     folder = out / Path(plan).stem
-    for seed in range(1, times + 1):
+    for seed in range(first, first + times):
         if seed not in read_results(folder):
-            code = run_experiment(_words(plan, seed, folder / str(seed)))
+            words = _words(plan, seed, folder / str(seed), anyway=anyway)
+            code = run_experiment(words)
             if code and not is_out_of_reach(read_results(folder).get(seed)):
                 sys.exit(code)
     found = read_results(folder)

@@ -95,7 +95,9 @@ def run_experiment(words: Sequence[str]) -> int:
         raise
 
 
-def _words(plan: str, seed: int, folder: Path, *, anyway: bool) -> list[str]:
+def words_of_run(
+    plan: str, seed: int, folder: Path, *, anyway: bool = False
+) -> list[str]:
     """Return the words that make a run, or go on with one that was interrupted."""
     if (folder / "run.json").exists():
         return ["resume", str(folder)]
@@ -132,7 +134,7 @@ def main(
     folder = out / Path(plan).stem
     for seed in range(first, first + times):
         if seed not in read_results(folder):
-            words = _words(plan, seed, folder / str(seed), anyway=anyway)
+            words = words_of_run(plan, seed, folder / str(seed), anyway=anyway)
             code = run_experiment(words)
             if code and not is_out_of_reach(read_results(folder).get(seed)):
                 sys.exit(code)

@@ -1,0 +1,72 @@
+"""The reports that are run again and kept."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from keylag.experiment.run import ALL_VERDICTS_REACHED
+from keylag.experiment.run_folder import INTERRUPTED
+from keylag_dev import experiment_reports
+from keylag_dev.experiment_reports import is_complete, keep, own_plans
+
+
+def write_run(folder: Path, ended: str) -> None:
+    """Write the files of a run."""
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text(json.dumps({"ended": ended}))
+    (folder / "report.md").write_text("# Which?\n")
+
+
+def test_plans_are_those_with_stacks_of_their_own() -> None:
+    plans = own_plans()
+
+    assert "cache-backends" in plans
+    assert "two-keystones" not in plans
+    assert "compose-cache" not in plans
+
+
+def test_interrupted_run_is_not_complete(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", INTERRUPTED)
+    write_run(tmp_path / "b", ALL_VERDICTS_REACHED)
+
+    assert not is_complete(tmp_path / "a")
+    assert is_complete(tmp_path / "b")
+    assert not is_complete(tmp_path / "c")
+
+
+def test_report_and_result_are_kept(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", ALL_VERDICTS_REACHED)
+    (tmp_path / "run" / "samples.csv").touch()
+    keep("plan", tmp_path / "run", tmp_path)
+
+    kept = sorted(path.name for path in (tmp_path / "plan").iterdir())
+    assert kept == ["report.md", "result.json"]
+
+
+def test_complete_runs_are_left_alone_and_an_interruption_ends_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    kept: list[str] = []
+
+    def run(words: Sequence[str]) -> int:
+        started.append(words[1])
+        ended = INTERRUPTED if words[1] == "c" else ALL_VERDICTS_REACHED
+        write_run(tmp_path / words[1], ended)
+        return 130 if words[1] == "c" else 0
+
+    monkeypatch.setattr(experiment_reports, "run_experiment", run)
+    monkeypatch.setattr(
+        experiment_reports, "keep", lambda plan, _folder: kept.append(plan)
+    )
+    write_run(tmp_path / "a", ALL_VERDICTS_REACHED)
+    result = CliRunner().invoke(
+        experiment_reports.main, ["a", "b", "c", "d", f"--out={tmp_path}"]
+    )
+
+    assert result.exit_code == 130
+    assert started == ["b", "c"]
+    assert kept == ["a", "b"]

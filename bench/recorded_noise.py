@@ -1,17 +1,33 @@
-"""Rounds drawn from those of a recorded run, without its effects."""
+"""Rounds drawn from those of recorded runs, without their effects.
 
+    .venv/bin/python bench/recorded_noise.py bench/recordings/same out/repeated/same/*
+
+keeps what a simulation needs of the runs of one plan: the plan, and the ratios of each
+round.
+"""
+
+import json
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
+import click
 import numpy as np
 
 from keylag.experiment.analysis import figures_by_arm
 from keylag.experiment.arm_pair import FiguresByRound
 from keylag.experiment.measures import MEASURES
 from keylag.experiment.plan import Plan
+from keylag.experiment.plan_parser import read_plan
 from keylag.experiment.ratios import contributions, log_ratios
 from keylag.experiment.run_folder import RunFolder
 from simulated_noise import SimulatedRound
+
+PLAN: Final = "plan.toml"
+ROUNDS: Final = "rounds.json"
+DECIMALS: Final = 6
 
 
 @dataclass(frozen=True)
@@ -41,17 +57,57 @@ class Recording:
 
 
 def load_recording(folder: Path) -> Recording:
-    """Return the noise of the run in a folder, which may still go on."""
+    """Return the noise of a kept recording, or of a run, which may still go on."""
+    if (folder / ROUNDS).exists():
+        plan, (seconds, rounds) = read_plan(folder / PLAN), _read_rounds(folder)
+    else:
+        plan, seconds, rounds = _rounds_of_run(folder)
+    arms = [_centred(list(one)) for one in zip(*rounds, strict=True)]
+    centred = [list(one) for one in zip(*arms, strict=True)]
+    return Recording(folder.name, plan, seconds, centred)
+
+
+def keep_recording(folder: Path, runs: Sequence[Path]) -> int:
+    """Write the rounds of the runs of one plan to a folder; return their number."""
+    found = [_rounds_of_run(run) for run in runs]
+    kept = [
+        [
+            {
+                "ratios": {n: round(v, DECIMALS) for n, v in arm.ratios.items()},
+                "control": round(arm.control, DECIMALS),
+            }
+            for arm in one
+        ]
+        for _, _, rounds in found
+        for one in rounds
+    ]
+    seconds = sum(one * len(rounds) for _, one, rounds in found) / len(kept)
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(runs[0] / PLAN, folder / PLAN)
+    lines = ",\n".join(json.dumps(one) for one in kept)
+    text = f'{{"round_seconds": {seconds:.3f}, "rounds": [\n{lines}\n]}}\n'
+    (folder / ROUNDS).write_text(text)
+    return len(kept)
+
+
+def _read_rounds(folder: Path) -> tuple[float, list[list[SimulatedRound]]]:
+    kept = json.loads((folder / ROUNDS).read_text())
+    rounds = [[SimulatedRound(**arm) for arm in one] for one in kept["rounds"]]
+    return kept["round_seconds"], rounds
+
+
+def _rounds_of_run(folder: Path) -> tuple[Plan, float, list[list[SimulatedRound]]]:
+    # The seconds of a round, and its figures by arm.
     run = RunFolder(folder)
     plan, state = run.load_plan(), run.load_state()
     figures = figures_by_arm(run.load_rows(state), plan.decision.method)
-    complete = set.intersection(*(set(figures[arm]) for arm in plan.arm_names))
+    complete = sorted(set.intersection(*(set(figures[arm]) for arm in plan.arm_names)))
     arms = [
-        _centred(_compare(figures[plan.base], figures[arm], sorted(complete), plan))
+        _compare(figures[plan.base], figures[arm], complete, plan)
         for arm in plan.other_arms
     ]
     rounds = [list(one) for one in zip(*arms, strict=True)]
-    return Recording(folder.name, plan, state.seconds / state.rounds, rounds)
+    return plan, state.seconds / state.rounds, rounds
 
 
 def _compare(
@@ -83,3 +139,15 @@ def _centred(rounds: list[SimulatedRound]) -> list[SimulatedRound]:
         )
         for one in rounds
     ]
+
+
+@click.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+def command(folder: Path, runs: tuple[Path, ...]) -> None:
+    """Keep the rounds of RUNS, folders of one plan, in FOLDER."""
+    click.echo(f"{keep_recording(folder, runs)} rounds in {folder}")
+
+
+if __name__ == "__main__":
+    command()

@@ -275,7 +275,7 @@ def recorded_table(recording: Recording) -> tuple[Case, Sequence[Candidate]]:
 @click.option(
     "--recording",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The folder of a run, whose rounds to draw from instead.",
+    help="A folder of bench/recordings, or of a run, whose rounds to draw from.",
 )
 def command(experiments: int, numbers: Sequence[int], recording: Path | None) -> None:
     """Simulate experiments and print the shares of their verdicts."""

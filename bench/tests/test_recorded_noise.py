@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.samples import Row
-from recorded_noise import load_recording
+from recorded_noise import keep_recording, load_recording
 from simulate import command
 
 PLAN = """\
@@ -92,6 +92,19 @@ def test_planted_effect_is_that_of_its_arm_only(recorded: Path) -> None:
 
     assert means[0] == pytest.approx(math.log(1.5), abs=0.02)
     assert means[1] == pytest.approx(0, abs=0.02)
+
+
+def test_kept_recording_has_the_rounds_of_all_runs(
+    recorded: Path, tmp_path: Path
+) -> None:
+    once, twice = load_recording(recorded), tmp_path / "kept"
+
+    assert keep_recording(twice, [recorded, recorded]) == 2 * ROUNDS
+    found = load_recording(twice)
+    assert (found.name, found.plan.base, found.seconds) == ("kept", "a", 30)
+    for first, second in zip(once.rounds, found.rounds[ROUNDS:], strict=True):
+        assert second[0].ratios == pytest.approx(first[0].ratios, abs=1e-5)
+        assert second[0].control == pytest.approx(first[0].control, abs=1e-5)
 
 
 def test_table_of_a_recording_has_the_methods_with_a_control(recorded: Path) -> None:

@@ -151,8 +151,10 @@ def test_version_is_that_of_the_package() -> None:
 def test_signals_stop_child_processes(number: signal.Signals, tmp_path: Path) -> None:
     fifo = tmp_path / "log"
     os.mkfifo(fifo)
-    arguments = ("digest", fifo, f"--out={tmp_path / 'out'}")
-    with subprocess.Popen([KEYLAG, *arguments], stderr=subprocess.PIPE) as running:
+    # The tests may run below nohup, whose children ignore SIGHUP.
+    command = ("env", "--default-signal", KEYLAG, "digest", fifo)
+    out = f"--out={tmp_path / 'out'}"
+    with subprocess.Popen([*command, out], stderr=subprocess.PIPE) as running:
         # Opening blocks until the command reads the pipe.
         with fifo.open("wb"):
             running.send_signal(number)

@@ -118,6 +118,7 @@ LABEL_HEADINGS: Final[Mapping[str, str]] = {
     "keylag_run": "arm",
     "keystone_auth_method": "authentication method",
     "keystone_cache_backend": "cache",
+    "keystone_fernet_repository": "keys",
     "keystone_cache_function": "function",
     "keystone_cache_region": "region",
     "keystone_password_hash_algorithm": "password hash",

@@ -255,15 +255,15 @@ HASHING: Final = Row(
             "Age of the primary key",
             "Of all workers. Hours between both: workers have different keys.",
             "s",
-            "stat",
-            {
-                "{{keystone_fernet_repository}} lowest": "key_age",
-                "{{keystone_fernet_repository}} highest": "oldest_key",
-            },
+            "table",
+            {"lowest": "key_age", "highest": "oldest_key"},
             width=8,
             height=5,
-            decimals=1,
-            show_name=True,
+            columns={
+                "keys": Column(),
+                "lowest": Column("s", 100, 1),
+                "highest": Column("s", 100, 1),
+            },
         ),
         Panel(
             "Configuration",

@@ -11,7 +11,13 @@ from keylag_dashboards.config import (
     WARNING,
 )
 from keylag_dashboards.model import Panel, State
-from keylag_dashboards.queries.tokens import HEALTHY, NO_CALLS, SHRINKS, SLOW
+from keylag_dashboards.queries.tokens import (
+    HEALTHY,
+    NO_CALLS,
+    SHRINKS,
+    SLOW,
+    SPENT,
+)
 
 _STACK: Final = "tokens: Time per call, by category"
 
@@ -20,7 +26,9 @@ ANSWERS: Final = (
         "State",
         f"Of the objective: {OBJECTIVE_SHARE:.0%} of token calls within"
         f" {OBJECTIVE_SECONDS} s and without a 5xx. Slow now: an alert would page you."
-        " Budget shrinks: at this rate that of a week is spent in 28 hours.",
+        " Budget shrinks: at this rate that of a week is spent in 28 hours."
+        " Budget spent: calls are fast enough now, and in the last seven days were"
+        " not.",
         "short",
         "stat",
         {"state": "state"},
@@ -29,6 +37,7 @@ ANSWERS: Final = (
         states={
             HEALTHY: State("Healthy", GOOD),
             NO_CALLS: State("No calls", NEUTRAL),
+            SPENT: State("Budget spent", WARNING),
             SHRINKS: State("Budget shrinks", WARNING),
             SLOW: State("Slow now", BAD),
         },

@@ -89,12 +89,15 @@ def _burns(limit: float, long: str, short: str) -> str:
     return f"max({ratio.format(long, limit)} and {ratio.format(short, limit)})"
 
 
-HEALTHY, NO_CALLS, SHRINKS, SLOW = range(4)
+_CALLED: Final = "(sum(keylag:token_calls:rate{JOBS}) > 0) ^ 0"
+HEALTHY, NO_CALLS, SPENT, SHRINKS, SLOW = range(5)
 """Values of the query `state`."""
 ANSWERS: Final[Mapping[str, str]] = {
     "state": f"""{SLOW} * {_burns(FAST_BURN, "1h", "5m")} ^ 0
         or on () {SHRINKS} * {_burns(SLOW_BURN, "6h", "30m")} ^ 0
-        or on () {HEALTHY} * (sum(keylag:token_calls:rate{{JOBS}}) > 0)
+        or on () {SPENT} * ({_in_time(BUDGET_DAYS)} < {OBJECTIVE_SHARE}) ^ 0
+            * {_CALLED}
+        or on () {HEALTHY} * {_CALLED}
         or on () vector({NO_CALLS})""",
     "calls_now": _CALLS,
     "in_time": _in_time("SHOWN"),

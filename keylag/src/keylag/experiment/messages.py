@@ -160,7 +160,7 @@ def describe_control(control: Control | None, arm: str) -> str:
     return (
         f"Control: {name}, which no arm changes. The differences are adjusted for its "
         f"variation, which explains {100 * control.explained:.0f} % of the variance of "
-        "the mean between rounds."
+        "the mean between rounds. Base and arm are shown as measured."
     )
 
 

@@ -25,10 +25,12 @@ from keylag.experiment.load_monitor import LoadMonitor
 from keylag.experiment.plan_parser import PlanError, read_plan
 from keylag.experiment.run import OUT_OF_REACH, ArmResult, ExperimentRun
 from keylag.experiment.run_folder import INTERRUPTED, RunFolder, RunState
-from keylag.experiment.schedule import Round
+from keylag.experiment.schedule import Round, schedule_rounds
 from keylag.experiment.stack_executor import StackExecutor
 from keylag.experiment.stack_setup import PLANS_FOLDER
+from keylag.services.base import first_bytes
 from keylag.stack import Stack
+from keylag.stack_info import StackInfo
 from keylag.stack_record import load_secrets
 from keylag.tools import ToolError
 
@@ -53,6 +55,12 @@ cache = "null"
 mariadb.max_connections = 77
 revocation_events = 40
 """
+TWO_CACHES = PLAN.replace('"null"', '"redis"')
+CACHES = {
+    "pool": ("memcached", b"set k 0 0 1\r\nv\r\n", b"get k\r\n", b"END\r\n"),
+    "none": ("redis", b"SET k v\r\n", b"EXISTS k\r\n", b":0\r\n"),
+}
+"""The service of each arm of TWO_CACHES, how to fill it, and how it is empty."""
 ENVIRONMENT = {"busy_before": 0.1, "arms": {}}
 STACK_PLANS = [
     path.stem
@@ -286,6 +294,29 @@ def test_resumed_run_keeps_the_order_of_the_seed(tmp_path: Path) -> None:
     ]
     assert orders[0] == orders[1]
     assert len(orders[0]) == 6
+
+
+def test_every_arm_begins_a_round_with_an_empty_cache(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(TWO_CACHES)
+    plan = read_plan(path)
+    executor = StackExecutor(plan, tmp_path / "arms", Console(quiet=True))
+    try:
+        executor.start()
+        ports = {
+            arm: StackInfo(tmp_path / "arms" / arm).port(service)
+            for arm, (service, *_) in CACHES.items()
+        }
+        for arm, (_, fill, _, _) in CACHES.items():
+            assert first_bytes(ports[arm], fill)
+        executor.begin_round(next(schedule_rounds(plan.arm_names, 1)))
+        found = {
+            arm: first_bytes(ports[arm], ask) for arm, (_, _, ask, _) in CACHES.items()
+        }
+    finally:
+        executor.stop()
+
+    assert found == {arm: empty for arm, (*_, empty) in CACHES.items()}
 
 
 @pytest.mark.matrix

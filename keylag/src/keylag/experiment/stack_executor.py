@@ -74,6 +74,7 @@ class StackExecutor:
     def begin_round(self, this_round: Round) -> None:
         """Restart the Keystone of each arm of a round, all at the same time.
 
+        Its cache server restarts too, so that every arm begins with an empty cache.
         `serving` says what is wrong with one that does not start.
         """
 
@@ -83,7 +84,7 @@ class StackExecutor:
                 arm, round_environment(name, this_round, self._otlp)
             )
             try:
-                stack.restart("keystone", options=options)
+                stack.restart("keystone", cache_service_name(arm), options=options)
             except StackError:
                 # Restart the whole stack, which keeps its data.
                 with suppress(PortTakenError, StackError):

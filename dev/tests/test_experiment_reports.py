@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from keylag.experiment.run import ALL_VERDICTS_REACHED
 from keylag.experiment.run_folder import INTERRUPTED
 from keylag_dev import experiment_reports
-from keylag_dev.experiment_reports import is_complete, keep, own_plans
+from keylag_dev.experiment_reports import keep, own_plans
+from keylag_dev.repeated_experiments import read_complete
 
 
 def write_run(folder: Path, ended: str) -> None:
@@ -32,9 +33,9 @@ def test_interrupted_run_is_not_complete(tmp_path: Path) -> None:
     write_run(tmp_path / "a", INTERRUPTED)
     write_run(tmp_path / "b", ALL_VERDICTS_REACHED)
 
-    assert not is_complete(tmp_path / "a")
-    assert is_complete(tmp_path / "b")
-    assert not is_complete(tmp_path / "c")
+    assert not read_complete(tmp_path / "a")
+    assert read_complete(tmp_path / "b")
+    assert not read_complete(tmp_path / "c")
 
 
 def test_report_and_result_are_kept(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ its report.md and result.json in docs/experiments.  Another call leaves complete
 alone, and goes on with one that was interrupted.
 """
 
-import json
 import shutil
 import sys
 import tomllib
@@ -20,7 +19,7 @@ import click
 from keylag.experiment.stack_setup import PLANS_FOLDER
 from keylag_dev.experiments_page import PAGE, RESULTS, render
 from keylag_dev.repeated_experiments import (
-    INCOMPLETE,
+    read_complete,
     run_experiment,
     words_of_run,
 )
@@ -36,12 +35,6 @@ def own_plans(folder: Path = PLANS_FOLDER) -> list[str]:
         for path in sorted(folder.glob("*.toml"))
         if "remote" not in tomllib.loads(path.read_text(encoding="utf-8"))
     ]
-
-
-def is_complete(folder: Path) -> bool:
-    """Return whether the run in a folder has come to its end."""
-    path = folder / "result.json"
-    return path.exists() and json.loads(path.read_text())["ended"] not in INCOMPLETE
 
 
 def keep(plan: str, folder: Path, results: Path = RESULTS) -> None:
@@ -65,9 +58,9 @@ def main(plans: tuple[str, ...], out: Path) -> None:
     """Run plans of experiments/, or those that are named, and keep their reports."""
     for plan in plans or own_plans():
         folder = out / plan
-        if not is_complete(folder):
+        if not read_complete(folder):
             code = run_experiment(words_of_run(plan, SEED, folder))
-            if not is_complete(folder):
+            if not read_complete(folder):
                 sys.exit(code or 1)
         keep(plan, folder)
         PAGE.write_text(render(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -38,10 +38,16 @@ INCOMPLETE: Final = frozenset(
 """Ends of runs that do not count: the next call goes on with them."""
 
 
+def read_complete(folder: Path) -> Result | None:
+    """Return the result of the run in a folder; None if it has not come to its end."""
+    path = folder / "result.json"
+    result = json.loads(path.read_text()) if path.exists() else None
+    return result if result and result["ended"] not in INCOMPLETE else None
+
+
 def read_results(folder: Path) -> dict[int, Result]:
     """Return the results of the complete runs in a folder, by their seeds."""
-    found = (json.loads(path.read_text()) for path in folder.glob("*/result.json"))
-    complete = (one for one in found if one["ended"] not in INCOMPLETE)
+    complete = [one for run in folder.glob("*") if (one := read_complete(run))]
     return {one["seed"]: one for one in sorted(complete, key=lambda one: one["seed"])}
 
 

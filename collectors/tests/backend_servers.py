@@ -139,9 +139,12 @@ def mariadb(folder: Path) -> Iterator[int]:
     """Run a MariaDB without passwords, with an empty database `keystone`."""
     port = free_port()
     (folder / "data" / "keystone").mkdir(parents=True)
+    (folder / "temporary").mkdir()
     command = [
         *(program("mariadbd"), "--no-defaults", "--bind-address=127.0.0.1"),
         *(f"--datadir={folder / 'data'}", f"--socket={folder / 'mariadb.sock'}"),
+        # A MariaDB that starts deletes all temporary tables in its folder.
+        f"--tmpdir={folder / 'temporary'}",
         *("--skip-grant-tables", "--innodb-log-file-size=4M"),
         *(["--user=root"] if os.getuid() == 0 else []),
     ]

@@ -100,6 +100,9 @@ class MariaDB(Server):
         self.folder = folder
         self.port = free_port()
         self.slow_log = folder / "slow.log"
+        # A MariaDB that starts deletes all temporary tables in its folder.
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
         subprocess.run(
             [
                 find_program("mariadb-install-db"),
@@ -109,6 +112,7 @@ class MariaDB(Server):
             ],
             check=True,
             capture_output=True,
+            env={**os.environ, "TMPDIR": str(self.temporary)},
         )
 
     def start(self):
@@ -118,6 +122,7 @@ class MariaDB(Server):
                 "--no-defaults",
                 "--user=root",
                 f"--datadir={self.folder}/data",
+                f"--tmpdir={self.temporary}",
                 f"--socket={self.folder}/s",
                 f"--pid-file={self.folder}/pid",
                 f"--port={self.port}",

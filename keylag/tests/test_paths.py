@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from keylag.datadir_cache import DatadirCache
 from keylag.paths import CHECKOUT
 from keylag.services import mariadb
 from keylag.services.base import LONGEST_SOCKET, SOCKET_PATH_LIMIT, socket_folder
@@ -79,6 +80,27 @@ def test_database_runs_in_unicode_and_long_paths(name: str, tmp_path: Path) -> N
     with Stack(link / "stack", Tools.load(), services=[mariadb.SERVICE]) as stack:
         assert stack.folder == tmp_path / name / "stack"
         assert Stack(stack.folder, stack.tools, services=[mariadb.SERVICE]).is_up()
+
+
+@pytest.mark.stack
+def test_database_leaves_temporary_tables_of_other_servers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """MariaDB deletes the temporary tables that it finds when it starts."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    table = shared / "#sql-temptable-1-1-1.MAD"
+    table.touch()
+    monkeypatch.setenv("TMPDIR", str(shared))
+    empty = DatadirCache(tmp_path / "prepared")
+
+    with Stack(
+        tmp_path / "stack",
+        Tools.load(),
+        services=[mariadb.SERVICE],
+        datadir_cache=empty,
+    ):
+        assert table.exists()
 
 
 @pytest.mark.stack

@@ -16,7 +16,7 @@ from keylag.services.galera_cluster import (
     second_node_arguments,
     transfer_variables,
 )
-from keylag.services.mariadb import server_arguments, server_version
+from keylag.services.mariadb import server_arguments, server_version, temporary_folder
 from keylag.state import write_private
 
 ACCOUNT: Final = """\
@@ -36,6 +36,7 @@ def administrator() -> str:
 def _prepare(context: ServiceContext) -> None:
     for name in (DATA, SERVICE.name):
         make_folder(folder(context) / name)
+    make_folder(temporary_folder(context, SERVICE.name))
     write_private(_account_file(context), ACCOUNT.format(user=administrator()))
 
 

@@ -15,6 +15,7 @@ from keylag.services.base import (
 from keylag.services.galera_cluster import (
     first_node_arguments,
     forget_cluster,
+    make_folder,
     transfer_variables,
 )
 from keylag.state import write_private
@@ -28,6 +29,14 @@ PROTOCOL_VERSION = 10
 def data_folder(context: ServiceContext) -> Path:
     """Return MariaDB's data folder."""
     return context.data / "mariadb"
+
+
+def temporary_folder(context: ServiceContext, service: str) -> Path:
+    """Return the folder of a server's temporary tables, which no other one may share.
+
+    A MariaDB that starts deletes all temporary tables in its folder.
+    """
+    return context.socket_folder / f"{service}-temporary"
 
 
 def slow_log(stack: Path) -> Path:
@@ -59,7 +68,7 @@ def server_arguments(
         context.tools.mariadbd,
         f"--defaults-file={CONFIG}",
         f"--datadir={data}",
-        f"--tmpdir={context.socket_folder}",
+        f"--tmpdir={temporary_folder(context, service)}",
         f"--socket={context.socket_folder / service}.sock",
         f"--pid-file={context.socket_folder / service}.pid",
         f"--port={context.ports[service]}",
@@ -69,6 +78,8 @@ def server_arguments(
 
 def _prepare(context: ServiceContext) -> None:
     forget_cluster(context)
+    temporary = temporary_folder(context, SERVICE.name)
+    make_folder(temporary)
     if not data_folder(context).exists():
         command: list[str | Path] = [
             context.tools.mariadb_install_db,
@@ -78,7 +89,7 @@ def _prepare(context: ServiceContext) -> None:
             "--skip-test-db",
             *_user_option(),
         ]
-        context.run_helper("mariadb", command, {})
+        context.run_helper(SERVICE.name, command, {"TMPDIR": str(temporary)})
     # MariaDB runs this at each start; existing accounts stay as they are.
     accounts = Template(ACCOUNTS.read_text()).substitute(
         KEYLAG_ACCOUNTS_HOST=HOST,

@@ -17,11 +17,13 @@ def test_page_has_the_verdicts_of_the_results() -> None:
 
 
 def write_result(folder: Path, relative: dict[str, float | None]) -> None:
-    """Write a result with one arm that has figures, and one that has none."""
+    """Write a result of arms with figures, with few requests, and with failures."""
     found = {"relative": relative, "verdict": "faster"}
     comparisons = [
         {"arm": "b", "method": "GET", "measures": {"p50": found}},
         {"arm": "c", "method": "GET", "measures": {}},
+        {"arm": "d", "method": "GET", "measures": {}},
+        {"arm": "e", "method": "GET", "measures": {}},
         {"arm": "b", "method": "POST", "measures": {"p50": found}},
     ]
     result = {
@@ -30,6 +32,11 @@ def write_result(folder: Path, relative: dict[str, float | None]) -> None:
         "seconds": 90,
         "rounds": 5,
         "comparisons": comparisons,
+        "requests": {
+            "b": {"requests": 90, "failed": 0},
+            "c": {"requests": 3, "failed": 2},
+            "d": {"requests": 3, "failed": 3},
+        },
     }
     folder.mkdir()
     (folder / "result.json").write_text(json.dumps(result))
@@ -46,6 +53,8 @@ def test_row_has_the_verdict_on_the_deciding_measure(tmp_path: Path) -> None:
         f"{plan} | b, a | GET, median | -5.0 % [-10.0, -1.0] | faster | {run}" in found
     )
     assert f"{plan} | c, a | GET, median | - | cannot tell: no round" in found
+    assert f"{plan} | d, a | GET, median | - | fails |" in found
+    assert f"{plan} | e, a | GET, median | - | fails |" in found
     assert "| b, a | GET, median | - | faster |" in found
     assert "POST" not in found
     assert "old" not in found

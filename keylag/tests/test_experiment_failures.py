@@ -97,7 +97,7 @@ def test_arm_without_success_in_three_rounds_is_skipped(make_run: MakeRun) -> No
     assert run_under_test.state.ended == run.ALL_VERDICTS_REACHED
     assert fake.log.count("b") == 3
     assert run_under_test.state.rounds > 3
-    assert "b: no successful request" in page
+    assert "b: fails, compared with a. No request succeeded." in page
     assert "c: no difference that matters, compared with a" in page
     assert "round 2, arm b: no successful request in 3 consecutive rounds" in page
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from keylag.experiment.interval import Interval
 from keylag.experiment.messages import MEASURE_NAMES, format_percent
 from keylag.experiment.plan import SECONDS_PER_MINUTE
+from keylag.experiment.verdicts import FAILS
 from keylag.paths import CHECKOUT
 
 RESULTS: Final = CHECKOUT / "docs" / "experiments"
@@ -55,9 +56,15 @@ def rows(name: str, result: Mapping[str, Any]) -> Iterator[str]:
             continue
         found = one["measures"].get(decision["measure"])
         arms = f"{one['arm']}, {result['base']}"
-        judged = _judged(found) if found else ["-", NO_ROUNDS]
+        judged = _judged(found) if found else ["-", _without_figures(result, one)]
         cells = [name, arms, decides_by, *judged, run]
         yield f"| {' | '.join(cells)} |"
+
+
+def _without_figures(result: Mapping[str, Any], one: Mapping[str, Any]) -> str:
+    counts = result["requests"].get(one["arm"])
+    has_answered = counts and counts["failed"] < counts["requests"]
+    return NO_ROUNDS if has_answered else FAILS
 
 
 def _judged(found: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from keylag.experiment.arm_pair import Control, Difference
 from keylag.experiment.interval import Interval
 from keylag.experiment.measures import OUTSIDE
 from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE, Plan
-from keylag.experiment.verdicts import CANNOT_TELL, FASTER, SLOWER
+from keylag.experiment.verdicts import CANNOT_TELL, FAILS, FASTER, SLOWER
 from keylag.phases import CATEGORY_NAMES
 from keylag.server_timing import COUNTS
 
@@ -67,7 +67,7 @@ def headline(
     """Return the verdict on an arm in one sentence."""
     found = one.measures.get(measure)
     if counts is None or counts.failed == counts.requests:
-        return f"{one.arm}: no successful request, so there is nothing to compare."
+        return f"{one.arm}: {FAILS}, compared with {base}. No request succeeded."
     undecided = f"{one.arm}: {CANNOT_TELL}, compared with {base}"
     if not one.sound:
         return (

@@ -12,6 +12,8 @@ FASTER: Final = "faster"
 SLOWER: Final = "slower"
 NO_DIFFERENCE: Final = "no difference that matters"
 CANNOT_TELL: Final = "cannot tell yet"
+FAILS: Final = "fails"
+"""Of an arm without a successful request."""
 CONTROL: Final = "control"
 """Of a part that no arm changes."""
 

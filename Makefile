@@ -38,6 +38,7 @@ lint: setup ## Check style, format and types
 	@.venv/bin/mypy keylag/src collectors/src exporters/src dashboards/src dev/src \
 	  bench/inside bench/keylag_bench bench/overhead.py bench/parts.py \
 	  bench/simulate.py bench/simulate_first_rounds.py bench/merge_runs.py \
+	  bench/slice_noise.py \
 	  dashboards/bench/keylag_cloud dashboards/bench/large_cloud.py
 	@MYPYPATH=collectors/src .venv/bin/stubtest keylag_otel._native
 

@@ -108,8 +108,10 @@ class StackExecutor:
         stack = self._stacks[arm]
         if failures := stack.unhealthy_services():
             raise StackError("; ".join(map(str, failures)))
+        # This warns of servers that do not answer, so it comes before the suspension.
+        target = load_target.from_stack(stack)
         with self._suspended_cache(arm):
-            yield load_target.from_stack(stack)
+            yield target
 
     @contextmanager
     def _suspended_cache(self, name: str) -> Iterator[None]:

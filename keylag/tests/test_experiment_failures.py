@@ -98,6 +98,7 @@ def test_arm_without_success_in_three_rounds_is_skipped(make_run: MakeRun) -> No
     assert fake.log.count("b") == 3
     assert run_under_test.state.rounds > 3
     assert "b: fails, compared with a. No request succeeded." in page
+    assert "Every arm has a verdict." in page
     assert "c: no difference that matters, compared with a" in page
     assert "round 2, arm b: no successful request in 3 consecutive rounds" in page
 

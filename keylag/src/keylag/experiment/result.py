@@ -89,13 +89,10 @@ class Result:
         """The detectable difference, and the time until every arm has a verdict."""
         measure = self.plan.decision.measure
         seconds = self.seconds / self.rounds if self.rounds else math.inf
-        needed = remaining_time(self.deciding_comparisons, measure, seconds)
-        return " ".join(
-            filter(
-                None,
-                (detectable_difference(self.deciding_comparisons, measure), needed),
-            )
-        )
+        answered = {arm for arm, one in self.request_counts.items() if one.successful}
+        compared = [one for one in self.deciding_comparisons if one.arm in answered]
+        needed = remaining_time(compared, measure, seconds)
+        return " ".join(filter(None, (detectable_difference(compared, measure), needed)))
 
 
 def analyse_run(folder: RunFolder) -> Result:

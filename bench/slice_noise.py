@@ -3,8 +3,9 @@
     .venv/bin/python bench/slice_noise.py out/experiments/same/latest
 
 A slice is the load of one arm before the next one has its turn.  Its figure is the
-median of Keystone's own time, as a share of that arm's in the whole round.  If slices
-that are near in time differ less than others, shorter slices make a narrower interval.
+median of Keystone's own time, or of the latency if Keystone has no Keylag, as a share
+of that arm's in the whole round.  If slices that are near in time differ less than
+others, shorter slices make a narrower interval.
 
 The last line says whether restarts add noise: how much the ratio of two arms varies
 between rounds, and how much it would by the noise of its slices alone.
@@ -26,6 +27,7 @@ from keylag.experiment.samples import Row
 
 MIN_REQUESTS: Final = 3
 """Slices with fewer requests have no median."""
+MIN_ROUNDS: Final = 2
 LAGS: Final = (1, 2, 4, 8, 16, 32)
 """Slices from the first to the second one."""
 Slices = Mapping[int, float]
@@ -40,15 +42,17 @@ def medians(rows: Sequence[Row], plan: Plan) -> dict[tuple[int, str], dict[int, 
     for row in rows:
         if row.success and not row.warm_up and row.method == plan.decision.method:
             number = int(row.start_seconds / plan.design.slice_seconds)
-            groups[row.round, row.arm][number].append(row.server_timing["total"])
-    return {
+            seconds = row.server_timing.get("total", row.latency_seconds)
+            groups[row.round, row.arm][number].append(seconds)
+    found = {
         key: {
-            number: math.log(median(seconds))
-            for number, seconds in slices.items()
-            if len(seconds) >= MIN_REQUESTS
+            number: math.log(median(all_seconds))
+            for number, all_seconds in slices.items()
+            if len(all_seconds) >= MIN_REQUESTS
         }
         for key, slices in groups.items()
     }
+    return {key: slices for key, slices in found.items() if slices}
 
 
 def spread_by_lag(found: Mapping[tuple[int, str], Slices]) -> dict[int, list[float]]:
@@ -68,14 +72,21 @@ def spread_by_lag(found: Mapping[tuple[int, str], Slices]) -> dict[int, list[flo
 def restart_noise(
     found: Mapping[tuple[int, str], Slices], plan: Plan
 ) -> tuple[float, float]:
-    """Return the spread of the ratio of two arms: measured, and by slices alone."""
+    """Return the spread of the ratio of two arms: measured, and by slices alone.
+
+    Raises ClickException if an arm has fewer than two rounds with two slices.
+    """
     measured, alone = [], []
     for arm in plan.other_arms:
-        rounds = [
+        differences = [
             _differences(found[number, plan.base], slices, len(plan.arms))
             for (number, name), slices in found.items()
             if name == arm and (number, plan.base) in found
         ]
+        rounds = [one for one in differences if len(one) > 1]
+        if len(rounds) < MIN_ROUNDS:
+            message = f"{arm} has fewer than {MIN_ROUNDS} rounds with several slices."
+            raise click.ClickException(message)
         means = [fmean(one) for one in rounds]
         measured.append(stdev(means) ** 2)
         alone += [stdev(one) ** 2 / len(one) for one in rounds]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 
+import click
 import numpy as np
 import pytest
 
@@ -78,3 +79,10 @@ def test_report_has_a_row_for_each_distance() -> None:
     assert lines[2] == f"| 1 | 0.0 % | {ROUNDS * (2 * CYCLES - 1)} |"
     assert len(lines) == 2 + 6 + 2
     assert lines[-1].startswith("Between rounds the ratio of two arms varies by 0.0 %")
+
+
+def test_one_round_is_not_enough() -> None:
+    rows = [row for row in rows_with(lambda *_slice: 0.0) if row.round == 0]
+
+    with pytest.raises(click.ClickException, match="b has fewer than 2 rounds"):
+        list(report(rows, PLAN))

@@ -91,8 +91,11 @@ class Result:
         seconds = self.seconds / self.rounds if self.rounds else math.inf
         answered = {arm for arm, one in self.request_counts.items() if one.successful}
         compared = [one for one in self.deciding_comparisons if one.arm in answered]
-        needed = remaining_time(compared, measure, seconds)
-        return " ".join(filter(None, (detectable_difference(compared, measure), needed)))
+        sentences = (
+            detectable_difference(compared, measure),
+            remaining_time(compared, measure, seconds),
+        )
+        return " ".join(filter(None, sentences))
 
 
 def analyse_run(folder: RunFolder) -> Result:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from keylag.experiment.analysis import RequestCounts
 from keylag.experiment.interval import Interval
 from keylag.experiment.messages import MEASURE_NAMES, format_percent
 from keylag.experiment.plan import SECONDS_PER_MINUTE
@@ -63,7 +64,7 @@ def rows(name: str, result: Mapping[str, Any]) -> Iterator[str]:
 
 def _without_figures(result: Mapping[str, Any], one: Mapping[str, Any]) -> str:
     counts = result["requests"].get(one["arm"])
-    has_answered = counts and counts["failed"] < counts["requests"]
+    has_answered = counts and RequestCounts(**counts).successful
     return NO_ROUNDS if has_answered else FAILS
 
 

@@ -66,7 +66,7 @@ def headline(
 ) -> str:
     """Return the verdict on an arm in one sentence."""
     found = one.measures.get(measure)
-    if counts is None or counts.failed == counts.requests:
+    if counts is None or not counts.successful:
         return f"{one.arm}: {FAILS}, compared with {base}. No request succeeded."
     undecided = f"{one.arm}: {CANNOT_TELL}, compared with {base}"
     if not one.sound:

@@ -9,6 +9,7 @@ from fake_experiment import REQUESTS, FakeExecutor, MakeRun, fake_rows
 
 from keylag.experiment import report, run
 from keylag.experiment.interleaved_load import track_clock_steps
+from keylag.experiment.progress import describe_round
 from keylag.experiment.result import analyse_run
 from keylag.experiment.run import ArmResult
 from keylag.experiment.schedule import Round
@@ -91,12 +92,15 @@ def test_arm_without_success_in_three_rounds_is_skipped(make_run: MakeRun) -> No
     )
     run_under_test = make_run("r", fake, rounds=50)
     run_under_test.execute()
+    progress = "\n".join(describe_round(run_under_test))
     report.write_reports(run_under_test.folder)
     page = (run_under_test.folder.path / "report.html").read_text()
 
     assert run_under_test.state.ended == run.ALL_VERDICTS_REACHED
     assert fake.log.count("b") == 3
     assert run_under_test.state.rounds > 3
+    assert "b: skipped, no successful request in 3 rounds" in progress
+    assert "Every arm has a verdict." in progress
     assert "b: fails, compared with a. No request succeeded." in page
     assert "Every arm has a verdict." in page
     assert "c: no difference that matters, compared with a" in page

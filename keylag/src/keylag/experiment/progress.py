@@ -15,7 +15,7 @@ from keylag.experiment.messages import (
 from keylag.experiment.noise import forecast_noise
 from keylag.experiment.noise_check import MIN_CHECK_ROUNDS, load_noise_check
 from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE
-from keylag.experiment.run import ExperimentRun
+from keylag.experiment.run import MAX_FAILED_ROUNDS, ExperimentRun
 
 
 def print_round(run: ExperimentRun, console: Console) -> None:
@@ -35,8 +35,13 @@ def describe_round(run: ExperimentRun) -> list[str]:
         for one in compared
         if (found := one.measures.get(measure))
     ]
+    skipped = [
+        f"  {arm}: skipped, no successful request in {MAX_FAILED_ROUNDS} rounds"
+        for arm in run.plan.arm_names
+        if arm not in run.active_arms
+    ]
     outlook = list(_describe_noise(run)) or [_describe_outlook(run, compared, left)]
-    return [first, *estimates, *(f"  {text}" for text in outlook)]
+    return [first, *estimates, *skipped, *(f"  {text}" for text in outlook)]
 
 
 def _describe_estimate(found: Difference) -> str:
@@ -59,6 +64,7 @@ def _describe_outlook(
     run: ExperimentRun, compared: Sequence[Comparison], left: float
 ) -> str:
     measure = run.plan.decision.measure
+    compared = [one for one in compared if one.arm in run.active_arms]
     round_seconds = run.state.seconds / run.state.rounds
     outlook = remaining_time(compared, measure, round_seconds)
     rounds = remaining_rounds(compared, measure) or 0

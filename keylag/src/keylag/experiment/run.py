@@ -137,18 +137,19 @@ class ExperimentRun:
         return self._stop_reason() or ROUNDS_DONE
 
     @property
-    def _active_arms(self) -> list[str]:
+    def active_arms(self) -> list[str]:
+        """The arms that take part in the next round: those that are not skipped."""
         failed = self._failed_rounds
         return [arm for arm in self.plan.arm_names if failed[arm] < MAX_FAILED_ROUNDS]
 
     def _can_compare(self) -> bool:
-        active = self._active_arms
+        active = self.active_arms
         return active == self.plan.arm_names or (
             self.plan.base in active and len(active) > 1
         )
 
     def _run_round(self, this_round: Round, started: float) -> None:
-        active = [arm for arm in this_round.arms if arm in self._active_arms]
+        active = [arm for arm in this_round.arms if arm in self.active_arms]
         this_round = replace(this_round, arms=active)
         self.executor.begin_round(this_round)
         results = self._send_load(this_round)
@@ -179,7 +180,7 @@ class ExperimentRun:
     ) -> None:
         succeeded = any(row.success for row in rows)
         self._failed_rounds[arm] = 0 if succeeded else self._failed_rounds[arm] + 1
-        if arm not in self._active_arms:
+        if arm not in self.active_arms:
             text = (
                 f"no successful request in {MAX_FAILED_ROUNDS} consecutive rounds; "
                 "the arm is skipped from now on"
@@ -201,7 +202,7 @@ class ExperimentRun:
         """Return whether every arm that is not skipped has a verdict."""
         measure = self.plan.decision.measure
         by_arm = {one.arm: one.measures.get(measure) for one in self.comparisons}
-        others = [by_arm.get(arm) for arm in self._active_arms if arm != self.plan.base]
+        others = [by_arm.get(arm) for arm in self.active_arms if arm != self.plan.base]
         return bool(others) and all(
             one and one.verdict != CANNOT_TELL for one in others
         )

@@ -91,7 +91,7 @@ bench: ## Measure what Keylag costs, an hour or so (QUICK=1 only tries it)
 	@$(SCRATCH) && .venv/bin/python bench/overhead.py $(if $(QUICKLY),--quick)
 
 test-matrix: setup-tests ## Run what is too long for test: four releases, each server, experiments
-	@./setup.sh --with keystone-2026.1
+	@./setup.sh --with keystone-2026.1 --with labs
 	@$(SCRATCH) && .venv/bin/python -m keylag_dev.matrix $(RELEASES)
 	@$(SCRATCH) && .venv/bin/python -m pytest -p no:cacheprovider -m matrix
 
@@ -132,7 +132,8 @@ down: ## Stop the stack
 
 clean: ## Stop everything and delete all that was made
 	@if [[ -x $(KEYLAG) ]]; then $(KEYLAG) down --all; fi
+	@if [[ -x $(KEYLAG) && -d $(STATE)/labs/wan ]]; then $(KEYLAG) lab wan down; fi
 # Only what is ours: $$KEYLAG_STATE may be a folder that holds other things too.
-	@cd "$(STATE)" 2>/dev/null && rm -rf --one-file-system tools stack pictures demo bench bench.lock mutation prepared tmp man || true
+	@cd "$(STATE)" 2>/dev/null && rm -rf --one-file-system tools stack labs pictures demo bench bench.lock mutation prepared tmp man || true
 	@rmdir "$(STATE)" 2>/dev/null || true
 	@rm -rf .venv .venv.new dist .mypy_cache .ruff_cache

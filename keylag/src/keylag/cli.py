@@ -9,7 +9,7 @@ from keylag.command_errors import DEBUG_VARIABLE, handle_errors
 
 COMMANDS = (
     *("setup", "up", "status", "load", "diagnose", "probe", "trace", "explain"),
-    *("digest", "experiment", "fault", "demo", "engine", "down", "files"),
+    *("digest", "experiment", "fault", "demo", "lab", "engine", "down", "files"),
 )
 """Modules of keylag.commands, in the order that help lists them."""
 

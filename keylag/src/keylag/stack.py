@@ -53,7 +53,7 @@ def _fill_nothing(_: "Stack") -> None:
     pass
 
 
-def _make_own_folder(path: Path) -> None:
+def make_own_folder(path: Path) -> None:
     """Make a folder that nobody else can write to; raises StackError.
 
     That of sockets may be in /tmp, where others may have made it.
@@ -235,7 +235,7 @@ class Stack(StackInfo):
         self._datadir_cache.save(name, self.data)
 
     def _start(self, services: Sequence[Service]) -> None:
-        _make_own_folder(self._context().socket_folder)
+        make_own_folder(self._context().socket_folder)
         try:
             Launcher(self._context(), self._console).start(services)
         except BaseException:

@@ -114,15 +114,10 @@ class ServiceContext:
 
         It has the variables that identify the process, and the given ones.
         """
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(REMOVED_PREFIXES)
-        }
         # Services of a stack connect directly, without the user's HTTP proxy.
         local = {"NO_PROXY": f"{HOST},localhost", "no_proxy": f"{HOST},localhost"}
         return {
-            **inherited,
+            **inherited_environment(),
             **local,
             **stack_variables(self.folder, service),
             **(variables or {}),
@@ -161,6 +156,15 @@ class Service:
     """Whether it only observes others; it is not needed to fill the database."""
     extra: str = ""
     """The extra of `keylag up --with` that it belongs to; usual services have none."""
+
+
+def inherited_environment() -> dict[str, str]:
+    """Return the environment without what would change the behaviour of servers."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(REMOVED_PREFIXES)
+    }
 
 
 def socket_folder(folder: Path) -> Path:

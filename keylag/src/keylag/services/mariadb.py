@@ -55,8 +55,8 @@ def database_url_at(address: str, password: str) -> str:
     return f"mysql+pymysql://keystone:{password}@{address}/keystone?charset=utf8mb4"
 
 
-def _user_option() -> list[str | Path]:
-    # MariaDB refuses to run as root without this option.
+def user_option() -> list[str | Path]:
+    """Return the option without which MariaDB refuses to run as root."""
     return ["--user=root"] if os.geteuid() == 0 else []
 
 
@@ -72,7 +72,7 @@ def server_arguments(
         f"--socket={context.socket_folder / service}.sock",
         f"--pid-file={context.socket_folder / service}.pid",
         f"--port={context.ports[service]}",
-        *_user_option(),
+        *user_option(),
     ]
 
 
@@ -87,7 +87,7 @@ def _prepare(context: ServiceContext) -> None:
             f"--datadir={data_folder(context)}",
             "--auth-root-authentication-method=socket",
             "--skip-test-db",
-            *_user_option(),
+            *user_option(),
         ]
         context.run_helper(SERVICE.name, command, {"TMPDIR": str(temporary)})
     # MariaDB runs this at each start; existing accounts stay as they are.

@@ -35,6 +35,21 @@ PACKAGES: Packages = {
     "default-jre-headless": ("java",),
     **({} if INSTALLED else COMPILER),
 }
+WAN: Packages = {
+    "iproute2": ("ip", "tc"),
+    "iputils-ping": ("ping",),
+    "iperf3": ("iperf3",),
+}
+"""For `keylag lab wan`."""
+
+GALERA_WAN: Packages = {
+    "galera-4": (GALERA_LIBRARY,),
+    "haproxy": ("haproxy",),
+    "rsync": ("rsync",),
+    "mariadb-server": ("wsrep_sst_rsync",),
+}
+"""For `keylag lab galera-wan`."""
+
 EXTRA_PACKAGES: Mapping[str, Packages] = {
     "tests": {
         "percona-toolkit": ("pt-query-digest",),
@@ -47,7 +62,9 @@ EXTRA_PACKAGES: Mapping[str, Packages] = {
         "docker-registry": ("docker-registry",),
         "galera-4": (GALERA_LIBRARY,),
         "skopeo": ("skopeo",),
+        **WAN,
     },
+    "labs": {**WAN, **GALERA_WAN},
     "keystone-own": {
         "libldap2-dev": ("/usr/include/ldap.h",),
         "libsasl2-dev": ("/usr/include/sasl/sasl.h",),

@@ -1,0 +1,103 @@
+"""Loses nodes, a link and a site under load, and writes a page of what that cost.
+
+    python -m keylag_dev.galera_failures_page
+
+Needs root and some ten minutes of an idle machine.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from keylag.lab.galera.failures import (
+    CLIENTS,
+    FAILURES,
+    HEAL_SECONDS,
+    LOST_SECONDS,
+    Failure,
+    Outcome,
+    observe,
+)
+from keylag.lab.galera.lab import NODES, GaleraWan
+from keylag.lab.galera.options import ClusterOptions
+from keylag.lab.iproute import LabError
+from keylag.lab.link import Link, format_duration
+from keylag.paths import CHECKOUT
+from keylag.state import state_folder
+
+PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-failures.md"
+LINK: Final = Link(0.1)
+INTRODUCTION: Final = f"""\
+# Lost nodes and sites of a Galera cluster
+
+<!-- Made by `python -m keylag_dev.galera_failures_page`; run it again instead of
+editing. -->
+
+Two sites of {NODES} database nodes each, with a round trip of
+{format_duration(LINK.round_trip_seconds)} between them. {CLIENTS} clients send token
+calls to the Keystone of site a: a quarter logs in, half validates, a quarter revokes.
+Each failure was caused once, and mended after {LOST_SECONDS} s.
+
+*Failed* are the calls from the failure until the load ended. *Without an answer* is the
+longest time in which no call succeeded. *Healed* is the time from the mending until all
+nodes are synced. *Lost* are revocations that Keystone confirmed and a node lacks then.
+"""
+
+Row = tuple[Failure, Outcome | None]
+"""A failure, and its outcome; None if the cluster did not heal."""
+
+
+def render(rows: Sequence[Row]) -> str:
+    """Return the page."""
+    return "\n".join([*_lines(rows), ""])
+
+
+def _lines(rows: Sequence[Row]) -> Iterator[str]:
+    yield INTRODUCTION
+    headings = (
+        *("failure", "failed", "longest call, s", "without an answer, s"),
+        *("healed, s", "lost"),
+    )
+    yield f"| {' | '.join(headings)} |"
+    yield f"|---|{'---:|' * (len(headings) - 1)}"
+    for failure, found in rows:
+        cells = _cells(found) if found else [f"not healed in {HEAL_SECONDS:.0f} s"]
+        yield f"| {' | '.join([failure.summary, *cells])} |"
+
+
+def _cells(found: Outcome) -> list[str]:
+    return [
+        f"{found.failed} of {found.calls}",
+        f"{found.longest_seconds:.1f}",
+        f"{found.without_answer_seconds:.1f}",
+        f"{found.heal_seconds:.1f}",
+        f"{found.lost_revocations} of {found.revoked}",
+    ]
+
+
+@click.command()
+def main() -> None:
+    """Cause each failure, and write the page."""
+    lab = GaleraWan(state_folder() / "labs" / "galera-wan-page")
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as out:
+        try:
+            lab.up(LINK, ClusterOptions(), click.echo)
+            for name, failure in FAILURES.items():
+                try:
+                    rows.append((failure, observe(lab, failure, Path(out) / name)))
+                except LabError as error:
+                    click.echo(str(error))
+                    rows.append((failure, None))
+                    lab.up(LINK, ClusterOptions(), click.echo)
+                click.echo(f"{name}: {rows[-1][1]}")
+        finally:
+            lab.down()
+    PAGE.write_text(render(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""`keylag lab galera-wan`: a Galera cluster over two sites, with a Keystone at each."""
+
+import json
+import math
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from keylag import results
+from keylag.commands.common import Function, out_folder_option, output_option
+from keylag.commands.lab_wan import changed_link, link_options
+from keylag.lab.galera.lab import NODES, USERS, GaleraWan
+from keylag.lab.galera.measurement import Measured, measure
+from keylag.lab.galera.node import Node
+from keylag.lab.galera.options import ClusterOptions
+from keylag.lab.link import Link
+from keylag.lab.network import MOST_HOSTS
+from keylag.state import state_folder, write_output
+from keylag.steps import show_step
+
+SHOWN: Final = (
+    "local_state_comment",
+    "cluster_status",
+    "cluster_size",
+    "last_committed",
+    "flow_control_paused",
+    "local_cert_failures",
+)
+"""What `status` shows of a node, by Galera's names."""
+
+
+def folder_option(function: Function) -> Function:
+    """Add the option `--state`, passed as `folder`."""
+    return click.option(
+        "--state",
+        "folder",
+        type=click.Path(file_okay=False, path_type=Path, resolve_path=True),
+        default=lambda: state_folder() / "labs" / "galera-wan",
+        show_default="labs/galera-wan in $KEYLAG_STATE or .keylag",
+        help="Folder of the laboratory, with its data, logs and passwords.",
+    )(function)
+
+
+@click.group("galera-wan")
+def galera_wan() -> None:
+    """Run Keystone on a Galera cluster of six nodes over two sites.
+
+    Each site has three MariaDB nodes, HAProxy before them, memcached and Keystone.
+    The link between the sites is that of `keylag lab wan`.
+
+    \b
+    Examples:
+      keylag lab galera-wan up --round-trip 200ms
+      keylag lab galera-wan status
+      keylag lab galera-wan kill b1
+      keylag lab galera-wan start b1
+      keylag lab galera-wan down
+    """  # noqa: D301 - click reads a backspace
+
+
+@galera_wan.command("up")
+@click.option(
+    "--segments/--no-segments",
+    default=True,
+    show_default=True,
+    help="Make each site a segment of the cluster: a write passes the link once.",
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, MOST_HOSTS),
+    default=NODES,
+    show_default=True,
+    help="Database nodes of each site.",
+)
+@click.option(
+    "--users",
+    type=click.IntRange(1, 10_000),
+    default=USERS,
+    show_default=True,
+    help="Users of the cloud; each takes a password hash at the first start.",
+)
+@link_options
+@folder_option
+def up(
+    folder: Path, nodes: int, users: int, *, segments: bool, **given: float | None
+) -> None:
+    """Start the cluster and both Keystones; a cluster that runs starts anew.
+
+    Its nodes join while the link has no delay. Then the link gets its settings.
+    """
+    link = changed_link(Link(), given)
+    lab = GaleraWan(folder, nodes, users)
+    lab.up(link, ClusterOptions(segments=segments), click.echo)
+    click.echo(f"The link has {link}. Folder of the laboratory: {folder}")
+
+
+@galera_wan.command("set")
+@link_options
+@folder_option
+def set_link(folder: Path, **given: float | None) -> None:
+    """Change the link while the cluster runs; the rest stays as it is."""
+    lab = GaleraWan(folder)
+    settings = lab.wan.change(changed_link(lab.link(), given))
+    click.echo(f"The link has {settings.link}.")
+
+
+@galera_wan.command("status")
+@output_option()
+@folder_option
+def status(form: str, folder: Path) -> None:
+    """Show Galera's status of each node."""
+    found = GaleraWan(folder).status()
+    if form == "json":
+        click.echo(json.dumps(found, indent=2))
+        return
+    table = Table("node", *SHOWN, box=None)
+    for name, values in found.items():
+        table.add_row(name, *(values.get(one, "down") for one in SHOWN))
+    Console().print(table)
+
+
+@galera_wan.command("measure")
+@click.option(
+    "--seconds",
+    type=click.IntRange(5, 3600),
+    default=20,
+    show_default=True,
+    help="How long calls are sent.",
+)
+@out_folder_option("lab/galera-wan", "the samples")
+@output_option()
+@folder_option
+def measure_calls(seconds: int, out: Path | None, form: str, folder: Path) -> None:
+    """Send token calls at site a, and measure them and the traffic of a write."""
+    lab = GaleraWan(folder)
+    link = lab.link()
+    with results.folder(out, "lab", "galera-wan") as samples:
+        with show_step(Console(stderr=True), f"Measuring {link}"):
+            found = measure(lab, link, seconds, samples / "load")
+        write_output(samples / "measured.json", json.dumps(found.as_json(), indent=2))
+    if form == "json":
+        click.echo(json.dumps(found.as_json(), indent=2))
+        return
+    Console().print(_table(found))
+    click.echo(
+        f"{found.writes} writes, each with {found.bytes_per_write / 1000:.1f} kB over "
+        f"the link. Samples: {samples}"
+    )
+
+
+def _table(found: Measured) -> Table:
+    table = Table("call", box=None)
+    for name in ("calls", "failed", "median, ms", "interval, ms"):
+        table.add_column(name, justify="right")
+    for label, one in found.calls.items():
+        low, mid, high = (
+            1000 * value for value in (one.median.low, one.median.mid, one.median.high)
+        )
+        figures = (f"{mid:.0f}", f"{low:.0f} to {high:.0f}")
+        table.add_row(label, str(one.count), str(one.failed), *figures)
+    return table
+
+
+@galera_wan.command("kill")
+@click.argument("name", metavar="NODE")
+@folder_option
+def kill(name: str, folder: Path) -> None:
+    """End a database node at once, as a power failure would."""
+    _find(GaleraWan(folder), name).kill()
+    click.echo(f"{name} was killed. `keylag lab galera-wan start {name}` starts it.")
+
+
+@galera_wan.command("start")
+@click.argument("name", metavar="NODE")
+@click.option(
+    "--forget-data", is_flag=True, help="Let it copy all data from another node (SST)."
+)
+@folder_option
+def start(name: str, folder: Path, *, forget_data: bool) -> None:
+    """Start a database node, and wait until it is synced.
+
+    It gets the writes that it has missed (IST), or all data if too many are missing.
+    """
+    lab = GaleraWan(folder)
+    node = _find(lab, name)
+    if node.pids():
+        message = f"{name} runs already."
+        raise click.UsageError(message)
+    if forget_data:
+        node.forget_data()
+    seconds = lab.cluster().restart(node)
+    click.echo(f"{name} was synced after {math.ceil(seconds)} s.")
+
+
+@galera_wan.command("down")
+@folder_option
+def down(folder: Path) -> None:
+    """Stop everything; data and logs stay."""
+    stopped = GaleraWan(folder).down()
+    click.echo(f"Stopped {', '.join(stopped)}." if stopped else "No cluster runs.")
+
+
+def _find(lab: GaleraWan, name: str) -> Node:
+    cluster = lab.cluster()
+    node = cluster.find(name)
+    if node is None:
+        names = ", ".join(one.name for one in cluster.nodes)
+        message = f"{name} is no database node. Choose one of {names}."
+        raise click.UsageError(message)
+    return node

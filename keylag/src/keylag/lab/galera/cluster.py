@@ -1,0 +1,111 @@
+"""The six nodes of the cluster: how they get their data, start, and come back."""
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from keylag.lab.galera.node import POLL_SECONDS, SYNCED, Node
+from keylag.lab.galera.options import ClusterOptions
+from keylag.lab.iproute import LabError
+from keylag.lab.network import Network
+from keylag.services.base import Secrets
+from keylag.services.mariadb import ACCOUNTS, SERVICE
+
+START_SECONDS: Final = 60.0
+CLIENTS: Final = "10.64.%"
+"""From where Keystone's accounts may connect: from the routers, where HAProxy is."""
+CHECK_ACCOUNT: Final = f"CREATE USER IF NOT EXISTS 'haproxy'@'{CLIENTS}'"
+
+Report = Callable[[str], None]
+"""Called with the line about a step."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The nodes of a laboratory, those of the first site first."""
+
+    lab: Path
+    network: Network
+    options: ClusterOptions
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All nodes."""
+        return [
+            Node(self.lab, host, segment)
+            for segment, site in enumerate(self.network.sites)
+            for host in site.hosts
+        ]
+
+    def find(self, name: str) -> Node | None:
+        """Return the node on a host."""
+        return next((one for one in self.nodes if one.name == name), None)
+
+    def start(self, data: Path, secrets: Secrets, report: Report) -> None:
+        """Give all nodes the same data, and start them.
+
+        `data` is that of a stack, with the accounts of `secrets`.  As all nodes begin
+        with the same data, none has to copy another's.  Raises LabError or OSError.
+        """
+        first, *others = self.nodes
+        shutil.rmtree(first.folder, ignore_errors=True)
+        shutil.copytree(data / SERVICE.name, first.data)
+        self._add_accounts(first, secrets)
+        for one in others:
+            one.copy_data_of(first)
+        first.start([], self.options, first=True)
+        report(f"{first.name} began the cluster in {_synced(first):.1f} s")
+        # One at a time: a node gives what is missing to one other only.
+        for one in others:
+            report(f"{one.name} joined in {self.restart(one):.1f} s")
+
+    def _add_accounts(self, node: Node, secrets: Secrets) -> None:
+        """Let a node write the accounts, and end with its position in the cluster."""
+        text = Template(ACCOUNTS.read_text()).substitute(
+            KEYLAG_ACCOUNTS_HOST=CLIENTS,
+            KEYLAG_DATABASE_PASSWORD=secrets.database,
+            KEYLAG_PROXYSQL_PASSWORD=secrets.proxysql,
+            KEYLAG_EXPORTERS_PASSWORD=secrets.exporters,
+        )
+        statements = [one for one in text.splitlines() if not one.startswith("--")]
+        node.start([], self.options, first=True)
+        _synced(node)
+        for statement in [*filter(None, statements), CHECK_ACCOUNT]:
+            node.execute(statement)
+        node.stop()
+
+    def restart(self, node: Node) -> float:
+        """Start a node again; return the seconds until it is synced.
+
+        It gets the writes that it has missed, or all data if too many are missing.
+        Raises LabError or OSError.
+        """
+        node.start(self.nodes, self.options)
+        return _synced(node)
+
+    def wait_until_whole(self, timeout_seconds: float) -> float:
+        """Wait until all nodes are synced members; return the seconds that this took.
+
+        Raises LabError after the time-out.
+        """
+        begun = time.monotonic()
+        while (waited := time.monotonic() - begun) < timeout_seconds:
+            if all(self._is_member(one) for one in self.nodes):
+                return waited
+            time.sleep(POLL_SECONDS)
+        message = f"After {timeout_seconds:.0f} s, not all nodes are in the cluster."
+        raise LabError(message)
+
+    def _is_member(self, node: Node) -> bool:
+        status = node.status()
+        return status.get("local_state_comment") == SYNCED and status.get(
+            "cluster_size"
+        ) == str(len(self.nodes))
+
+
+def _synced(node: Node) -> float:
+    return node.wait_until_synced(START_SECONDS)

@@ -1,0 +1,203 @@
+"""Loses nodes, a link or a site while token calls go on, and counts what that costs."""
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from keylag.jtl import JtlError, JtlReader, Sample
+from keylag.lab.galera.cluster import Cluster
+from keylag.lab.galera.lab import GaleraWan
+from keylag.lab.galera.measurement import load_command
+from keylag.lab.iproute import LabError
+
+CLIENTS: Final = 4
+BEFORE_SECONDS: Final = 12
+"""Calls before the failure; JMeter needs some of them to start."""
+LOST_SECONDS: Final = 20
+"""From the failure until somebody mends it."""
+AFTER_SECONDS: Final = 20
+"""Calls after all nodes are back, at least."""
+HEAL_SECONDS: Final = 90.0
+LOAD_SECONDS: Final = BEFORE_SECONDS + LOST_SECONDS + AFTER_SECONDS
+COUNT_EVENTS: Final = "SELECT COUNT(*) FROM keystone.revocation_event"
+NO_CONTENT: Final = "204"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What is lost, and how it comes back."""
+
+    summary: str
+    begin: Callable[[GaleraWan], None]
+    mend: Callable[[GaleraWan], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the clients of the first site saw of a failure."""
+
+    failure: Failure
+    calls: int
+    """From the failure until the load ended."""
+    failed: int
+    longest_seconds: float
+    """Of a call that succeeded or failed."""
+    without_answer_seconds: float
+    """The longest time in which no call succeeded."""
+    heal_seconds: float
+    """From the mending until all nodes are synced members."""
+    revoked: int
+    """Revocations that Keystone confirmed."""
+    lost_revocations: int
+    """Those that a node does not have."""
+
+
+def _kill(*names: str) -> Callable[[GaleraWan], None]:
+    def act(lab: GaleraWan) -> None:
+        for node in lab.cluster().nodes:
+            if node.name in names:
+                node.kill()
+
+    return act
+
+
+def _start(*names: str, forget_data: bool = False) -> Callable[[GaleraWan], None]:
+    def act(lab: GaleraWan) -> None:
+        cluster = lab.cluster()
+        for node in cluster.nodes:
+            if node.name in names:
+                if forget_data:
+                    node.forget_data()
+                node.start(cluster.nodes, cluster.options)
+
+    return act
+
+
+def _cut(lab: GaleraWan) -> None:
+    lab.wan.change(replace(lab.link(), loss_ratio=1.0))
+
+
+def _join(lab: GaleraWan) -> None:
+    lab.wan.change(replace(lab.link(), loss_ratio=0.0))
+
+
+def _lose_site_and_go_on(lab: GaleraWan) -> None:
+    """Kill site b, and tell site a to go on without it, as an operator would."""
+    _kill("b1", "b2", "b3")(lab)
+    first = lab.cluster().nodes[0]
+    # Only nodes that have noticed the loss can begin anew.
+    while first.status().get("cluster_status") == "Primary":
+        time.sleep(1)
+    first.execute("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
+
+
+SITE_B: Final = ("b1", "b2", "b3")
+FAILURES: Final[Mapping[str, Failure]] = {
+    "far-node": Failure(
+        "b1 is killed; it comes back by IST", _kill("b1"), _start("b1")
+    ),
+    "near-node": Failure(
+        "a2 is killed; it comes back by IST", _kill("a2"), _start("a2")
+    ),
+    "copy": Failure(
+        "b1 is killed; it comes back by a copy of all data (SST)",
+        _kill("b1"),
+        _start("b1", forget_data=True),
+    ),
+    "link": Failure("the link is cut, and joined again", _cut, _join),
+    "site": Failure(
+        "site b is killed; its nodes start again", _kill(*SITE_B), _start(*SITE_B)
+    ),
+    "site-alone": Failure(
+        "site b is killed; site a goes on by pc.bootstrap; site b starts again",
+        _lose_site_and_go_on,
+        _start(*SITE_B),
+    ),
+}
+"""Of a cluster with three nodes at each site."""
+
+
+def observe(lab: GaleraWan, failure: Failure, out: Path) -> Outcome:
+    """Cause a failure under load, mend it, and return what it cost.
+
+    `out` is a new folder for the samples.  Raises LabError.
+    """
+    cluster = lab.cluster()
+    events_before = _count_events(cluster)
+    load = subprocess.Popen(
+        load_command(lab, LOAD_SECONDS, out, clients=CLIENTS),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        time.sleep(BEFORE_SECONDS)
+        begun = time.time()
+        failure.begin(lab)
+        time.sleep(max(0.0, begun + LOST_SECONDS - time.time()))
+        failure.mend(lab)
+        heal_seconds = cluster.wait_until_whole(HEAL_SECONDS)
+        load.wait()
+    finally:
+        load.terminate()
+        load.wait()
+    samples = _read(out / "samples.jtl")
+    gained = _gained(cluster, events_before)
+    return judge(failure, samples, begun, heal_seconds, gained)
+
+
+def judge(
+    failure: Failure,
+    samples: list[Sample],
+    begun: float,
+    heal_seconds: float,
+    gained: float,
+) -> Outcome:
+    """Return the outcome of a failure that began at a Unix time.
+
+    `gained` is how many revocations the node with fewest has written.
+    """
+    after = [one for one in samples if one.start_seconds + one.elapsed_seconds > begun]
+    ends = sorted(
+        one.start_seconds + one.elapsed_seconds for one in after if one.success
+    )
+    last = max(
+        (one.start_seconds + one.elapsed_seconds for one in after), default=begun
+    )
+    moments = [begun, *ends, last]
+    gaps = [later - earlier for earlier, later in pairwise(moments)]
+    revoked = sum(one.code == NO_CONTENT for one in samples)
+    return Outcome(
+        failure,
+        calls=len(after),
+        failed=sum(not one.success for one in after),
+        longest_seconds=max((one.elapsed_seconds for one in after), default=0.0),
+        without_answer_seconds=max(gaps),
+        heal_seconds=heal_seconds,
+        revoked=revoked,
+        lost_revocations=max(0, round(revoked - gained)),
+    )
+
+
+def _count_events(cluster: Cluster) -> dict[str, int]:
+    return {one.name: int(one.query(COUNT_EVENTS)) for one in cluster.nodes}
+
+
+def _gained(cluster: Cluster, before: Mapping[str, int]) -> float:
+    """Return how many revocations the node with fewest has more than before.
+
+    Keystone writes two events for each.
+    """
+    now = _count_events(cluster)
+    return min(now[name] - before[name] for name in now) / 2
+
+
+def _read(samples: Path) -> list[Sample]:
+    try:
+        return [one for one in JtlReader(samples) if not one.is_setup]
+    except JtlError as error:
+        message = f"No call was answered: {error}"
+        raise LabError(message) from error

@@ -1,0 +1,73 @@
+"""HAProxy on the router of a site, before the database nodes there.
+
+It has the port that Keystone and the exporters know as the database's.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from keylag.lab.galera.node import SQL_PORT
+from keylag.lab.network import Host
+from keylag.services.base import (
+    HOST,
+    Ports,
+    Service,
+    ServiceContext,
+    prepare_nothing,
+)
+from keylag.services.mariadb import server_version
+from keylag.tools.programs import find_program
+
+CONFIG: Final = """\
+global
+  maxconn 4000
+
+defaults
+  mode tcp
+  timeout connect 10s
+  timeout client 1h
+  timeout server 1h
+
+listen database
+  bind "{host}:${{KEYLAG_HAPROXY_PORT}}"
+  balance roundrobin
+  option mysql-check user haproxy
+{servers}
+"""
+SERVER: Final = "  server {name} {address}:{port} check inter 1s fall 2 rise 2\n"
+FILE: Final = "haproxy.cfg"
+
+
+def write_config(folder: Path, hosts: Sequence[Host]) -> None:
+    """Write the configuration of a site's HAProxy; raises OSError."""
+    servers = "".join(
+        SERVER.format(name=one.name, address=one.address, port=SQL_PORT)
+        for one in hosts
+    )
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (folder / FILE).write_text(CONFIG.format(host=HOST, servers=servers))
+
+
+def _command(context: ServiceContext) -> list[str | Path]:
+    # -W: a master, which starts the worker again; -db: in the foreground.
+    return [find_program("haproxy"), "-db", "-f", context.folder / FILE]
+
+
+def _environment(context: ServiceContext) -> dict[str, str]:
+    return {"KEYLAG_HAPROXY_PORT": str(context.ports["mariadb"])}
+
+
+def _healthy(ports: Ports) -> bool:
+    return server_version(ports["mariadb"]) != ""
+
+
+SERVICE: Final = Service(
+    name="haproxy",
+    ports=("mariadb",),
+    prepare=prepare_nothing,
+    command=_command,
+    environment=_environment,
+    healthy=_healthy,
+    advice="Check that the nodes of the site run: `keylag lab galera-wan status`.",
+)

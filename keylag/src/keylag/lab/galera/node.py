@@ -1,0 +1,253 @@
+"""A MariaDB of the cluster, on a host of its own."""
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+import pymysql
+
+from keylag import processes
+from keylag.lab.galera.options import ClusterOptions
+from keylag.lab.iproute import LabError, command_in, run
+from keylag.lab.network import Host
+from keylag.paths import DEPLOY
+from keylag.services.base import inherited_environment, socket_folder
+from keylag.services.galera import administrator
+from keylag.services.mariadb import user_option
+from keylag.stack import make_own_folder
+from keylag.tools.programs import GALERA_LIBRARY, find_program
+from keylag.tools.tool import tail
+
+TRANSFER_PROGRAMS: Final = DEPLOY / "galera-wan"
+"""What state transfer finds before the system's programs."""
+CONFIG: Final = DEPLOY / "mysql" / "keylag.cnf"
+SQL_PORT: Final = 3306
+REPLICATION_PORT: Final = 4567
+INCREMENTAL_PORT: Final = 4568
+TRANSFER_PORT: Final = 4444
+SYNCED: Final = "Synced"
+POLL_SECONDS: Final = 0.1
+UNKNOWN_POSITION: Final = re.compile(r"^seqno:\s+-1$", re.MULTILINE)
+"""In the state of a server that runs, or was killed."""
+POSITION: Final = re.compile(r"Recovered position: ([0-9a-f-]+:-?\d+)")
+TRANSIENT: Final = shutil.ignore_patterns("ibtmp1", "gvwstate.dat")
+"""Files of a data folder that belong to a running server."""
+STATUS: Final = "SHOW GLOBAL STATUS LIKE 'wsrep\\_%'"
+
+
+@dataclass(frozen=True)
+class Node:
+    """A database server of a laboratory, which may run or not."""
+
+    lab: Path
+    """Folder of the laboratory."""
+    host: Host
+    segment: int
+    """Number of its site."""
+
+    @property
+    def name(self) -> str:
+        """The name of its host."""
+        return self.host.name
+
+    @property
+    def service(self) -> str:
+        """The name of its process."""
+        return f"node-{self.name}"
+
+    @property
+    def folder(self) -> Path:
+        """The folder with its data."""
+        return self.lab / "nodes" / self.name
+
+    @property
+    def data(self) -> Path:
+        """Its data folder."""
+        return self.folder / "data"
+
+    @property
+    def log(self) -> Path:
+        """Its log."""
+        return self.lab / "logs" / f"{self.service}.log"
+
+    @property
+    def socket(self) -> Path:
+        """The Unix socket for the administrator, who is the user of the laboratory."""
+        return socket_folder(self.lab) / f"{self.name}.sock"
+
+    def start(
+        self, members: Sequence["Node"], options: ClusterOptions, *, first: bool = False
+    ) -> None:
+        """Start the server, which joins the members or begins a new cluster.
+
+        After a kill it finds its position in the cluster first, or it would need a copy
+        of all data.  Then it returns at once.  Raises LabError, StackError or OSError.
+        """
+        for path in (self.data, self._temporary, self.socket.parent):
+            make_own_folder(path)
+        addresses = ",".join(one.replication_address for one in members)
+        arguments = [
+            *map(str, self._server_arguments()),
+            f"--wsrep-cluster-address=gcomm://{'' if first else addresses}",
+            f"--wsrep-provider-options={self.provider_options(options)}",
+        ]
+        more = ["--wsrep-new-cluster"] if first else self._recover(arguments)
+        processes.start_server(
+            command_in(self.host.namespace, [*arguments, *more]),
+            self._environment(),
+            self.log,
+        )
+
+    def _recover(self, arguments: Sequence[str]) -> list[str]:
+        """Return the option with the position of a server that was killed."""
+        state = self.data / "grastate.dat"
+        if not state.exists() or not UNKNOWN_POSITION.search(state.read_text()):
+            return []
+        log = self.folder / "recovery.log"
+        log.unlink(missing_ok=True)
+        run(*arguments, "--wsrep-recover", f"--log-error={log}")
+        found = POSITION.search(log.read_text(errors="replace"))
+        return [f"--wsrep-start-position={found[1]}"] if found else []
+
+    @property
+    def replication_address(self) -> str:
+        """HOST:PORT at which it replicates."""
+        return f"{self.host.address}:{REPLICATION_PORT}"
+
+    @property
+    def _temporary(self) -> Path:
+        return self.folder / "tmp"
+
+    def _environment(self) -> dict[str, str]:
+        inherited = inherited_environment()
+        return {
+            **inherited,
+            **processes.stack_variables(self.lab, self.service),
+            "PATH": f"{TRANSFER_PROGRAMS}:{inherited.get('PATH', os.defpath)}",
+        }
+
+    def _server_arguments(self) -> list[str | Path]:
+        address = self.host.address
+        return [
+            find_program("mariadbd"),
+            f"--defaults-file={CONFIG}",
+            f"--datadir={self.data}",
+            f"--tmpdir={self._temporary}",
+            f"--socket={self.socket}",
+            f"--pid-file={self.folder / 'mariadb.pid'}",
+            f"--bind-address={address}",
+            f"--port={SQL_PORT}",
+            f"--slow-query-log-file={self.lab / 'logs' / f'{self.service}-slow.log'}",
+            *user_option(),
+            "--binlog-format=ROW",
+            "--innodb-autoinc-lock-mode=2",
+            "--wsrep-on=ON",
+            f"--wsrep-provider={GALERA_LIBRARY}",
+            "--wsrep-cluster-name=keylag",
+            f"--wsrep-node-name={self.name}",
+            f"--wsrep-node-address={address}",
+            "--wsrep-sst-method=keylag_rsync",
+            f"--wsrep-sst-receive-address={address}:{TRANSFER_PORT}",
+        ]
+
+    def provider_options(self, options: ClusterOptions) -> str:
+        """Return the options of Galera's library, as one value."""
+        segment = self.segment if options.segments else 0
+        found = {
+            # The position in the cluster, which belongs to the data.
+            "base_dir": str(self.data),
+            "base_host": self.host.address,
+            "gcache.dir": str(self.folder),
+            "gcache.size": options.gcache_size,
+            "gmcast.listen_addr": f"tcp://{self.replication_address}",
+            "gmcast.segment": str(segment),
+            "ist.recv_addr": f"{self.host.address}:{INCREMENTAL_PORT}",
+            **options.provider,
+        }
+        return ";".join(f"{name}={value}" for name, value in found.items())
+
+    def pids(self) -> list[int]:
+        """Return its processes: the server, and what copies its data."""
+        return [one.process.pid for one in self._processes()]
+
+    def stop(self) -> None:
+        """Stop the server in good order, so that it can join by the missing writes."""
+        processes.stop_processes(self._processes())
+
+    def kill(self) -> None:
+        """End the server at once, as a power failure would."""
+        found = [one.process for one in self._processes()]
+        for process in found:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(found, timeout=processes.GRACE_SECONDS)
+
+    def _processes(self) -> list[processes.StackProcess]:
+        return processes.find_processes(stack=self.lab, service=self.service)
+
+    def status(self) -> Mapping[str, str]:
+        """Return Galera's status by the names without `wsrep_`; empty if it is down."""
+        try:
+            with closing(self._connect()) as connection, connection.cursor() as cursor:
+                cursor.execute(STATUS)
+                return {
+                    name.removeprefix("wsrep_"): value
+                    for name, value in cursor.fetchall()
+                }
+        except pymysql.MySQLError:
+            return {}
+
+    def execute(self, statement: str) -> None:
+        """Run a statement as the administrator; raises pymysql.MySQLError."""
+        with closing(self._connect()) as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    def query(self, statement: str) -> Any:
+        """Return the first value that a statement finds; raises pymysql.MySQLError."""
+        with closing(self._connect()) as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+            (value, *_) = cursor.fetchone() or (None,)
+            return value
+
+    def _connect(self) -> "pymysql.Connection[pymysql.cursors.Cursor]":
+        return pymysql.connect(
+            unix_socket=str(self.socket),
+            user=administrator(),
+            autocommit=True,
+            ssl_disabled=True,
+        )
+
+    def wait_until_synced(self, timeout_seconds: float) -> float:
+        """Wait until it is a synced member; return the seconds that this took.
+
+        Raises LabError if it ends, or after the time-out.
+        """
+        begun = time.monotonic()
+        while (waited := time.monotonic() - begun) < timeout_seconds:
+            if self.status().get("local_state_comment") == SYNCED:
+                return waited
+            if not self.pids():
+                message = f"{self.name} ended. The end of {self.log}:\n{tail(self.log)}"
+                raise LabError(message)
+            time.sleep(POLL_SECONDS)
+        message = (
+            f"{self.name} has not joined the cluster after {timeout_seconds:.0f} s. "
+            f"The end of {self.log}:\n{tail(self.log)}"
+        )
+        raise LabError(message)
+
+    def copy_data_of(self, other: "Node") -> None:
+        """Replace its data with that of another server; neither may run."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.copytree(other.data, self.data, ignore=TRANSIENT)
+
+    def forget_data(self) -> None:
+        """Delete its data, so that it joins by a copy of all data."""
+        shutil.rmtree(self.folder, ignore_errors=True)

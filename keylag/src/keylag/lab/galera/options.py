@@ -1,0 +1,31 @@
+"""The settings of the cluster that an experiment compares."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+WAN_PROVIDER_OPTIONS: Final[Mapping[str, str]] = {
+    # After a lost packet of a long link, an answer may take seconds.
+    "evs.suspect_timeout": "PT10S",
+    "evs.inactive_timeout": "PT20S",
+    "evs.install_timeout": "PT15S",
+    # More messages may be on their way: with few, a long link would stay idle.
+    "evs.send_window": "512",
+    "evs.user_send_window": "256",
+}
+"""What differs from Galera's defaults, which are for a local network."""
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Settings of all nodes."""
+
+    segments: bool = True
+    """Whether each site is a segment (`gmcast.segment`): a write passes the link once,
+    and a node there passes it on."""
+    gcache_size: str = "64M"
+    """Writes that a node keeps for others that have missed them."""
+    provider: Mapping[str, str] = field(
+        default_factory=lambda: dict(WAN_PROVIDER_OPTIONS)
+    )
+    """More options of Galera."""

@@ -1,0 +1,243 @@
+"""A Galera cluster over two sites: its settings, its figures, and a short real run."""
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from test_jtl import BARE, FAILED, HEADER, SETUP
+
+from keylag.cli import main
+from keylag.jtl import Sample
+from keylag.lab.galera import haproxy
+from keylag.lab.galera.cluster import Cluster
+from keylag.lab.galera.failures import FAILURES, judge, observe
+from keylag.lab.galera.lab import GaleraWan
+from keylag.lab.galera.measurement import (
+    Latencies,
+    Measured,
+    find_median,
+    measure,
+    read_latencies,
+)
+from keylag.lab.galera.node import SYNCED
+from keylag.lab.galera.options import ClusterOptions
+from keylag.lab.iproute import LabError
+from keylag.lab.link import Link
+from keylag.lab.network import Network
+from keylag.lab.relay import TUN
+from keylag.tools.programs import GALERA_WAN, WAN, missing_packages
+
+PACKAGES = {**WAN, **GALERA_WAN}
+needs_cluster = pytest.mark.skipif(
+    os.geteuid() != 0 or not Path(TUN).exists() or bool(missing_packages(PACKAGES)),
+    reason=f"needs root, {TUN} and the packages {', '.join(PACKAGES)}",
+)
+ROUND_TRIP_SECONDS = 0.15
+
+
+def invoke(*arguments: str) -> Result:
+    """Run `keylag lab galera-wan`."""
+    return CliRunner().invoke(main, ["lab", "galera-wan", *arguments])
+
+
+def sample(start_seconds: float, elapsed_seconds: float, code: str) -> Sample:
+    """Return a call of a client."""
+    return Sample(
+        start_seconds=start_seconds,
+        elapsed_seconds=elapsed_seconds,
+        latency_seconds=elapsed_seconds,
+        connect_seconds=0.0,
+        label="GET /v3/auth/tokens",
+        code=code,
+        message="",
+        thread="1",
+        success=code != "500",
+        size_bytes=0,
+        timing=None,
+    )
+
+
+def cluster(folder: Path, options: ClusterOptions) -> Cluster:
+    """Return a cluster that does not run."""
+    return Cluster(folder, Network(folder / "wan", 3), options)
+
+
+def test_each_site_is_a_segment(tmp_path: Path) -> None:
+    nodes = cluster(tmp_path, ClusterOptions()).nodes
+
+    assert [one.name for one in nodes] == ["a1", "a2", "a3", "b1", "b2", "b3"]
+    segments = [one.provider_options(ClusterOptions()) for one in nodes]
+    assert ["gmcast.segment=1" in one for one in segments] == 3 * [False] + 3 * [True]
+
+
+def test_without_segments_all_nodes_are_alike(tmp_path: Path) -> None:
+    options = ClusterOptions(segments=False)
+
+    for one in cluster(tmp_path, options).nodes:
+        assert "gmcast.segment=0" in one.provider_options(options)
+
+
+def test_nodes_replicate_at_the_addresses_of_their_hosts(tmp_path: Path) -> None:
+    node = cluster(tmp_path, ClusterOptions()).find("b2")
+
+    assert node
+    assert node.replication_address == "10.64.2.2:4567"
+    options = node.provider_options(ClusterOptions())
+    assert "gmcast.listen_addr=tcp://10.64.2.2:4567" in options
+    assert "evs.suspect_timeout=PT10S" in options
+
+
+def test_haproxy_spreads_connections_over_the_nodes_of_its_site(tmp_path: Path) -> None:
+    site, _ = Network(tmp_path, 2).sites
+
+    haproxy.write_config(tmp_path / "site-a", site.hosts)
+
+    text = (tmp_path / "site-a" / haproxy.FILE).read_text()
+    assert 'bind "127.0.0.1:${KEYLAG_HAPROXY_PORT}"' in text
+    assert "server a1 10.64.1.1:3306 check" in text
+    assert "server a2 10.64.1.2:3306 check" in text
+    assert "10.64.2." not in text
+
+
+def test_latencies_are_of_calls_that_succeeded(tmp_path: Path) -> None:
+    samples = tmp_path / "samples.jtl"
+    samples.write_text(HEADER + SETUP + BARE + FAILED)
+
+    (found,) = read_latencies(samples).values()
+
+    assert (found.count, found.failed) == (1, 1)
+    assert found.median.mid == pytest.approx(0.005)
+
+
+def test_a_load_without_samples_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "samples.jtl").touch()
+
+    with pytest.raises(LabError, match="No call was answered"):
+        read_latencies(tmp_path / "samples.jtl")
+
+
+def test_a_median_has_an_interval_from_five_values_on() -> None:
+    assert math.isnan(find_median([]).mid)
+    assert find_median([1.0, 2.0, 3.0, 4.0]).high == math.inf
+    found = find_median([one / 100 for one in range(100)])
+    assert found.mid == pytest.approx(0.495)
+    assert 0.38 < found.low < 0.47
+    assert 0.52 < found.high < 0.61
+
+
+def test_figures_without_a_limit_are_null_in_json() -> None:
+    calls = {"POST": Latencies(1, 2, find_median([0.5]))}
+
+    found = Measured(Link(), calls, 3, 4000.0).as_json()
+
+    assert found["calls"]["POST"] == {
+        "count": 1,
+        "failed": 2,
+        "median_seconds": [None, 0.5, None],
+    }
+    assert found["bytes_per_write"] == 4000.0
+    json.loads(json.dumps(found), parse_constant=pytest.fail)
+
+
+def test_commands_without_a_cluster_name_the_one_that_starts_it(tmp_path: Path) -> None:
+    for command in (["status"], ["kill", "a1"], ["start", "a1"], ["set"], ["measure"]):
+        ended = invoke(*command, f"--state={tmp_path}")
+
+        assert ended.exit_code == 1
+        assert "Run `keylag lab galera-wan up`" in ended.output
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GaleraWan]:
+    """A cluster with two nodes a site."""
+    made = GaleraWan(tmp_path_factory.mktemp("lab"), nodes=2, users=20)
+    try:
+        made.up(Link(), ClusterOptions(), lambda _: None)
+        yield made
+    finally:
+        made.down()
+
+
+@needs_cluster
+@pytest.mark.stack
+@pytest.mark.matrix
+def test_all_nodes_are_members(lab: GaleraWan) -> None:
+    found = lab.status()
+
+    assert list(found) == ["a1", "a2", "b1", "b2"]
+    assert {one["cluster_size"] for one in found.values()} == {"4"}
+
+
+@needs_cluster
+@pytest.mark.stack
+@pytest.mark.matrix
+def test_a_revocation_waits_for_the_other_site_and_a_validation_does_not(
+    lab: GaleraWan, tmp_path: Path
+) -> None:
+    near = measure(lab, Link(), 8, tmp_path / "near")
+    far = measure(lab, Link(ROUND_TRIP_SECONDS), 8, tmp_path / "far")
+
+    longer = {
+        label.partition(" ")[0]: far.calls[label].median.mid - one.median.mid
+        for label, one in near.calls.items()
+    }
+    assert longer["DELETE"] > ROUND_TRIP_SECONDS / 2
+    assert longer["GET"] < ROUND_TRIP_SECONDS / 2
+    assert far.writes > 0
+    assert far.bytes_per_write > 0
+    assert sum(one.failed for one in far.calls.values()) == 0
+
+
+@needs_cluster
+@pytest.mark.stack
+@pytest.mark.matrix
+@pytest.mark.parametrize("forget_data", [False, True])
+def test_a_killed_node_comes_back(lab: GaleraWan, *, forget_data: bool) -> None:
+    state = f"--state={lab.folder}"
+    more = ["--forget-data"] if forget_data else []
+
+    killed = invoke("kill", "b2", state)
+    shown = lab.status()["b2"]
+    started = invoke("start", "b2", state, *more)
+
+    assert killed.exit_code == 0
+    assert shown == {}
+    assert started.exit_code == 0, started.output
+    assert lab.status()["b2"]["local_state_comment"] == SYNCED
+
+
+def test_an_outcome_counts_what_clients_saw_from_the_failure_on() -> None:
+    failure = FAILURES["link"]
+    samples = [
+        sample(0.0, 0.1, "204"),
+        sample(9.9, 0.3, "200"),
+        sample(10.5, 4.0, "500"),
+        sample(15.0, 0.5, "204"),
+        sample(16.0, 0.5, "200"),
+    ]
+
+    found = judge(failure, samples, begun=10.0, heal_seconds=3.0, gained=1.0)
+
+    assert (found.calls, found.failed) == (4, 1)
+    assert found.longest_seconds == 4.0
+    assert found.without_answer_seconds == pytest.approx(15.5 - 10.2)
+    assert (found.revoked, found.lost_revocations) == (2, 1)
+
+
+@needs_cluster
+@pytest.mark.stack
+@pytest.mark.matrix
+def test_clients_see_a_killed_node_and_no_revocation_is_lost(
+    lab: GaleraWan, tmp_path: Path
+) -> None:
+    lab.wan.change(Link())
+
+    found = observe(lab, FAILURES["near-node"], tmp_path / "load")
+
+    assert found.calls > found.failed
+    assert found.revoked > 0
+    assert found.lost_revocations == 0

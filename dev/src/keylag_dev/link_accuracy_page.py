@@ -43,9 +43,10 @@ INTRODUCTION: Final = """\
 editing. -->
 
 Each setting is that of a link between two hosts, each behind a router.
-*ping* is the mean of 40 round trips, *handshake* the median of ten TCP connections.
+*ping* is the mean of 40 round trips, *handshake* the median of 20 TCP connections.
 *Rate* is what arrives at the far router in 5 s while 1.3 times as much is sent.
-A figure is accurate if it differs by at most 2 %, or by at most 1 ms.
+A figure is accurate if it differs by at most 2 %, or by at most 1 ms; with jitter, also
+by 2.5 standard errors.
 """
 
 

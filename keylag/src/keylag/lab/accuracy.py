@@ -1,6 +1,7 @@
 """Measures what a link does to packets: round trip, handshake and throughput."""
 
 import json
+import math
 import re
 import statistics
 import subprocess
@@ -19,7 +20,9 @@ from keylag.tools.programs import find_program
 
 PINGS: Final = 40
 PING_INTERVAL_SECONDS: Final = 0.05
-HANDSHAKES: Final = 10
+HANDSHAKES: Final = 20
+SETTLE_SECONDS: Final = 1.0
+"""Before a measurement, beside what is on its way or waits when the link changes."""
 TRANSFER_SECONDS: Final = 5
 WARM_UP_SECONDS: Final = 2
 """Of a transfer, in which the queue of the link fills."""
@@ -59,18 +62,28 @@ def measure(network: Network, link: Link) -> list[Figure]:
         find_program(program, ADVICE)
     near, far = (site.hosts[0] for site in network.sites)
     round_trip = link.round_trip_seconds
-    tolerance = max(TOLERANCE_SECONDS, RELATIVE_TOLERANCE * round_trip)
-    ping = _ping_seconds(near, far)
-    handshake = _handshake_seconds(near, far)
+    time.sleep(SETTLE_SECONDS + 2 * link.queue_seconds)
     figures = [
-        Figure("ping, s", round_trip, ping, tolerance),
-        Figure("TCP handshake, s", round_trip, handshake, tolerance),
+        Figure(name, round_trip, measured(near, far), _tolerance(link, count))
+        for name, measured, count in (
+            ("ping, s", _ping_seconds, PINGS),
+            ("TCP handshake, s", _handshake_seconds, HANDSHAKES),
+        )
     ]
     if rate := link.rate_bits_per_second:
         found = _bits_per_second(network, link)
         tolerance = RELATIVE_TOLERANCE * rate
         figures.append(Figure("throughput, bit/s", rate, found, tolerance))
     return figures
+
+
+def _tolerance(link: Link, count: int) -> float:
+    """Return by how much the mean of some round trips may differ.
+
+    Jitter alone makes it differ by its standard error, of which this has some 2.5.
+    """
+    allowed = max(TOLERANCE_SECONDS, RELATIVE_TOLERANCE * link.round_trip_seconds)
+    return allowed + link.jitter_seconds / math.sqrt(count)
 
 
 def _ping_seconds(near: Host, far: Host) -> float:

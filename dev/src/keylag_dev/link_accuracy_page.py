@@ -79,7 +79,7 @@ def _summary(measured: Sequence[tuple[Link, Sequence[Figure]]], fastest: float) 
 def measure_fastest(network: Network) -> float:
     """Return the bits per second of a TCP connection over a link without a limit."""
     near, far = (site.hosts[0] for site in network.sites)
-    serve = ["iperf3", "--server", "--daemon", "--port", str(PORT)]
+    serve = ["iperf3", "--server", "--daemon", "--one-off", "--port", str(PORT)]
     run(*command_in(far.namespace, serve))
     send = ["iperf3", "--json", "--client", far.address, "--port", str(PORT)]
     told = json.loads(run(*command_in(near.namespace, [*send, f"--time={SECONDS}"])))

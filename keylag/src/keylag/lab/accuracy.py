@@ -30,6 +30,7 @@ SURPLUS: Final = 1.3
 """How much more is sent than the link carries."""
 PAYLOAD_BYTES: Final = 1400
 PORT: Final = 5201
+HANDSHAKE: Final[Sequence[str]] = (sys.executable, "-m", "keylag.lab.handshake")
 SERVER: Final[Sequence[str]] = ("iperf3", "--server", "--port", str(PORT))
 RELATIVE_TOLERANCE: Final = 0.02
 TOLERANCE_SECONDS: Final = 0.001
@@ -102,14 +103,13 @@ def _handshake_seconds(near: Host, far: Host) -> float:
 
     A lost packet delays a handshake by a second, so the mean would say little.
     """
-    with _running(far, SERVER):
+    with _running(far, [*HANDSHAKE, far.address, str(PORT)]):
         return statistics.median(_handshakes(near, far, HANDSHAKES))
 
 
 def _handshakes(near: Host, far: Host, count: int) -> list[float]:
     """Wait until a server listens, and return the seconds of handshakes with it."""
-    program = [sys.executable, "-m", "keylag.lab.handshake"]
-    connect = [*program, far.address, str(PORT), str(count)]
+    connect = [*HANDSHAKE, far.address, str(PORT), str(count)]
     found: list[float] = json.loads(run(*command_in(near.namespace, connect)))
     return found
 

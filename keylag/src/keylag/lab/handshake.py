@@ -1,8 +1,10 @@
 """Prints how long TCP connections to an address take to open, in seconds.
 
+    python -m keylag.lab.handshake ADDRESS PORT
     python -m keylag.lab.handshake ADDRESS PORT COUNT
 
-Waits until the address answers; that connection does not count.
+The first listens, until it is stopped.  The second waits until the address answers, and
+then opens so many connections, one after the other.
 """
 
 import json
@@ -14,6 +16,8 @@ from typing import Final
 
 ANSWER_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 0.1
+PAUSE_SECONDS: Final = 0.05
+"""Between connections: with jitter, a packet waits for one sent just before it."""
 TIMEOUT_SECONDS: Final = 60.0
 
 
@@ -28,6 +32,12 @@ def await_answer(address: tuple[str, int]) -> None:
     connect_seconds(address)
 
 
+def spaced_connect_seconds(address: tuple[str, int]) -> float:
+    """Return how long a connection took to open, after a pause; raises OSError."""
+    time.sleep(PAUSE_SECONDS)
+    return connect_seconds(address)
+
+
 def connect_seconds(address: tuple[str, int]) -> float:
     """Return how long a connection took to open; raises OSError."""
     begun = time.monotonic()
@@ -35,12 +45,22 @@ def connect_seconds(address: tuple[str, int]) -> float:
         return time.monotonic() - begun
 
 
+def listen(address: tuple[str, int]) -> None:
+    """Accept connections and close them, until the process ends."""
+    with socket.create_server(address) as server:
+        while True:
+            server.accept()[0].close()
+
+
 def main() -> None:
-    """Print a list of durations as JSON."""
-    host, port, count = sys.argv[1:]
+    """Listen, or print a list of durations as JSON."""
+    host, port, *counts = sys.argv[1:]
     address = (host, int(port))
+    if not counts:
+        listen(address)
     await_answer(address)
-    json.dump([connect_seconds(address) for _ in range(int(count))], sys.stdout)
+    found = [spaced_connect_seconds(address) for _ in range(int(counts[0]))]
+    json.dump(found, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ needs_namespaces = pytest.mark.skipif(
     reason=f"needs root, {TUN} and the packages {', '.join(WAN)}",
 )
 ROUND_TRIP_SECONDS = 0.12
+SOCKETS: list[socket.socket] = []
+"""Open as long as the thread of a relay waits for them."""
 
 
 def invoke(*arguments: str) -> Result:
@@ -67,6 +69,7 @@ def test_the_relay_carries_packets_both_ways() -> None:
     )
     for one in (far_first, far_second):
         one.settimeout(0)
+    SOCKETS.extend((first, far_first, second, far_second))
     relay = Relay([far_first.fileno(), far_second.fileno()], Link(0.002))
     Thread(target=relay.run, daemon=True).start()
 

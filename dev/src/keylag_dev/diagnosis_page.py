@@ -57,8 +57,9 @@ that the rules tell these causes apart. They do not say how often a new cause is
 All windows were recorded in one run without an interruption, by the present rules and
 with ProxySQL and Galera, by `python -m keylag_dev.diagnosis_score --window 40
 --healthy 1 healthy faults pairs decoys`. Of C8+D1 few calls end in 40 s, so its window
-has 90 s. Beside the windows ran nothing but a shell that edited files. Before some of
-them, while the fault was planted and the load warmed up, short tests of other code ran.
+has 90 s. Beside the windows ran nothing but a shell that edited files, and for some
+minutes database servers without work. Before some windows, while the fault was planted
+and the load warmed up, short tests of other code ran.
 [Faults that no rule was tuned for](diagnosis-unseen.md) have a page of their own.
 """
 UNSEEN_INTRODUCTION: Final = """\

@@ -132,7 +132,9 @@ down: ## Stop the stack
 
 clean: ## Stop everything and delete all that was made
 	@if [[ -x $(KEYLAG) ]]; then $(KEYLAG) down --all; fi
-	@if [[ -x $(KEYLAG) && -d $(STATE)/labs/wan ]]; then $(KEYLAG) lab wan down; fi
+	@for lab in wan galera-wan; do \
+	  if [[ -x $(KEYLAG) && -d "$(STATE)/labs/$$lab" ]]; then $(KEYLAG) lab $$lab down; fi; \
+	done
 # Only what is ours: $$KEYLAG_STATE may be a folder that holds other things too.
 	@cd "$(STATE)" 2>/dev/null && rm -rf --one-file-system tools stack labs pictures demo bench bench.lock mutation prepared tmp man || true
 	@rmdir "$(STATE)" 2>/dev/null || true

@@ -73,10 +73,8 @@ def _median(found: Measured, method: str) -> str:
 
 
 def _format(one: Latencies) -> str:
-    low, mid, high = (
-        1000 * value for value in (one.median.low, one.median.mid, one.median.high)
-    )
-    return f"{mid:.0f} [{low:.0f}, {high:.0f}]"
+    ms = one.median.scaled(1000)
+    return f"{ms.mid:.0f} [{ms.low:.0f}, {ms.high:.0f}]"
 
 
 @click.command()

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from keylag import results
-from keylag.commands.common import Function, out_folder_option, output_option
+from keylag.commands import lab_wan
+from keylag.commands.common import out_folder_option, output_option
 from keylag.commands.lab_wan import changed_link, link_options
 from keylag.lab.galera.lab import NODES, USERS, GaleraWan
 from keylag.lab.galera.measurement import Measured, measure
@@ -18,7 +19,7 @@ from keylag.lab.galera.node import Node
 from keylag.lab.galera.options import ClusterOptions
 from keylag.lab.link import Link
 from keylag.lab.network import MOST_HOSTS
-from keylag.state import state_folder, write_output
+from keylag.state import write_output
 from keylag.steps import show_step
 
 SHOWN: Final = (
@@ -32,16 +33,7 @@ SHOWN: Final = (
 """What `status` shows of a node, by Galera's names."""
 
 
-def folder_option(function: Function) -> Function:
-    """Add the option `--state`, passed as `folder`."""
-    return click.option(
-        "--state",
-        "folder",
-        type=click.Path(file_okay=False, path_type=Path, resolve_path=True),
-        default=lambda: state_folder() / "labs" / "galera-wan",
-        show_default="labs/galera-wan in $KEYLAG_STATE or .keylag",
-        help="Folder of the laboratory, with its data, logs and passwords.",
-    )(function)
+folder_option: Final = lab_wan.folder_option("galera-wan")
 
 
 @click.group("galera-wan")
@@ -156,10 +148,8 @@ def _table(found: Measured) -> Table:
     for name in ("calls", "failed", "median, ms", "interval, ms"):
         table.add_column(name, justify="right")
     for label, one in found.calls.items():
-        low, mid, high = (
-            1000 * value for value in (one.median.low, one.median.mid, one.median.high)
-        )
-        figures = (f"{mid:.0f}", f"{low:.0f} to {high:.0f}")
+        ms = one.median.scaled(1000)
+        figures = (f"{ms.mid:.0f}", f"{ms.low:.0f} to {ms.high:.0f}")
         table.add_row(label, str(one.count), str(one.failed), *figures)
     return table
 

@@ -56,16 +56,16 @@ RATIO: Final = Quantity(parse_ratio, "one like 0.5%")
 RATE: Final = Quantity(parse_rate, "one like 6Mbit or 512kbit, or unlimited")
 
 
-def folder_option(function: Function) -> Function:
-    """Add the option `--state`, passed as `folder`."""
+def folder_option(lab: str) -> Callable[[Function], Function]:
+    """Add the option `--state` of a laboratory, passed as `folder`."""
     return click.option(
         "--state",
         "folder",
         type=click.Path(file_okay=False, path_type=Path, resolve_path=True),
-        default=lambda: state_folder() / "labs" / "wan",
-        show_default="labs/wan in $KEYLAG_STATE or .keylag",
+        default=lambda: state_folder() / "labs" / lab,
+        show_default=f"labs/{lab} in $KEYLAG_STATE or .keylag",
         help="Folder of the laboratory; each folder has a network of its own.",
-    )(function)
+    )
 
 
 def link_options(function: Function) -> Function:
@@ -107,7 +107,7 @@ def wan() -> None:
     help="Hosts of each site.",
 )
 @link_options
-@folder_option
+@folder_option("wan")
 def up(hosts: int, folder: Path, **given: float | None) -> None:
     """Start the network; if it runs, change its link.
 
@@ -119,7 +119,7 @@ def up(hosts: int, folder: Path, **given: float | None) -> None:
 
 @wan.command("set")
 @link_options
-@folder_option
+@folder_option("wan")
 def set_link(folder: Path, **given: float | None) -> None:
     """Change the link while it carries packets; the rest stays as it is."""
     lab = Wan(folder)
@@ -129,7 +129,7 @@ def set_link(folder: Path, **given: float | None) -> None:
 
 @wan.command("status")
 @output_option()
-@folder_option
+@folder_option("wan")
 def status(form: str, folder: Path) -> None:
     """Show the hosts, the link, and what has passed it."""
     lab = Wan(folder)
@@ -157,7 +157,7 @@ def status(form: str, folder: Path) -> None:
 @wan.command("exec", context_settings={"allow_interspersed_args": False})
 @click.argument("host")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
-@folder_option
+@folder_option("wan")
 def run_on_host(host: str, program: tuple[str, ...], folder: Path) -> None:
     """Run a program on a host; its exit code is that of the program.
 
@@ -177,7 +177,7 @@ def run_on_host(host: str, program: tuple[str, ...], folder: Path) -> None:
 
 @wan.command("measure")
 @output_option()
-@folder_option
+@folder_option("wan")
 def measure_link(form: str, folder: Path) -> None:
     """Measure what the link does, and compare it with its settings.
 
@@ -199,7 +199,7 @@ def measure_link(form: str, folder: Path) -> None:
 
 
 @wan.command("down")
-@folder_option
+@folder_option("wan")
 def down(folder: Path) -> None:
     """Remove the network, and end what runs in it.
 

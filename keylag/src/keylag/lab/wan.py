@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -194,14 +194,21 @@ class Wan:
 
     def _remove(self) -> list[str]:
         found = self._namespaces()
-        relay = processes.find_processes(stack=self.folder, service=RELAY)
-        inside = [pid for name in found for pid in iproute.find_pids(name)]
-        processes.stop_processes(relay, GRACE_SECONDS)
-        _end(inside)
+        # The relay outlives its namespace, if somebody else removes that.
+        running = processes.find_processes(stack=self.folder, service=RELAY)
+        running += [one for name in found for one in self._processes(name)]
+        processes.stop_processes(running, GRACE_SECONDS)
         for name in found:
             iproute.remove_namespace(name)
         forget_settings(self.folder)
         return found
+
+    def _processes(self, namespace: str) -> Iterator[processes.StackProcess]:
+        """Yield what runs in a namespace of the network, which nobody else has."""
+        for pid in iproute.find_pids(namespace):
+            with suppress(psutil.NoSuchProcess):
+                process = psutil.Process(pid)
+                yield processes.StackProcess(self.folder, namespace, process)
 
     def _namespaces(self) -> list[str]:
         return iproute.list_namespaces(namespace_prefix(self.folder))
@@ -271,16 +278,3 @@ def _has_devices(namespace: str) -> bool:
 def _sent(site: Site) -> Traffic:
     counters = iproute.read_counters(site.router.namespace, WAN_INTERFACE)["tx"]
     return Traffic(counters["packets"], counters["bytes"])
-
-
-def _end(pids: Sequence[int]) -> None:
-    """End processes: those in the namespaces of a network, which nobody else has."""
-    found = []
-    for pid in pids:
-        with suppress(psutil.NoSuchProcess):
-            found.append(psutil.Process(pid))
-    for signal_name in ("terminate", "kill"):
-        for process in found:
-            with suppress(psutil.NoSuchProcess):
-                getattr(process, signal_name)()
-        _, found = psutil.wait_procs(found, timeout=GRACE_SECONDS)

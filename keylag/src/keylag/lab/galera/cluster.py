@@ -75,7 +75,7 @@ class Cluster:
         node.start([], self.options, first=True)
         _synced(node)
         for statement in [*filter(None, statements), CHECK_ACCOUNT]:
-            node.execute(statement)
+            node.query(statement)
         node.stop()
 
     def restart(self, node: Node) -> float:

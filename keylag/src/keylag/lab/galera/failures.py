@@ -92,7 +92,7 @@ def _lose_site_and_go_on(lab: GaleraWan) -> None:
     # Only nodes that have noticed the loss can begin anew.
     while first.status().get("cluster_status") == "Primary":
         time.sleep(1)
-    first.execute("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
+    first.query("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
 
 
 SITE_B: Final = ("b1", "b2", "b3")
@@ -183,7 +183,7 @@ def judge(
 
 
 def _count_events(cluster: Cluster) -> dict[str, int]:
-    return {one.name: int(one.query(COUNT_EVENTS)) for one in cluster.nodes}
+    return {one.name: one.query(COUNT_EVENTS)[0][0] for one in cluster.nodes}
 
 
 def _gained(cluster: Cluster, before: Mapping[str, int]) -> float:

@@ -195,26 +195,19 @@ class Node:
     def status(self) -> Mapping[str, str]:
         """Return Galera's status by the names without `wsrep_`; empty if it is down."""
         try:
-            with closing(self._connect()) as connection, connection.cursor() as cursor:
-                cursor.execute(STATUS)
-                return {
-                    name.removeprefix("wsrep_"): value
-                    for name, value in cursor.fetchall()
-                }
+            found = self.query(STATUS)
         except pymysql.MySQLError:
             return {}
+        return {name.removeprefix("wsrep_"): value for name, value in found}
 
-    def execute(self, statement: str) -> None:
-        """Run a statement as the administrator; raises pymysql.MySQLError."""
+    def query(self, statement: str) -> Sequence[Sequence[Any]]:
+        """Run a statement as the administrator, and return its rows.
+
+        Raises pymysql.MySQLError.
+        """
         with closing(self._connect()) as connection, connection.cursor() as cursor:
             cursor.execute(statement)
-
-    def query(self, statement: str) -> Any:
-        """Return the first value that a statement finds; raises pymysql.MySQLError."""
-        with closing(self._connect()) as connection, connection.cursor() as cursor:
-            cursor.execute(statement)
-            (value, *_) = cursor.fetchone() or (None,)
-            return value
+            return cursor.fetchall()
 
     def _connect(self) -> "pymysql.Connection[pymysql.cursors.Cursor]":
         return pymysql.connect(

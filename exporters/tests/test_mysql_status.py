@@ -8,19 +8,32 @@ from contextlib import suppress
 import pytest
 import test_revocations
 
+from keylag_exporters.families import Families
 from keylag_exporters.model import UnreachableError
-from keylag_exporters.mysql_status import METRICS, SOURCE_TYPE, _parse_rows
+from keylag_exporters.mysql_status import (
+    METRICS,
+    SOURCE_TYPE,
+    _add_latency,
+    _parse_rows,
+)
 
 # Of MariaDB 10.11 with Galera 26.4.23; mysqld_exporter 0.14.0 has these values, too.
 GALERA = {
     "wsrep_cluster_size": ("1", 1),
+    "wsrep_cluster_status": ("Primary", 1),
     "wsrep_local_state": ("4", 4),
     "wsrep_ready": ("ON", 1),
     "wsrep_connected": ("ON", 1),
     "wsrep_flow_control_paused": ("0", 0),
     "wsrep_flow_control_paused_ns": ("0", 0),
+    "wsrep_flow_control_sent": ("2", 2),
+    "wsrep_flow_control_recv": ("5", 5),
     "wsrep_causal_reads": ("3", 3),
     "wsrep_local_recv_queue": ("0", 0),
+    "wsrep_local_send_queue": ("0", 0),
+    "wsrep_last_committed": ("1234", 1234),
+    "wsrep_replicated_bytes": ("98765", 98765),
+    "wsrep_received_bytes": ("4321", 4321),
     "wsrep_cert_deps_distance": ("1", 1),
     "wsrep_local_cert_failures": ("0", 0),
     "wsrep_local_bf_aborts": ("0", 0),
@@ -62,6 +75,7 @@ def test_account_without_privileges_reads_status_and_variables(
         for one in METRICS
         if not one.labels
         and "global_status_wsrep" not in one.name
+        and "galera" not in one.name
         and one.name.removeprefix("mysql_global_status_") not in ABSENT
     }
 
@@ -129,7 +143,39 @@ def test_galera_status_has_the_values_of_mysqld_exporter():
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("OFF", 0), ("No", 0), ("Yes", 1), ("1.5e3", 1500)]
+    ("text", "latencies"),
+    [
+        ("0.0501/0.0512/0.0534/0.0009/17", [0.0501, 0.0512, 0.0534, 0.0009, 17]),
+        ("0/0/0/0/0", [0, 0, 0, 0, 0]),
+        ("", []),
+    ],
+)
+def test_latency_between_nodes_has_the_names_of_mysqld_exporter(
+    text, latencies, samples
+):
+    class Cursor:
+        def execute(self, statement, values):
+            assert (statement % values).endswith("LIKE wsrep_evs_repl_latency")
+
+        def fetchall(self):
+            return (("wsrep_evs_repl_latency", text),)
+
+    families = Families(METRICS)
+    _add_latency(families, Cursor())
+
+    names = ("min_seconds", "avg_seconds", "max_seconds", "stdev", "sample_size")
+    assert samples(families) == {
+        (f"mysql_galera_evs_repl_latency_{name}", ()): value
+        for name, value in zip(names, latencies, strict=False)
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("OFF", 0), ("No", 0), ("Yes", 1), ("1.5e3", 1500)),
+        *(("Primary", 1), ("non-Primary", 0), ("Disconnected", 0)),
+    ],
 )
 def test_words_and_numbers_become_values(text, value):
     assert dict(_parse_rows((("Name", text),))) == {"name": value}

@@ -49,6 +49,10 @@ STATUS = (
     ("Innodb_buffer_pool_read_requests", "Reads from the buffer pool."),
     ("Innodb_buffer_pool_wait_free", "Waits for a free page of the buffer pool."),
     ("wsrep_cluster_size", "Nodes in the Galera cluster."),
+    (
+        "wsrep_cluster_status",
+        "Whether this node belongs to the part of the cluster that serves.",
+    ),
     ("wsrep_local_state", "State of this node; 4 is synced."),
     ("wsrep_ready", "Whether this node accepts statements."),
     ("wsrep_connected", "Whether this node is connected to its cluster."),
@@ -60,8 +64,14 @@ STATUS = (
         "wsrep_flow_control_paused_ns",
         "Time for which flow control stopped writes, in nanoseconds.",
     ),
+    ("wsrep_flow_control_sent", "Pauses that this node asked for."),
+    ("wsrep_flow_control_recv", "Pauses that any node asked for."),
     ("wsrep_causal_reads", "Statements that waited for the cluster."),
     ("wsrep_local_recv_queue", "Write sets that wait to be applied."),
+    ("wsrep_local_send_queue", "Write sets that wait to be sent."),
+    ("wsrep_last_committed", "Number of the last transaction of the cluster."),
+    ("wsrep_replicated_bytes", "Bytes of write sets of this node."),
+    ("wsrep_received_bytes", "Bytes of write sets of other nodes."),
     ("wsrep_cert_deps_distance", "Mean number of write sets that can run in parallel."),
     ("wsrep_local_cert_failures", "Transactions that failed certification."),
     ("wsrep_local_bf_aborts", "Transactions that a replicated write set aborted."),
@@ -80,7 +90,24 @@ TRANSACTIONS_QUERY = """
 SELECT trx_state, COUNT(*), MAX(TIMESTAMPDIFF(SECOND, trx_started, NOW()))
   FROM information_schema.innodb_trx GROUP BY trx_state
 """
-_WORDS = {"on": 1.0, "yes": 1.0, "off": 0.0, "no": 0.0}
+_WORDS = {
+    "on": 1.0,
+    "yes": 1.0,
+    "off": 0.0,
+    "no": 0.0,
+    "primary": 1.0,
+    "non-primary": 0.0,
+    "disconnected": 0.0,
+}
+LATENCY = "wsrep_evs_repl_latency"
+"""A status variable with five numbers: those of LATENCY_METRICS, with slashes."""
+LATENCY_METRICS = (
+    ("min_seconds", "Shortest time of a message to all nodes, of the last ones."),
+    ("avg_seconds", "Mean time of a message to all nodes, of the last ones."),
+    ("max_seconds", "Longest time of a message to all nodes, of the last ones."),
+    ("stdev", "Standard deviation of these times, in seconds."),
+    ("sample_size", "Number of these messages; 0 if this node sent none."),
+)
 
 METRICS = (
     Metric("mysql_up", "gauge", "Whether the server answered."),
@@ -91,6 +118,10 @@ METRICS = (
     *(
         Metric(f"mysql_global_variables_{name}", "gauge", text)
         for name, text in VARIABLES
+    ),
+    *(
+        Metric(f"mysql_galera_evs_repl_latency_{name}", "gauge", text)
+        for name, text in LATENCY_METRICS
     ),
     Metric(
         "mysql_info_schema_innodb_trx_transactions",
@@ -124,6 +155,7 @@ class MysqlSource:
             with self._connector.cursor() as cursor:
                 _add_numbers(families, cursor, "STATUS", STATUS)
                 _add_numbers(families, cursor, "VARIABLES", VARIABLES)
+                _add_latency(families, cursor)
                 _add_transactions(families, cursor)
         except UnreachableError as error:
             down = Families(METRICS)
@@ -144,6 +176,16 @@ def _add_numbers(
     cursor.execute(f"SHOW GLOBAL {kind} WHERE Variable_name IN %s", (names,))
     for name, value in _parse_rows(cursor.fetchall()):
         families.add(f"mysql_global_{kind.lower()}_{name}", value)
+
+
+def _add_latency(families: Families, cursor: Cursor) -> None:
+    """Add the time of messages between the nodes, if the server has Galera."""
+    cursor.execute("SHOW GLOBAL STATUS LIKE %s", (LATENCY,))
+    for _, text in cursor.fetchall():
+        with suppress(ValueError):
+            numbers = [float(one) for one in text.split("/")]
+            for (name, _), value in zip(LATENCY_METRICS, numbers, strict=True):
+                families.add(f"mysql_galera_evs_repl_latency_{name}", value)
 
 
 def _parse_rows(rows: tuple[tuple[Any, ...], ...]) -> Iterator[tuple[str, float]]:

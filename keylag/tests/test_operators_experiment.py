@@ -19,7 +19,7 @@ from operators_keystone import (
 from keylag.cli import main
 from keylag.experiment.run_folder import RunFolder
 from keylag.ports import allocate_ports
-from keylag.sample_cloud import populate_keystone
+from keylag.sample_cloud import CloudSize, populate_keystone
 from keylag.stack_record import AdminCredentials
 
 pytestmark = pytest.mark.matrix
@@ -98,7 +98,7 @@ def users(
     """The CSV file of users whom both Keystones know."""
     file: Path = tmp_path_factory.mktemp("users") / "users.csv"
     admin = AdminCredentials(keystones["bare"].url, PASSWORD)
-    populate_keystone(admin, file, PASSWORD, USERS)
+    populate_keystone(admin, file, PASSWORD, CloudSize(USERS))
     return file
 
 

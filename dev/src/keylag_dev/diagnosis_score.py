@@ -41,7 +41,7 @@ from keylag.jtl import JtlError, JtlReader, Sample
 from keylag.launcher import StackError
 from keylag.phases import CATEGORY_NAMES, category_of
 from keylag.processes import find_processes
-from keylag.sample_cloud import initial_data
+from keylag.sample_cloud import CloudSize, initial_data
 from keylag.stack import Stack, StackOptions
 from keylag.tools import ToolError, Tools
 from keylag_dev.diagnosis_cases import (
@@ -255,7 +255,7 @@ def stack_with(options: StackOptions, state: Path, last: ExitStack) -> Stack:
         last.close()
         last.callback(stack.down)
     # Keystone restarts if it has other options.
-    stack.up(initial_data(options.users))
+    stack.up(initial_data(CloudSize(options.users)))
     return stack
 
 

@@ -1,14 +1,15 @@
 """A small sample cloud for an empty Keystone.
 
 It has 3 domains, 10 projects, 100 users in 5 groups, 20 endpoints in 2 regions, and
-the user of a service.  Roles are assigned directly, by group and by implication.
+the user of a service, or more of them.  Roles are assigned directly, by group and by
+implication.
 """
 
 import csv
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
@@ -31,8 +32,6 @@ DATA_KEY = "small cloud 2"
 HOME_REGION = "RegionOne"
 SECOND_REGION = "RegionTwo"
 DOMAINS = ("acme", "globex", "initech")
-PROJECTS = 10
-USERS = StackOptions.users
 GROUPS = ("operators", "developers", "testers", "auditors", "guests")
 SERVICES = {
     "nova": "compute",
@@ -53,6 +52,27 @@ _PARALLEL = 4
 
 
 @dataclass(frozen=True)
+class CloudSize:
+    """How much a cloud has."""
+
+    users: int = StackOptions.users
+    projects: int = 10
+    more_services: int = 0
+    """Services beside SERVICES."""
+
+    def differences(self) -> str:
+        """Return what differs from a small cloud, such as ", 1000 users"."""
+        return "".join(
+            f", {number} {name.replace('_', ' ')}"
+            for name, number in asdict(self).items()
+            if number != getattr(SMALL, name)
+        )
+
+
+SMALL = CloudSize()
+
+
+@dataclass(frozen=True)
 class User:
     """A row of the CSV file of users."""
 
@@ -68,41 +88,37 @@ def users_file(stack: StackInfo) -> Path:
     return stack.folder / "data" / USERS_FILE
 
 
-def initial_data(users: int = USERS) -> InitialData:
+def initial_data(size: CloudSize = SMALL) -> InitialData:
     """Return the cloud as the initial data of a stack."""
-    more = "" if users == USERS else f", {users} users"
-    return InitialData(DATA_KEY + more, partial(populate_stack, users=users))
-
-
-def populate_stack(stack: Stack, users: int = USERS, more_services: int = 0) -> None:
-    """Create the cloud in the empty Keystone of a stack, and write its users file."""
-    service_password = load_secrets(stack.data).service
-    populate_keystone(
-        stack.admin(), users_file(stack), service_password, users, more_services
+    return InitialData(
+        DATA_KEY + size.differences(), partial(populate_stack, size=size)
     )
 
 
+def populate_stack(stack: Stack, size: CloudSize = SMALL) -> None:
+    """Create the cloud in the empty Keystone of a stack, and write its users file."""
+    service_password = load_secrets(stack.data).service
+    populate_keystone(stack.admin(), users_file(stack), service_password, size)
+
+
 def populate_keystone(
-    admin: AdminCredentials,
-    file: Path,
-    service_password: str,
-    users: int = USERS,
-    more_services: int = 0,
+    admin: AdminCredentials, file: Path, service_password: str, size: CloudSize = SMALL
 ) -> None:
     """Create the cloud in any empty Keystone, and write its users to `file`.
 
-    `more_services` is the number of services beside SERVICES.  Raises the errors of
-    openstacksdk.
+    Raises the errors of openstacksdk.
     """
     identity: Any = connect(admin).identity
-    more = {f"service-{number}": f"type-{number}" for number in range(more_services)}
+    more = {
+        f"service-{number}": f"type-{number}" for number in range(size.more_services)
+    }
     _create_endpoints(identity, {**SERVICES, **more})
     domains = [identity.create_domain(name=name) for name in DOMAINS]
-    projects = _create_projects(identity, domains)
+    projects = _create_projects(identity, domains, size.projects)
     roles = _create_roles(identity)
     _create_service_user(identity, roles, service_password)
     groups = _create_groups(identity, projects, roles)
-    _write_users(file, _create_users(identity, users, projects, groups, roles))
+    _write_users(file, _create_users(identity, size.users, projects, groups, roles))
 
 
 def connect(admin: AdminCredentials) -> Connection:
@@ -176,9 +192,11 @@ def _create_endpoint(identity: Any, service_id: str, region: str, url: str) -> N
     )
 
 
-def _create_projects(identity: Any, domains: list[Any]) -> list[tuple[Any, Any]]:
+def _create_projects(
+    identity: Any, domains: list[Any], number: int
+) -> list[tuple[Any, Any]]:
     """Return (project, domain) pairs; the domains take turns."""
-    in_turn = islice(cycle(domains), PROJECTS)
+    in_turn = islice(cycle(domains), number)
     return [
         (identity.create_project(name=f"project-{n}", domain_id=d.id), d)
         for n, d in enumerate(in_turn)

@@ -10,7 +10,7 @@ from rich.console import Console
 from keylag.commands.common import address_lines, state_option
 from keylag.faults.planting import take_back
 from keylag.faults.site import Site
-from keylag.sample_cloud import initial_data
+from keylag.sample_cloud import CloudSize, initial_data
 from keylag.services import EXTRA_SERVICES
 from keylag.services.base import MAX_PROCESSES
 from keylag.services.keystone import CACHE_BACKENDS
@@ -98,7 +98,7 @@ def command(
         console.print(message)
     if not is_up or new_ports or options != running.options:
         stack = Stack(folder, Tools.load(), options, console=console)
-        stack.up(initial_data(options.users), new_ports=new_ports)
+        stack.up(initial_data(CloudSize(options.users)), new_ports=new_ports)
     for line in address_lines(StackInfo(folder)):
         console.print(line, highlight=False, soft_wrap=True)
 

@@ -9,13 +9,12 @@ and contents of the database, affects one arm alone.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
-from keylag import sample_cloud
 from keylag.experiment.schedule import Round
 from keylag.experiment.settings import Arm, Scalar
 from keylag.paths import DATA
+from keylag.sample_cloud import CloudSize, initial_data
 from keylag.services import SERVICES, keystone, mariadb, memcached, require_programs
 from keylag.services.base import Service, StackOptions
 from keylag.stack import InitialData, Stack
@@ -30,13 +29,16 @@ PLANS_FOLDER: Final = DATA / "experiments"
 """The folder of plans, and of WSGI modules that an arm may use."""
 MARIADB_DEFAULTS: Final = {"slow_query_log": "0"}
 """No slow log: other stacks log every statement, which costs time."""
-DEFAULT_CLOUD: Final = [sample_cloud.USERS, 0, {}]
-"""Users, more services and options of `[identity]` of the stack of `keylag up`."""
 INSERT_EVENTS: Final = """\
 INSERT INTO revocation_event ({column}, issued_before, revoked_at)
-SELECT LEFT(SHA2(CONCAT(seq, RAND()), 256), 22), UTC_TIMESTAMP(), UTC_TIMESTAMP()
+SELECT LEFT(SHA2(CONCAT(seq, RAND()), 256), 22),
+       UTC_TIMESTAMP() + INTERVAL 1 DAY, UTC_TIMESTAMP()
 FROM seq_1_to_{number}"""
-"""Inserts events like those of Keystone, for tokens that do not exist."""
+"""Inserts events like those of Keystone, for tokens that do not exist.
+
+Keystone compares a token with events that came after it was issued.  The load's tokens
+are issued after these, so they have a later time.
+"""
 
 
 def tools_for(arm: Arm) -> Tools:
@@ -125,16 +127,10 @@ def initial_data_for(arm: Arm) -> InitialData:
     It depends on the options of `[identity]`, which decide how passwords are hashed.
     """
     identity = arm.keystone.get("identity", {})
-    cloud_settings = [arm.users, arm.more_services, identity]
-    more = (
-        ""
-        if cloud_settings == DEFAULT_CLOUD
-        else f" {json.dumps(cloud_settings, sort_keys=True)}"
-    )
-    fill = partial(
-        sample_cloud.populate_stack, users=arm.users, more_services=arm.more_services
-    )
-    return InitialData(sample_cloud.DATA_KEY + more, fill)
+    size = CloudSize(arm.users, more_services=arm.more_services)
+    data = initial_data(size)
+    more = f" {json.dumps(identity, sort_keys=True)}" if identity else ""
+    return replace(data, key=data.key + more)
 
 
 def replace_revocation_events(stack: Stack, arm: Arm) -> None:

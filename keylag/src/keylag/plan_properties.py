@@ -96,6 +96,7 @@ PROPERTY_TYPES: Final[Mapping[str, PropertyType]] = {
     "target_host": _HOST,
     "target_port": _PORT,
     "target_path": _pattern("a path that begins with /", r"/\S*"),
+    "object_bytes": _integer(0, 1_000_000),
     "issue_percent": _PER_CENT,
     "validate_percent": _PER_CENT,
     "revoke_percent": _PER_CENT,

@@ -22,9 +22,13 @@ PLAN: Final = "plan"
 """Name of the load plan."""
 
 
+SERVICE_PLANS: Final = frozenset({"service-call", "object-storage"})
+"""Names of the load plans whose responses come from a service."""
+
+
 def is_service_load(environment: Environment) -> bool:
     """Return whether the load calls a service instead of Keystone."""
-    return environment.get(PLAN) == "service-call"
+    return environment.get(PLAN) in SERVICE_PLANS
 
 
 def worker_count(environment: Environment) -> int:

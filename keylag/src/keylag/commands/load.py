@@ -104,11 +104,11 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> None:
     """Send a load, print the breakdown of its calls and the causes of slow ones.
 
-    PLAN is token-issue, token-validate, token-mixed, service-call, or the path of
-    a .jmx file. The load goes to the stack that `keylag up` started, or to the Keystone
-    at --url. By default 10 virtual users start within 10 s and send 10 requests each.
-    Ctrl-C stops the load and prints the results so far. Each run writes its results
-    to a new folder; out/load/PLAN/latest links to the latest one.
+    PLAN is token-issue, token-validate, token-mixed, service-call, object-storage, or
+    the path of a .jmx file. The load goes to the stack that `keylag up` started, or to
+    the Keystone at --url. By default 10 virtual users start within 10 s and send 10
+    requests each. Ctrl-C stops the load and prints the results so far. Each run writes
+    its results to a new folder; out/load/PLAN/latest links to the latest one.
 
     \b
     Examples:

@@ -18,22 +18,20 @@ from keylag.experiment.plan import Plan
 from keylag.experiment.run_folder import RunFolder
 from keylag.experiment.samples import Row
 from keylag.phases import Cell
-from keylag.run_environment import CACHE_BACKEND, PROCESSES, Environment
+from keylag.run_environment import CACHE_BACKEND, PROCESSES, SERVICE_PLANS, Environment
 from keylag.services.keystone import CACHE_BACKENDS
 
 AUTH_METHODS: Final[Mapping[str, str]] = {"POST": "password"}
 """How the load plans log in."""
 CACHE_VARIABLES: Final = frozenset({"OS_CACHE__BACKEND", "OS_CACHE__ENABLED"})
 """With which an arm may have another cache than its settings say."""
-SERVICE_PLAN: Final = "service-call"
-"""Its responses come from a service."""
 
 
 def read_arms(folder: Path) -> dict[str, Facts]:
     """Return the facts of an experiment's arms by name; raises WrongUsageError."""
     run = RunFolder(folder)
     plan = run.load_plan()
-    if plan.load.plan == SERVICE_PLAN:
+    if plan.load.plan in SERVICE_PLANS:
         message = (
             f"{folder} has the calls of a service; causes are those of token calls."
         )

@@ -1,20 +1,36 @@
 """keylag-exporter: metrics of the servers, the host and the way to Keystone."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
-from keylag.services.base import Ports, Service, ServiceContext, http_ok, no_variables
+from keylag.services.base import (
+    HOST,
+    Ports,
+    Service,
+    ServiceContext,
+    http_ok,
+    no_variables,
+)
 from keylag.services.keystone import stats_socket
 from keylag.services.mariadb import slow_log
 from keylag.services.proxysql import STATS_USER
 from keylag.state import write_private
 
-CONFIG = """\
+DATABASE_SERVER: Final = """\
 [slow-log]
 file = "{slow_log}"
 state = "{folder}/slow-log.json"
 from-start = true
 
+[mysql]
+host = "{host}"
+port = {port}
+password-file = "{folder}/password"
+"""
+"""What belongs to one database server."""
+KEYSTONE_NODE: Final = """\
 [revocations]
 port = {mariadb}
 password-file = "{folder}/password"
@@ -27,15 +43,14 @@ address = "{memcached}"
 address = "{uwsgi}"
 
 [host]
-
-[mysql]
-port = {mariadb}
-password-file = "{folder}/password"
-
+"""
+"""What belongs to a Keystone and its cache."""
+PROBE: Final = """\
 [probe]
 url = "http://{keystone}/v3"
 """
-PROXYSQL_CONFIG = """
+"""What a client sees."""
+PROXYSQL: Final = """\
 [proxysql]
 port = {port}
 user = "{user}"
@@ -45,50 +60,70 @@ interval = 1
 """Prometheus scrapes the stack once a second."""
 
 
-def _folder(context: ServiceContext) -> Path:
-    return context.folder / "exporters"
+def make_service(name: str, config: Callable[[ServiceContext, Path], str]) -> Service:
+    """Return an exporter whose one port has its name.
+
+    `config` returns its configuration; the folder that it gets has the state, and the
+    file `password` with the password of the exporters' account.
+    """
+
+    def prepare(context: ServiceContext) -> None:
+        folder = context.folder / name
+        folder.mkdir(exist_ok=True)
+        write_private(folder / "password", context.secrets.exporters)
+        (folder / "config.toml").write_text(config(context, folder), encoding="utf-8")
+
+    def command(context: ServiceContext) -> list[str | Path]:
+        return [
+            Path(sys.executable).with_name("keylag-exporter"),
+            "all",
+            f"--config={context.folder / name / 'config.toml'}",
+            f"--listen={context.address(name)}",
+        ]
+
+    def healthy(ports: Ports) -> bool:
+        # A scrape would query all servers.
+        return http_ok(ports[name], "/")
+
+    return Service(
+        name=name,
+        ports=(name,),
+        prepare=prepare,
+        command=command,
+        environment=no_variables,
+        healthy=healthy,
+        advice="`keylag-exporter all --help` explains its configuration.",
+        depends_on=("mariadb", "memcached"),
+        observes_only=True,
+    )
 
 
-def _prepare(context: ServiceContext) -> None:
-    folder = _folder(context)
-    folder.mkdir(exist_ok=True)
-    write_private(folder / "password", context.secrets.exporters)
-    config = CONFIG.format(
+def database_server(folder: Path, log: Path, host: str, port: int) -> str:
+    """Return the configuration for a database server with a slow log."""
+    return DATABASE_SERVER.format(folder=folder, slow_log=log, host=host, port=port)
+
+
+def keystone_node(context: ServiceContext, folder: Path) -> str:
+    """Return the configuration for Keystone, its cache and its host."""
+    return KEYSTONE_NODE.format(
         folder=folder,
-        slow_log=slow_log(context.folder),
         mariadb=context.ports["mariadb"],
         memcached=context.address("memcached"),
         uwsgi=stats_socket(context),
-        keystone=context.address("keystone"),
     )
+
+
+def _everything(context: ServiceContext, folder: Path) -> str:
+    log = slow_log(context.folder)
+    parts = [
+        database_server(folder, log, HOST, context.ports["mariadb"]),
+        keystone_node(context, folder),
+        PROBE.format(keystone=context.address("keystone")),
+    ]
     if "proxysql" in context.options.extras:
         port = context.ports["proxysql-admin"]
-        config += PROXYSQL_CONFIG.format(folder=folder, port=port, user=STATS_USER)
-    (folder / "config.toml").write_text(config)
+        parts.append(PROXYSQL.format(folder=folder, port=port, user=STATS_USER))
+    return "\n".join(parts)
 
 
-def _command(context: ServiceContext) -> list[str | Path]:
-    return [
-        Path(sys.executable).with_name("keylag-exporter"),
-        "all",
-        f"--config={_folder(context) / 'config.toml'}",
-        f"--listen={context.address('exporters')}",
-    ]
-
-
-def _healthy(ports: Ports) -> bool:
-    # A scrape would query all servers.
-    return http_ok(ports["exporters"], "/")
-
-
-SERVICE = Service(
-    name="exporters",
-    ports=("exporters",),
-    prepare=_prepare,
-    command=_command,
-    environment=no_variables,
-    healthy=_healthy,
-    advice="`keylag-exporter all --help` explains its configuration.",
-    depends_on=("mariadb", "memcached"),
-    observes_only=True,
-)
+SERVICE = make_service("exporters", _everything)

@@ -2,10 +2,11 @@
 
 import json
 import shutil
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from keylag.paths import DATA, DEPLOY
-from keylag.services import second_node
 from keylag.services.base import Ports, Service, ServiceContext, http_ok, no_variables
 
 CONFIG = DEPLOY / "prometheus" / "prometheus.yml"
@@ -13,11 +14,13 @@ RULES = DATA / "dashboards" / "generated" / "rules"
 TARGETS = {
     "otlp": ("otel-collector-metrics",),
     "otel-collector": ("otel-collector-self",),
-    "keylag-exporter": ("exporters", second_node.EXPORTERS),
+    "keylag-exporter": ("exporters*", "*-exporters"),
     "keylag-diagnosis": ("diagnosis",),
     "prometheus": ("prometheus",),
 }
-"""The ports that each job of prometheus.yml scrapes, if the stack has them."""
+"""Patterns of the ports that each job of prometheus.yml scrapes."""
+NODE_PREFIX = "exporters-"
+"""Begins the port of an exporter for a database node, whose name follows."""
 
 
 def _folder(context: ServiceContext) -> Path:
@@ -30,9 +33,21 @@ def _prepare(context: ServiceContext) -> None:
     targets.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(CONFIG, _folder(context) / CONFIG.name)
     shutil.copytree(RULES, _folder(context) / "rules", dirs_exist_ok=True)
-    for job, ports in TARGETS.items():
-        addresses = [context.address(port) for port in ports if port in context.ports]
-        (targets / f"{job}.json").write_text(json.dumps([{"targets": addresses}]))
+    for job, patterns in TARGETS.items():
+        found = [
+            _target(context, port)
+            for port in context.ports
+            if any(fnmatchcase(port, one) for one in patterns)
+        ]
+        (targets / f"{job}.json").write_text(json.dumps(found))
+
+
+def _target(context: ServiceContext, port: str) -> dict[str, Any]:
+    """Return a target; that of a database node has its name as `instance`."""
+    target: dict[str, Any] = {"targets": [context.address(port)]}
+    if port.startswith(NODE_PREFIX):
+        target["labels"] = {"instance": port.removeprefix(NODE_PREFIX)}
+    return target
 
 
 def _command(context: ServiceContext) -> list[str | Path]:

@@ -42,7 +42,7 @@ _DEVELOPMENT_TOOLS: Mapping[str, tuple[Tool, ...]] = {
 
 EXTRA_TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "keystone-2026.1": (venvs.KEYSTONE_TOOLS["2026.1"],),
-    "labs": (),
+    "labs": (venvs.RALLY, venvs.SWIFT),
     **({} if INSTALLED else _DEVELOPMENT_TOOLS),
 }
 """Tools that `keylag setup --with NAME` adds."""

@@ -50,6 +50,12 @@ GALERA_WAN: Packages = {
 }
 """For `keylag lab galera-wan`."""
 
+SWIFT_REGIONS: Packages = {
+    "e2fsprogs": ("mkfs.ext4",),
+    "mount": ("mount", "umount"),
+}
+"""For `keylag lab swift-regions`, which has a Galera cluster too."""
+
 EXTRA_PACKAGES: Mapping[str, Packages] = {
     "tests": {
         "percona-toolkit": ("pt-query-digest",),
@@ -64,7 +70,7 @@ EXTRA_PACKAGES: Mapping[str, Packages] = {
         "skopeo": ("skopeo",),
         **WAN,
     },
-    "labs": {**WAN, **GALERA_WAN},
+    "labs": {**WAN, **GALERA_WAN, **SWIFT_REGIONS},
     "keystone-own": {
         "libldap2-dev": ("/usr/include/ldap.h",),
         "libsasl2-dev": ("/usr/include/sasl/sasl.h",),

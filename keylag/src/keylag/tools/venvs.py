@@ -165,3 +165,22 @@ BENCH = _keystone(
     "Keystone with every instrumentation that `make bench` compares",
     command="./setup.sh --with bench",
 )
+
+RALLY_LOCK = "locks/rally.txt"
+RALLY = Tool(
+    name="rally",
+    purpose="Rally, for laboratories",
+    inputs=(RALLY_LOCK,),
+    program="bin/rally",
+    make=lambda build: create_venv(build, build.folder, RALLY_LOCK),
+    advice=INDEX_ADVICE,
+    command=f"{SETUP_COMMAND} --with labs",
+)
+
+SWIFT = _collectors_venv(
+    "swift",
+    "locks/swift.txt",
+    "Swift with the collectors, for laboratories",
+    "bin/swift-proxy-server",
+    f"{SETUP_COMMAND} --with labs",
+)

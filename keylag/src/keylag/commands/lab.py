@@ -3,6 +3,7 @@
 import click
 
 from keylag.commands.lab_galera import galera_wan
+from keylag.commands.lab_swift import swift_regions
 from keylag.commands.lab_wan import wan
 
 
@@ -23,3 +24,4 @@ def command() -> None:
 
 command.add_command(wan)
 command.add_command(galera_wan)
+command.add_command(swift_regions)

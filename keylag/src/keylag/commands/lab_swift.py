@@ -1,0 +1,188 @@
+"""`keylag lab swift-regions`: Swift in two regions, with a Keystone at each."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from keylag import results
+from keylag.commands import lab_wan
+from keylag.commands.common import Function, out_folder_option, output_option
+from keylag.commands.lab_wan import changed_link, link_options
+from keylag.lab.swift.lab import LINK, SwiftRegions
+from keylag.lab.swift.measurement import CLIENTS, Load, Measured, measure
+from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
+from keylag.state import write_output
+from keylag.steps import show_step
+
+folder_option: Final = lab_wan.folder_option("swift-regions")
+
+
+@click.group("swift-regions")
+def swift_regions() -> None:
+    """Run Swift in two regions, far from each other.
+
+    Each region has four storage nodes, a proxy server, memcached and Keystone. The link
+    between them is that of `keylag lab wan`, with 277 ms and 6 Mbit/s.
+
+    \b
+    Examples:
+      keylag lab swift-regions up
+      keylag lab swift-regions measure --region 2
+      keylag lab swift-regions proxies --keystone far
+      keylag lab swift-regions down
+    """  # noqa: D301 - click reads a backspace
+
+
+def _token_options(function: Function) -> Function:
+    function = click.option(
+        "--keystone",
+        type=click.Choice([NEAR, FAR]),
+        default=NEAR,
+        show_default=True,
+        help="Whether the proxy of region 2 asks the Keystone there, or that of 1.",
+    )(function)
+    return click.option(
+        "--token-cache/--no-token-cache",
+        default=True,
+        show_default=True,
+        help="Let auth_token keep validated tokens in the region's memcached.",
+    )(function)
+
+
+@swift_regions.command("up")
+@click.option(
+    "--set",
+    "chosen",
+    type=click.Choice(list(SETS)),
+    default="set3",
+    show_default=True,
+    help="set1: objects in region 1 only; set2: in both; set3: in both, and each"
+    " proxy prefers its own region.",
+)
+@_token_options
+@link_options
+@folder_option
+def up(
+    folder: Path,
+    chosen: str,
+    keystone: str,
+    *,
+    token_cache: bool,
+    **given: float | None,
+) -> None:
+    """Start both regions; those that run start anew, with empty devices.
+
+    They start while the link has no delay. Then the link gets its settings.
+    """
+    link = changed_link(LINK, given)
+    options = _with_tokens(SETS[chosen], keystone, token_cache=token_cache)
+    SwiftRegions(folder).up(link, options, click.echo)
+    click.echo(f"The link has {link}. Folder of the laboratory: {folder}")
+
+
+def _with_tokens(
+    options: SwiftOptions, keystone: str, *, token_cache: bool
+) -> SwiftOptions:
+    seconds = SwiftOptions().cached_seconds if token_cache else NOT_CACHED
+    return replace(options, keystone=keystone, cached_seconds=seconds)
+
+
+@swift_regions.command("proxies")
+@_token_options
+@folder_option
+def proxies(folder: Path, keystone: str, *, token_cache: bool) -> None:
+    """Restart both proxy servers with other settings of auth_token."""
+    lab = SwiftRegions(folder)
+    lab.link()
+    options = _with_tokens(lab.options(), keystone, token_cache=token_cache)
+    lab.start_proxies(options)
+    click.echo("The proxy servers of both regions are up.")
+
+
+@swift_regions.command("set")
+@link_options
+@folder_option
+def set_link(folder: Path, **given: float | None) -> None:
+    """Change the link while Swift runs; the rest stays as it is."""
+    lab = SwiftRegions(folder)
+    settings = lab.keystones.wan.change(changed_link(lab.link(), given))
+    click.echo(f"The link has {settings.link}.")
+
+
+@swift_regions.command("measure")
+@click.option(
+    "--region",
+    type=click.IntRange(1, 2),
+    default=1,
+    show_default=True,
+    help="Where the clients are.",
+)
+@click.option(
+    "--seconds",
+    type=click.IntRange(5, 3600),
+    default=20,
+    show_default=True,
+    help="How long calls are sent.",
+)
+@click.option(
+    "--clients",
+    type=click.IntRange(1, 1000),
+    default=CLIENTS,
+    show_default=True,
+    help="Clients at the same time.",
+)
+@out_folder_option("lab/swift-regions", "the samples")
+@output_option()
+@folder_option
+def measure_calls(  # noqa: PLR0913, PLR0917 - one for each option
+    region: int, seconds: int, clients: int, out: Path | None, form: str, folder: Path
+) -> None:
+    """Write, read and delete objects, and measure them and their tokens' share."""
+    lab = SwiftRegions(folder)
+    link = lab.link()
+    with results.folder(out, "lab", "swift-regions") as samples:
+        with show_step(Console(stderr=True), f"Measuring region {region}, {link}"):
+            load = Load(region, seconds, clients)
+            found = measure(lab, load, samples / "load")
+        document = {"link": link.as_json(), **found.as_json()}
+        write_output(samples / "measured.json", json.dumps(document, indent=2))
+    if form == "json":
+        click.echo(json.dumps(document, indent=2))
+        return
+    Console().print(_table(found))
+    click.echo(
+        f"{found.validations} calls validated their token in Keystone, which took "
+        f"{found.validation_seconds * 1000:.0f} ms; in all others auth_token took "
+        f"{found.cached_seconds * 1000:.1f} ms. Samples: {samples}"
+    )
+
+
+def _table(found: Measured) -> Table:
+    table = Table("call", box=None)
+    for name in ("calls", "failed", "mean, ms", "interval, ms", "token, ms", "share"):
+        table.add_column(name, justify="right")
+    for label, one in found.calls.items():
+        ms = one.mean_seconds.scaled(1000)
+        table.add_row(
+            label,
+            str(one.count),
+            str(one.failed),
+            f"{ms.mid:.0f}",
+            f"{ms.low:.0f} to {ms.high:.0f}",
+            f"{one.token_seconds * 1000:.1f}",
+            f"{one.token_share:.0%}",
+        )
+    return table
+
+
+@swift_regions.command("down")
+@folder_option
+def down(folder: Path) -> None:
+    """Stop everything, and delete all objects; logs stay."""
+    stopped = SwiftRegions(folder).down()
+    click.echo(f"Stopped {', '.join(stopped)}." if stopped else "No Swift runs.")

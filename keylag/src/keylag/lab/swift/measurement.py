@@ -1,0 +1,204 @@
+"""Measures calls of objects, and what their tokens take, at the proxy of a region."""
+
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any, Final
+
+import numpy as np
+from scipy.stats import bootstrap
+
+from keylag.experiment.interval import Interval
+from keylag.jtl import SETUP_PREFIX, JtlError, Sample, read_samples
+from keylag.lab.galera import haproxy
+from keylag.lab.galera.site import site_folder
+from keylag.lab.iproute import LabError, command_in
+from keylag.lab.swift.lab import SwiftRegions
+from keylag.lab.swift.servers import PROXY_PORT
+from keylag.sample_cloud import users_file
+from keylag.services.base import HOST
+from keylag.stack_info import StackInfo
+
+PLAN: Final = "object-storage"
+LABELS: Final = ("GET object", "PUT object", "DELETE object")
+FIRST_CALL: Final = f"{SETUP_PREFIX}PUT container"
+"""The first call with each token, which prepares the load."""
+SUBJECTS: Final = 6
+"""Tokens: of the first users of the sample cloud, who may all write."""
+CLIENTS: Final = 4
+AUTHENTICATION: Final = "auth_token"
+"""The operation of a service's breakdown that validates the token."""
+KEYSTONE: Final = "keystone"
+"""The phase of waiting for Keystone."""
+LEAST_SAMPLES: Final = 5
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The calls of a kind that succeeded."""
+
+    count: int
+    failed: int
+    mean_seconds: Interval
+    """At the client, with its interval at 95 %, by the bootstrap."""
+    token_seconds: float
+    """Mean time of auth_token."""
+
+    @property
+    def token_share(self) -> float:
+        """The share of auth_token in the time at the client."""
+        return self.token_seconds / self.mean_seconds.mid if self.count else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures for JSON, which has null for what is unknown."""
+        mean = self.mean_seconds
+        known = np.isfinite([mean.low, mean.mid, mean.high])
+        values = (mean.low, mean.mid, mean.high)
+        return {
+            "count": self.count,
+            "failed": self.failed,
+            "mean_seconds": [
+                value if is_known else None
+                for value, is_known in zip(values, known, strict=True)
+            ],
+            "token_seconds": self.token_seconds,
+            "token_share": self.token_share,
+        }
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What clients saw at the proxy of a region."""
+
+    region: int
+    calls: Mapping[str, Calls]
+    """By their labels in the load plan, such as `GET object`."""
+    validations: int
+    """Calls that validated their token in Keystone."""
+    validation_seconds: float
+    """Median time of auth_token in these calls; 0 without one."""
+    cached_seconds: float
+    """Median time of auth_token in all others; 0 without one."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return {
+            "region": self.region,
+            "calls": {label: one.as_json() for label, one in self.calls.items()},
+            "validations": self.validations,
+            "validation_seconds": self.validation_seconds,
+            "cached_seconds": self.cached_seconds,
+        }
+
+
+@dataclass(frozen=True)
+class Load:
+    """What clients send to the proxy of a region."""
+
+    region: int
+    seconds: int
+    clients: int = CLIENTS
+    object_bytes: int = 1024
+
+
+def measure(lab: SwiftRegions, load: Load, out: Path) -> Measured:
+    """Write, read and delete objects for some seconds.
+
+    Each run has new tokens; its set-up sends the first call with each, which validates
+    it.  `out` is a new folder for the samples.  Raises LabError.
+    """
+    network = lab.keystones.wan.network()
+    router = network.sites[load.region - 1].router
+    folder = site_folder(lab.folder, router.name)
+    words = [
+        *(str(Path(sys.executable).with_name("keylag")), "load", PLAN),
+        f"--url={haproxy.keystone_url(router)}/v3",
+        f"--users={users_file(StackInfo(folder))}",
+        *(f"--set=target_host={HOST}", f"--set=target_port={PROXY_PORT}"),
+        *(f"--set=subjects={SUBJECTS}", f"--set=object_bytes={load.object_bytes}"),
+        *(f"--set=threads={load.clients}", "--set=loops=-1", "--set=ramp_seconds=0"),
+        *("--max-errors=100%", f"--set=duration_seconds={load.seconds}"),
+        f"--out={out.resolve()}",
+    ]
+    command = command_in(router.namespace, words)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        message = f"The load could not be sent:\n{ended.stderr}"
+        raise LabError(message)
+    try:
+        samples, _ = read_samples(out / "samples.jtl")
+    except JtlError as error:
+        message = f"No call was answered: {error}"
+        raise LabError(message) from error
+    found = summarise(load.region, samples)
+    missing = [label for label in LABELS if label not in found.calls]
+    if missing:
+        last = f"The last call: {samples[-1].label}, {samples[-1].code}."
+        message = f"The load sent no {' and no '.join(missing)}. {last}"
+        raise LabError(message)
+    return found
+
+
+def summarise(region: int, samples: Sequence[Sample]) -> Measured:
+    """Return the figures of samples with the breakdown of the proxy server."""
+    by_label = defaultdict[str, list[Sample]](list)
+    for one in samples:
+        by_label[one.label].append(one)
+    tokens = [
+        (token_seconds(one), keystone_seconds(one))
+        for label in (*LABELS, FIRST_CALL)
+        for one in by_label.get(label, ())
+        if one.timing
+    ]
+    asked = [token for token, keystone in tokens if keystone > 0]
+    cached = [token for token, keystone in tokens if keystone == 0]
+    return Measured(
+        region,
+        {label: _calls(by_label[label]) for label in LABELS if label in by_label},
+        len(asked),
+        median(asked) if asked else 0.0,
+        median(cached) if cached else 0.0,
+    )
+
+
+def _calls(samples: Sequence[Sample]) -> Calls:
+    served = [one for one in samples if one.success]
+    tokens = [token_seconds(one) for one in served if one.timing]
+    return Calls(
+        len(served),
+        len(samples) - len(served),
+        find_mean([one.elapsed_seconds for one in served]),
+        fmean(tokens) if tokens else 0.0,
+    )
+
+
+def token_seconds(sample: Sample) -> float:
+    """Return the time of auth_token in a call."""
+    cells = sample.timing.cells if sample.timing else {}
+    return sum(
+        seconds
+        for (_, operation), seconds in cells.items()
+        if operation == AUTHENTICATION
+    )
+
+
+def keystone_seconds(sample: Sample) -> float:
+    """Return how long auth_token waited for Keystone in a call."""
+    cells = sample.timing.cells if sample.timing else {}
+    return cells.get((KEYSTONE, AUTHENTICATION), 0.0)
+
+
+def find_mean(seconds: Sequence[float]) -> Interval:
+    """Return the mean with its interval at 95 %; NaN without values."""
+    if not seconds:
+        return Interval(np.nan, np.nan, np.nan)
+    mid = fmean(seconds)
+    if len(seconds) < LEAST_SAMPLES:
+        return Interval(-np.inf, mid, np.inf)
+    found = bootstrap((seconds,), np.mean, method="percentile", random_state=0)
+    limits = found.confidence_interval
+    return Interval(float(limits.low), mid, float(limits.high))

@@ -1,0 +1,119 @@
+"""The servers of Swift: those of storage nodes, and a proxy server for each region."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from keylag import processes
+from keylag.lab.iproute import NO_PROXY, LabError, command_in
+from keylag.lab.network import Host
+from keylag.lab.swift.rings import PORTS
+from keylag.paths import DEPLOY
+from keylag.services.base import inherited_environment
+from keylag.state import write_private
+from keylag.tools.tool import tail
+
+TEMPLATES: Final = DEPLOY / "swift-regions"
+PROXY_PORT: Final = 8080
+"""At 127.0.0.1 of a region's router."""
+START_SECONDS: Final = 30.0
+POLL_SECONDS: Final = 0.1
+LISTENING: Final = "0A"
+"""The state of a socket in /proc/PID/net/tcp."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server of Swift on a host."""
+
+    lab: Path
+    """Folder of the laboratory."""
+    host: Host
+    kind: str
+    """`object`, `container`, `account` or `proxy`."""
+    port: int
+
+    @property
+    def name(self) -> str:
+        """The name of its process."""
+        return f"swift-{self.kind}-{self.host.name}"
+
+    @property
+    def log(self) -> Path:
+        """Its log."""
+        return self.lab / "logs" / f"{self.name}.log"
+
+    @property
+    def config(self) -> Path:
+        """Its configuration."""
+        return self.lab / "swift" / f"{self.kind}-{self.host.name}.conf"
+
+    def start(self, python: Path, config: str, variables: Mapping[str, str]) -> None:
+        """Write the configuration, and start the server in Swift's environment.
+
+        `python` is the interpreter of this environment.  Raises OSError.
+        """
+        write_private(self.config, config)
+        program = (
+            TEMPLATES / "proxy_server.py"
+            if self.kind == "proxy"
+            else python.with_name(f"swift-{self.kind}-server")
+        )
+        command = [str(python), str(program), str(self.config), "--verbose"]
+        environment = {
+            **inherited_environment(),
+            **NO_PROXY,
+            **processes.stack_variables(self.lab, self.name),
+            **variables,
+        }
+        processes.start_server(
+            command_in(self.host.namespace, command), environment, self.log
+        )
+
+    def stop(self) -> None:
+        """Stop it, if it runs."""
+        processes.stop_processes(self._processes())
+
+    def _processes(self) -> list[processes.StackProcess]:
+        return processes.find_processes(stack=self.lab, service=self.name)
+
+    def listens(self) -> bool:
+        """Return whether it accepts connections; raises LabError if it has ended."""
+        found = self._processes()
+        if not found:
+            message = f"{self.name} ended. The end of {self.log}:\n{tail(self.log)}"
+            raise LabError(message)
+        return any(self.port in listening_ports(one.process.pid) for one in found)
+
+
+def storage_servers(lab: Path, host: Host) -> list[Server]:
+    """Return the servers of a storage node."""
+    return [Server(lab, host, kind, port) for kind, port in PORTS.items()]
+
+
+def proxy_server(lab: Path, router: Host) -> Server:
+    """Return the proxy server of a region."""
+    return Server(lab, router, "proxy", PROXY_PORT)
+
+
+def wait_until_ready(servers: Sequence[Server]) -> None:
+    """Wait until all servers accept connections; raises LabError."""
+    deadline = time.monotonic() + START_SECONDS
+    for one in servers:
+        while not one.listens():
+            if time.monotonic() > deadline:
+                message = f"{one.name} does not answer. Its log: {one.log}"
+                raise LabError(message)
+            time.sleep(POLL_SECONDS)
+
+
+def listening_ports(pid: int) -> set[int]:
+    """Return the TCP ports in the network of a process at which somebody listens."""
+    try:
+        lines = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
+    except OSError:
+        return set()
+    rows = (line.split() for line in lines)
+    return {int(row[1].split(":")[1], 16) for row in rows if row[3] == LISTENING}

@@ -132,8 +132,11 @@ down: ## Stop the stack
 
 clean: ## Stop everything and delete all that was made
 	@if [[ -x $(KEYLAG) ]]; then $(KEYLAG) down --all; fi
-	@for lab in wan galera-wan; do \
-	  if [[ -x $(KEYLAG) && -d "$(STATE)/labs/$$lab" ]]; then $(KEYLAG) lab $$lab down; fi; \
+	@for lab in "$(STATE)"/labs/*/; do \
+	  if [[ -x $(KEYLAG) && -d "$$lab" ]]; then \
+	    $(KEYLAG) lab swift-regions down --state "$$lab"; \
+	    $(KEYLAG) lab wan down --state "$$lab"; \
+	  fi; \
 	done
 # Only what is ours: $$KEYLAG_STATE may be a folder that holds other things too.
 	@cd "$(STATE)" 2>/dev/null && rm -rf --one-file-system tools stack labs pictures demo bench bench.lock mutation prepared tmp man || true

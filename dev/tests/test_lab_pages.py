@@ -1,10 +1,28 @@
 """The pages of what laboratories measured."""
 
+import os
+import subprocess
+from pathlib import Path
+
+from keylag import processes
 from keylag.lab.accuracy import Figure
 from keylag.lab.galera.failures import FAILURES, Outcome
 from keylag.lab.galera.measurement import Latencies, Measured, find_median
 from keylag.lab.link import Link
-from keylag_dev import galera_failures_page, galera_wan_page, link_accuracy_page
+from keylag.lab.swift.measurement import LABELS, Calls, find_mean
+from keylag.lab.swift.measurement import Measured as SwiftMeasured
+from keylag.lab.swift.options import SwiftOptions
+from keylag_dev import (
+    galera_failures_page,
+    galera_rally_page,
+    galera_wan_page,
+    lab_cost,
+    lab_rules_page,
+    link_accuracy_page,
+    swift_regions_page,
+)
+from keylag_dev.lab_cost import LabCost
+from keylag_dev.lab_rules_page import Trial
 
 
 def test_page_of_links_names_the_figures_that_are_not_accurate() -> None:
@@ -23,20 +41,89 @@ def test_page_of_links_names_the_figures_that_are_not_accurate() -> None:
 
 def test_page_of_token_calls_has_a_row_for_each_round_trip() -> None:
     calls = {"POST /v3/auth/tokens password": Latencies(9, 1, find_median([0.3] * 9))}
-    found = Measured(Link(0.2), calls, 7, 4321.0)
+    found = Measured(Link(0.2), calls, 7, 4321.0, ("D1",))
 
-    page = galera_wan_page.render([(True, found), (False, found)])
+    page = galera_wan_page.render([("near", found), ("far", found)])
 
-    figures = "| 200 ms | 300 [300, 300] | - | - | 7 | 4.3 | 1 |"
-    assert f"| two {figures}" in page
-    assert f"| one {figures}" in page
+    figures = "| 200 ms | 300 [300, 300] | - | - | 7 | 4.3 | 1 | D1 |"
+    assert f"| near {figures}" in page
+    assert f"| far {figures}" in page
 
 
 def test_page_of_failures_says_what_did_not_heal() -> None:
     failure = FAILURES["link"]
-    found = Outcome(failure, 50, 4, 12.34, 20.0, 3.21, 10, 0)
+    found = Outcome(failure, 50, 4, 7.5, 12.34, 20.0, 3.21, 10, 0)
 
     page = galera_failures_page.render([(failure, found), (FAILURES["site"], None)])
 
-    assert "| 4 of 50 | 12.3 | 20.0 | 3.2 | 0 of 10 |" in page
+    assert "| 4 of 50 | 7.5 | 12.3 | 20.0 | 3.2 | 0 of 10 |" in page
     assert f"{FAILURES['site'].summary} | not healed in 90 s |" in page
+
+
+def test_page_of_rally_compares_segments_at_each_round_trip() -> None:
+    times = {
+        (scenario, trip, segments): [k * (trip + (0.1 if segments else 0.2))] * 9
+        for k, scenario in enumerate(galera_rally_page.SCENARIOS, start=3)
+        for trip in galera_rally_page.ROUND_TRIPS_SECONDS
+        for segments in (False, True)
+    }
+
+    page = galera_rally_page.render(times, failed=2)
+
+    row = "| 100 ms | 900 [900, 900] | 600 [600, 600] | 33.3 % [33.3, 33.3] | 3 % |"
+    assert row in page
+    assert "| 300 ms | 2000 [2000, 2000] | 1600 [1600, 1600] |" in page
+    assert "Each ms of the round trip adds 3.00 ms [3.00, 3.00]" in page
+    assert "Failed iterations: 2." in page
+
+
+def test_page_of_swift_compares_sets_and_tokens() -> None:
+    def measured(region: int, seconds: float) -> SwiftMeasured:
+        calls = {
+            label: Calls(9, 0, find_mean([seconds] * 9), seconds / 10)
+            for label in LABELS
+        }
+        return SwiftMeasured(region, calls, 6, 0.3, 0.001)
+
+    sets = [
+        (name, measured(region, seconds))
+        for name, seconds in {"set1": 0.1, "set2": 0.4, "set3": 0.125}.items()
+        for region in (1, 2)
+    ]
+
+    page = swift_regions_page.render(sets, [(SwiftOptions(), measured(2, 0.2))])
+
+    assert "| set1 | 1 | GET | 100 [100, 100] | 100% | - | 0 |" in page
+    assert "| set2 | 1 | PUT | 400 [400, 400] | 25% | 20 to 30 % | 0 |" in page
+    assert "| set3 | 2 | GET | 125 [125, 125] | 80% | - | 0 |" in page
+    assert "| 2 | near | memcached | 27 | 6 | 300 | 1.0 | 10% | 10% | 10% |" in page
+
+
+def test_memory_of_a_laboratory_is_that_of_its_processes(tmp_path: Path) -> None:
+    cost = LabCost(tmp_path)
+    assert lab_cost.used_bytes(tmp_path) == 0
+    command = ["python3", "-c", "import time; print(flush=True); time.sleep(60)"]
+    environment = {**os.environ, **processes.stack_variables(tmp_path, "one")}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as one:
+        assert one.stdout
+        one.stdout.readline()
+        cost.note_start()
+        one.kill()
+
+    assert 1e6 < cost.used_bytes < 1e8
+    assert "The first start took 0 s on" in cost.sentence()
+
+
+def test_page_of_rules_says_which_rows_are_right() -> None:
+    page = lab_rules_page.render(
+        [
+            Trial("", "nothing", "-", ()),
+            Trial("D9", "a slow node", "20 ms", ("D9", "D2")),
+            Trial("N1", "far clients", "20 ms", ()),
+        ]
+    )
+
+    assert "| - | nothing | - | - | yes |" in page
+    assert "| D9 | a slow node | 20 ms | D9, D2 | yes |" in page
+    assert "| N1 | far clients | 20 ms | - | **no** |" in page
+    assert "2 of 3 rows are right." in page

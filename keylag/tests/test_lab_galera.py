@@ -13,7 +13,7 @@ from test_jtl import BARE, FAILED, HEADER, SETUP
 from keylag.cli import main
 from keylag.jtl import Sample
 from keylag.lab.galera import haproxy
-from keylag.lab.galera.cluster import Cluster
+from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
 from keylag.lab.galera.failures import FAILURES, judge, observe
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.measurement import (
@@ -25,16 +25,25 @@ from keylag.lab.galera.measurement import (
 )
 from keylag.lab.galera.node import SYNCED
 from keylag.lab.galera.options import ClusterOptions
+from keylag.lab.galera.rally import SCENARIOS, read_iterations, run_scenario
+from keylag.lab.galera.site import REVOCATION_EVENTS
 from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
 from keylag.lab.network import Network
 from keylag.lab.relay import TUN
+from keylag.state import state_folder
+from keylag.tools import venvs
+from keylag.tools.install import installed_path
 from keylag.tools.programs import GALERA_WAN, WAN, missing_packages
 
 PACKAGES = {**WAN, **GALERA_WAN}
 needs_cluster = pytest.mark.skipif(
     os.geteuid() != 0 or not Path(TUN).exists() or bool(missing_packages(PACKAGES)),
     reason=f"needs root, {TUN} and the packages {', '.join(PACKAGES)}",
+)
+needs_rally = pytest.mark.skipif(
+    installed_path(venvs.RALLY, state_folder() / "tools") is None,
+    reason=f"needs Rally: `{venvs.RALLY.command}`",
 )
 ROUND_TRIP_SECONDS = 0.15
 
@@ -94,13 +103,15 @@ def test_nodes_replicate_at_the_addresses_of_their_hosts(tmp_path: Path) -> None
 def test_haproxy_spreads_connections_over_the_nodes_of_its_site(tmp_path: Path) -> None:
     site, _ = Network(tmp_path, 2).sites
 
-    haproxy.write_config(tmp_path / "site-a", site.hosts)
+    haproxy.write_config(tmp_path / "site-a", site.router, site.hosts)
 
     text = (tmp_path / "site-a" / haproxy.FILE).read_text()
     assert 'bind "127.0.0.1:${KEYLAG_HAPROXY_PORT}"' in text
     assert "server a1 10.64.1.1:3306 check" in text
     assert "server a2 10.64.1.2:3306 check" in text
     assert "10.64.2." not in text
+    assert 'bind "10.64.1.254:5000"\n  mode http\n' in text
+    assert 'server keystone "127.0.0.1:${KEYLAG_KEYSTONE_PORT}"' in text
 
 
 def test_latencies_are_of_calls_that_succeeded(tmp_path: Path) -> None:
@@ -132,7 +143,7 @@ def test_a_median_has_an_interval_from_five_values_on() -> None:
 def test_figures_without_a_limit_are_null_in_json() -> None:
     calls = {"POST": Latencies(1, 2, find_median([0.5]))}
 
-    found = Measured(Link(), calls, 3, 4000.0).as_json()
+    found = Measured(Link(), calls, 3, 4000.0, ("D1",)).as_json()
 
     assert found["calls"]["POST"] == {
         "count": 1,
@@ -144,19 +155,58 @@ def test_figures_without_a_limit_are_null_in_json() -> None:
 
 
 def test_commands_without_a_cluster_name_the_one_that_starts_it(tmp_path: Path) -> None:
-    for command in (["status"], ["kill", "a1"], ["start", "a1"], ["set"], ["measure"]):
+    for command in (
+        *(["status"], ["kill", "a1"], ["start", "a1"], ["set"], ["measure"]),
+        ["rally"],
+    ):
         ended = invoke(*command, f"--state={tmp_path}")
 
         assert ended.exit_code == 1
         assert "Run `keylag lab galera-wan up`" in ended.output
 
 
+def iteration(began: float, seconds: float, *error: str) -> dict[str, object]:
+    """Return an iteration as Rally reports it."""
+    action = {"name": "keystone_v3.create_user", "started_at": began}
+    return {
+        "timestamp": began,
+        "duration": seconds,
+        "error": list(error),
+        "atomic_actions": [action | {"finished_at": began + seconds / 2}],
+    }
+
+
+def rally_report(*iterations: dict[str, object]) -> dict[str, object]:
+    """Return a report of Rally with one workload."""
+    workload = {"data": list(iterations)}
+    return {"tasks": [{"subtasks": [{"workloads": [workload]}]}]}
+
+
+def test_iterations_of_rally_are_in_the_order_they_began() -> None:
+    report = rally_report(
+        iteration(20.0, 2.0),
+        iteration(10.0, 1.0),
+        iteration(15.0, 9.0, "Conflict", "a user of this name", "a trace"),
+    )
+
+    found = read_iterations(report)
+
+    assert found.seconds == (1.0, 2.0)
+    assert found.errors == ("Conflict a user of this name",)
+    assert found.actions == {"keystone_v3.create_user": (0.5, 1.0)}
+
+
+def test_rally_without_an_iteration_is_an_error() -> None:
+    with pytest.raises(LabError, match="Rally ran no iteration"):
+        read_iterations(rally_report())
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GaleraWan]:
     """A cluster with two nodes a site."""
-    made = GaleraWan(tmp_path_factory.mktemp("lab"), nodes=2, users=20)
+    made = GaleraWan(tmp_path_factory.mktemp("lab"), users=20)
     try:
-        made.up(Link(), ClusterOptions(), lambda _: None)
+        made.up(Link(), ClusterOptions(nodes=2), lambda _: None)
         yield made
     finally:
         made.down()
@@ -210,6 +260,23 @@ def test_a_killed_node_comes_back(lab: GaleraWan, *, forget_data: bool) -> None:
     assert lab.status()["b2"]["local_state_comment"] == SYNCED
 
 
+@needs_cluster
+@needs_rally
+@pytest.mark.stack
+@pytest.mark.matrix
+def test_rally_creates_users_over_the_link(lab: GaleraWan, tmp_path: Path) -> None:
+    measure(lab, Link(ROUND_TRIP_SECONDS), 8, tmp_path / "load")
+
+    for name in SCENARIOS:
+        found = run_scenario(lab, name, tmp_path / name, times=3, concurrency=2)
+        assert (len(found.seconds), found.errors) == (3, ())
+        assert min(found.actions["keystone_v3.create_user"]) > ROUND_TRIP_SECONDS
+
+    cluster = lab.cluster()
+    cluster.limit_events(REVOCATION_EVENTS)
+    assert cluster.nodes[-1].query(COUNT_EVENTS)[0][0] == REVOCATION_EVENTS
+
+
 def test_an_outcome_counts_what_clients_saw_from_the_failure_on() -> None:
     failure = FAILURES["link"]
     samples = [
@@ -222,7 +289,7 @@ def test_an_outcome_counts_what_clients_saw_from_the_failure_on() -> None:
 
     found = judge(failure, samples, begun=10.0, heal_seconds=3.0, gained=1.0)
 
-    assert (found.calls, found.failed) == (4, 1)
+    assert (found.calls, found.failed, found.failing_seconds) == (4, 1, 0.0)
     assert found.longest_seconds == 4.0
     assert found.without_answer_seconds == pytest.approx(15.5 - 10.2)
     assert (found.revoked, found.lost_revocations) == (2, 1)

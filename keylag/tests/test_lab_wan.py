@@ -109,6 +109,22 @@ def test_a_lost_site_answers_nothing(lab: Wan) -> None:
 
 @needs_namespaces
 @pytest.mark.stack
+def test_an_unplugged_host_answers_nothing_until_it_is_plugged_in(lab: Wan) -> None:
+    (near, other) = lab.network().sites[0].hosts
+    ping = command_in(near.namespace, ["ping", "-c1", "-W1", other.address])
+
+    lab.unplug(other.name)
+    with pytest.raises(LabError, match="netns exec"):
+        iproute.run(*ping)
+    lab.plug(other.name)
+
+    iproute.run(*ping)
+    with pytest.raises(LabError, match="a9 is no host"):
+        lab.unplug("a9")
+
+
+@needs_namespaces
+@pytest.mark.stack
 def test_hosts_of_a_site_are_near_and_the_outside_is_out_of_reach(lab: Wan) -> None:
     (site, _) = lab.network().sites
     near, other = site.hosts

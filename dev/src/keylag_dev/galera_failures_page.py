@@ -21,12 +21,13 @@ from keylag.lab.galera.failures import (
     Outcome,
     observe,
 )
-from keylag.lab.galera.lab import NODES, GaleraWan
-from keylag.lab.galera.options import ClusterOptions
+from keylag.lab.galera.lab import GaleraWan
+from keylag.lab.galera.options import NODES, ClusterOptions
 from keylag.lab.iproute import LabError
 from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
+from keylag_dev.lab_cost import LabCost
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-failures.md"
 LINK: Final = Link(0.1)
@@ -41,9 +42,11 @@ Two sites of {NODES} database nodes each, with a round trip of
 calls to the Keystone of site a: a quarter logs in, half validates, a quarter revokes.
 Each failure was caused once, and mended after {LOST_SECONDS} s.
 
-*Failed* are the calls from the failure until the load ended. *Without an answer* is the
-longest time in which no call succeeded. *Healed* is the time from the mending until all
-nodes are synced. *Lost* are revocations that Keystone confirmed and a node lacks then.
+*Failed* are the calls from the failure until the load ended; a client whose call fails
+sends the next one at once, so *failing*, the time from the first to the last of them,
+says more. *Without an answer* is the longest time in which no call succeeded. *Healed*
+is the time from the mending until all nodes are synced. *Lost* are revocations that
+Keystone confirmed and a node lacks then.
 """
 
 Row = tuple[Failure, Outcome | None]
@@ -58,7 +61,7 @@ def render(rows: Sequence[Row]) -> str:
 def _lines(rows: Sequence[Row]) -> Iterator[str]:
     yield INTRODUCTION
     headings = (
-        *("failure", "failed", "longest call, s", "without an answer, s"),
+        *("failure", "failed", "failing, s", "longest call, s", "without an answer, s"),
         *("healed, s", "lost"),
     )
     yield f"| {' | '.join(headings)} |"
@@ -71,6 +74,7 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
 def _cells(found: Outcome) -> list[str]:
     return [
         f"{found.failed} of {found.calls}",
+        f"{found.failing_seconds:.1f}",
         f"{found.longest_seconds:.1f}",
         f"{found.without_answer_seconds:.1f}",
         f"{found.heal_seconds:.1f}",
@@ -82,10 +86,12 @@ def _cells(found: Outcome) -> list[str]:
 def main() -> None:
     """Cause each failure, and write the page."""
     lab = GaleraWan(state_folder() / "labs" / "galera-wan-page")
+    cost = LabCost(lab.folder)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as out:
         try:
             lab.up(LINK, ClusterOptions(), click.echo)
+            cost.note_start()
             for name, failure in FAILURES.items():
                 try:
                     rows.append((failure, observe(lab, failure, Path(out) / name)))
@@ -96,7 +102,8 @@ def main() -> None:
                 click.echo(f"{name}: {rows[-1][1]}")
         finally:
             lab.down()
-    PAGE.write_text(render(rows), encoding="utf-8")
+    page = f"{render(rows)}\n{cost.sentence()}"
+    PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,23 +2,24 @@
 
     python -m keylag_dev.galera_wan_page
 
-Needs root and some eight minutes of an idle machine.
+Needs root and some 20 minutes of an idle machine.
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
-from keylag.lab.galera.lab import NODES, USERS, GaleraWan
+from keylag.lab.galera.lab import USERS, GaleraWan
 from keylag.lab.galera.measurement import Latencies, Measured, measure
-from keylag.lab.galera.options import ClusterOptions
+from keylag.lab.galera.options import NODES, ClusterOptions
 from keylag.lab.galera.site import REVOCATION_EVENTS
 from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
+from keylag_dev.lab_cost import LabCost
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-results.md"
 ROUND_TRIPS_SECONDS: Final = (0.0, 0.1, 0.2, 0.3, 0.5)
@@ -36,11 +37,21 @@ revocation events at the start. One client sends calls to the Keystone of site a
 
 Each figure of a call is the median at the client in ms, with its interval at 95 %.
 *A write* is a transaction of the cluster. Its kB are those over the link in both
-directions, less what an idle cluster sends.
+directions, less what an idle cluster sends. *Named* is what `keylag diagnose` says at
+site a.
 """
+VARIANTS: Final[Mapping[str, ClusterOptions]] = {
+    "two segments": ClusterOptions(),
+    "one segment": ClusterOptions(segments=False),
+    "reads wait (`mysql_wsrep_sync_wait`)": ClusterOptions(sync_wait=True),
+    "the database of site b": ClusterOptions(far_database=True),
+    "no cache": ClusterOptions(cache="null"),
+    "no cache, the database of site b": ClusterOptions(cache="null", far_database=True),
+}
+"""What site a has, each with two segments unless it says otherwise."""
 
-Row = tuple[bool, Measured]
-"""Whether each site was a segment, and what was measured."""
+Row = tuple[str, Measured]
+"""A variant, and what was measured."""
 
 
 def render(rows: Sequence[Row]) -> str:
@@ -50,17 +61,18 @@ def render(rows: Sequence[Row]) -> str:
 
 def _lines(rows: Sequence[Row]) -> Iterator[str]:
     yield INTRODUCTION
-    headings = ("segments", "round trip", *METHODS, "writes", "a write, kB", "failed")
-    yield f"| {' | '.join(headings)} |"
-    yield f"|{'---|' * 2}{'---:|' * (len(headings) - 2)}"
-    for segments, found in rows:
+    headings = ("variant", "round trip", *METHODS, "writes", "a write, kB", "failed")
+    yield f"| {' | '.join((*headings, 'named'))} |"
+    yield f"|{'---|' * 2}{'---:|' * (len(headings) - 2)}---|"
+    for name, found in rows:
         cells = [
-            "two" if segments else "one",
+            name,
             format_duration(found.link.round_trip_seconds),
             *(_median(found, method) for method in METHODS),
             str(found.writes),
             f"{found.bytes_per_write / 1000:.1f}",
             str(sum(one.failed for one in found.calls.values())),
+            ", ".join(found.causes) or "-",
         ]
         yield f"| {' | '.join(cells)} |"
 
@@ -81,20 +93,22 @@ def _format(one: Latencies) -> str:
 def main() -> None:
     """Measure the cluster at several round trips, and write the page."""
     lab = GaleraWan(state_folder() / "labs" / "galera-wan-page")
+    cost = LabCost(lab.folder)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as out:
         try:
-            for segments in (True, False):
-                lab.up(Link(), ClusterOptions(segments=segments), click.echo)
+            for variant, (name, options) in enumerate(VARIANTS.items()):
+                lab.up(Link(), options, click.echo)
+                cost.note_start()
                 for number, seconds in enumerate(ROUND_TRIPS_SECONDS):
-                    folder = Path(out) / f"{segments}-{number}"
-                    rows.append(
-                        (segments, measure(lab, Link(seconds), SECONDS, folder))
-                    )
-                    click.echo(f"{segments}, {format_duration(seconds)}: measured")
+                    folder = Path(out) / f"{variant}-{number}"
+                    found = measure(lab, Link(seconds), SECONDS, folder)
+                    rows.append((name, found))
+                    click.echo(f"{name}, {format_duration(seconds)}: measured")
         finally:
             lab.down()
-    PAGE.write_text(render(rows), encoding="utf-8")
+    page = f"{render(rows)}\n{cost.sentence()}"
+    PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

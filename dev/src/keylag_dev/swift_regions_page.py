@@ -53,9 +53,9 @@ INTRODUCTION: Final = f"""\
 editing. -->
 
 Two regions of {STORAGE_NODES} storage nodes each, three replicas, a link with
-{format_duration(LINK.round_trip_seconds)} and
-{format_rate(LINK.rate_bits_per_second)}. {CLIENTS} clients write, read and delete
-objects of 1 kB, each for {SECONDS} s at the proxy server of one region.
+{format_duration(LINK.round_trip_seconds)} and {format_rate(LINK.rate_bits_per_second)}.
+{CLIENTS} clients write, read and delete objects of 1 kB, for {SECONDS} s at the proxy
+server of each region.
 
 ## The sets of the article
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -13,10 +14,17 @@ from keylag import results
 from keylag.commands import lab_wan
 from keylag.commands.common import out_folder_option, output_option
 from keylag.commands.lab_wan import changed_link, link_options
-from keylag.lab.galera.lab import NODES, USERS, GaleraWan
-from keylag.lab.galera.measurement import Measured, measure
+from keylag.lab.galera.lab import USERS, GaleraWan
+from keylag.lab.galera.measurement import Measured, find_median, measure
 from keylag.lab.galera.node import Node
-from keylag.lab.galera.options import ClusterOptions
+from keylag.lab.galera.options import NODES, ClusterOptions
+from keylag.lab.galera.rally import (
+    CONCURRENCY,
+    SCENARIOS,
+    TIMES,
+    Iterations,
+    run_scenario,
+)
 from keylag.lab.link import Link
 from keylag.lab.network import MOST_HOSTS
 from keylag.state import write_output
@@ -47,6 +55,7 @@ def galera_wan() -> None:
     Examples:
       keylag lab galera-wan up --round-trip 200ms
       keylag lab galera-wan status
+      keylag lab galera-wan rally
       keylag lab galera-wan kill b1
       keylag lab galera-wan start b1
       keylag lab galera-wan down
@@ -74,18 +83,46 @@ def galera_wan() -> None:
     show_default=True,
     help="Users of the cloud; each takes a password hash at the first start.",
 )
+@click.option(
+    "--database",
+    type=click.Choice(["near", "far"]),
+    default="near",
+    show_default=True,
+    help="Far: Keystone at site a reads from and writes to the nodes of site b.",
+)
+@click.option(
+    "--sync-wait/--no-sync-wait",
+    default=False,
+    show_default=True,
+    help="Let Keystone's reads wait until the node has all writes.",
+)
+@click.option(
+    "--cache",
+    type=click.Choice(["memcache_pool", "null"]),
+    default="memcache_pool",
+    show_default=True,
+    help="Keystone's cache.",
+)
 @link_options
 @folder_option
-def up(
-    folder: Path, nodes: int, users: int, *, segments: bool, **given: float | None
+def up(  # noqa: PLR0913 - one for each option
+    folder: Path,
+    nodes: int,
+    users: int,
+    *,
+    segments: bool,
+    database: str,
+    sync_wait: bool,
+    cache: str,
+    **given: float | None,
 ) -> None:
     """Start the cluster and both Keystones; a cluster that runs starts anew.
 
     Its nodes join while the link has no delay. Then the link gets its settings.
     """
     link = changed_link(Link(), given)
-    lab = GaleraWan(folder, nodes, users)
-    lab.up(link, ClusterOptions(segments=segments), click.echo)
+    options = ClusterOptions(nodes, segments, database == "far", sync_wait, cache)
+    GaleraWan(folder, users).up(link, options, click.echo)
     click.echo(f"The link has {link}. Folder of the laboratory: {folder}")
 
 
@@ -139,7 +176,8 @@ def measure_calls(seconds: int, out: Path | None, form: str, folder: Path) -> No
     Console().print(_table(found))
     click.echo(
         f"{found.writes} writes, each with {found.bytes_per_write / 1000:.1f} kB over "
-        f"the link. Samples: {samples}"
+        f"the link. Causes named: {', '.join(found.causes) or 'none'}. "
+        f"Samples: {samples}"
     )
 
 
@@ -151,6 +189,69 @@ def _table(found: Measured) -> Table:
         ms = one.median.scaled(1000)
         figures = (f"{ms.mid:.0f}", f"{ms.low:.0f} to {ms.high:.0f}")
         table.add_row(label, str(one.count), str(one.failed), *figures)
+    return table
+
+
+@galera_wan.command("rally")
+@click.option(
+    "--times",
+    type=click.IntRange(1, 10_000),
+    default=TIMES,
+    show_default=True,
+    help="Iterations of each scenario.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 100),
+    default=CONCURRENCY,
+    show_default=True,
+    help="Iterations at the same time.",
+)
+@out_folder_option("lab/galera-rally", "Rally's reports")
+@output_option()
+@folder_option
+def run_rally(
+    times: int, concurrency: int, out: Path | None, form: str, folder: Path
+) -> None:
+    """Run Rally's scenarios of users at site a, with 50 revocation events.
+
+    They create a user, and create a user and list all. Rally deletes its users
+    afterwards, which takes longer than the scenario if the link is long.
+    """
+    lab = GaleraWan(folder)
+    link = lab.link()
+    found: dict[str, Iterations] = {}
+    with results.folder(out, "lab", "galera-rally") as reports:
+        for name in SCENARIOS:
+            with show_step(Console(stderr=True), f"Running {name} over {link}"):
+                found[name] = run_scenario(
+                    lab, name, reports / name, times, concurrency
+                )
+        document = {
+            "link": link.as_json(),
+            "times": times,
+            "concurrency": concurrency,
+            "scenarios": {name: one.as_json() for name, one in found.items()},
+        }
+        write_output(reports / "measured.json", json.dumps(document, indent=2))
+    if form == "json":
+        click.echo(json.dumps(document, indent=2))
+        return
+    Console().print(_rally_table(found))
+    click.echo(f"Rally's reports: {reports}")
+
+
+def _rally_table(found: Mapping[str, Iterations]) -> Table:
+    table = Table("scenario", "action", box=None)
+    for name in ("done", "failed", "median, ms", "interval, ms"):
+        table.add_column(name, justify="right")
+    for scenario, one in found.items():
+        parts = {"whole iteration": one.seconds, **one.actions}
+        for action, seconds in parts.items():
+            ms = find_median(seconds).scaled(1000)
+            figures = (f"{ms.mid:.0f}", f"{ms.low:.0f} to {ms.high:.0f}")
+            counts = (str(len(seconds)), str(len(one.errors)))
+            table.add_row(scenario, action, *counts, *figures)
     return table
 
 

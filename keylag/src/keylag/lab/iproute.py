@@ -18,6 +18,10 @@ ONLY_IPV4: Final = (
 """Without it, the kernel sends packets of its own."""
 
 
+NO_PROXY: Final = {"NO_PROXY": "*", "no_proxy": "*"}
+"""The environment of clients in a namespace, which has no way out to a proxy."""
+
+
 class LabError(KeylagError):
     """A laboratory could not be started, changed or removed."""
 

@@ -23,6 +23,7 @@ from keylag.lab.link import Link
 from keylag.lab.network import (
     HOST_INTERFACE,
     WAN_INTERFACE,
+    Host,
     Network,
     Site,
     namespace_prefix,
@@ -137,6 +138,25 @@ class Wan:
         iproute.require_root()
         return {site.router.name: _sent(site) for site in self.network().sites}
 
+    def unplug(self, name: str) -> None:
+        """Cut a host from its router; raises LabError."""
+        router, host = self._port(name)
+        iproute.configure(router.namespace, [f"link set {_port_name(host)} down"])
+
+    def plug(self, name: str) -> None:
+        """Join a host and its router again; raises LabError."""
+        router, host = self._port(name)
+        iproute.configure(router.namespace, _to_host(router, host))
+
+    def _port(self, name: str) -> tuple[Host, Host]:
+        """Return the router of a host, and the host; raises LabError."""
+        for site in self.network().sites:
+            for host in site.hosts:
+                if host.name == name:
+                    return site.router, host
+        message = f"{name} is no host of this network."
+        raise LabError(message)
+
     def _change(self, running: Settings, link: Link) -> Settings:
         changed = replace(running, link=link)
         write_settings(self.folder, changed)
@@ -235,16 +255,12 @@ def _add_site(site: Site) -> None:
     iproute.configure(router.namespace, [f"address add {router.address}/32 dev lo"])
     iproute.forward_packets(router.namespace)
     for host in site.hosts:
-        inside, outside = HOST_INTERFACE, f"to-{host.name}"
+        inside = HOST_INTERFACE
         iproute.add_namespace(host.namespace)
         peer = f"peer name {inside} netns {host.namespace}"
         iproute.configure(
             router.namespace,
-            [
-                f"link add {outside} type veth {peer}",
-                f"link set {outside} up",
-                f"route add {host.address}/32 dev {outside} src {router.address}",
-            ],
+            [f"link add {_port_name(host)} type veth {peer}", *_to_host(router, host)],
         )
         iproute.configure(
             host.namespace,
@@ -255,6 +271,18 @@ def _add_site(site: Site) -> None:
                 f"route add default via {router.address} dev {inside}",
             ],
         )
+
+
+def _port_name(host: Host) -> str:
+    """Return the router's interface to a host."""
+    return f"to-{host.name}"
+
+
+def _to_host(router: Host, host: Host) -> list[str]:
+    """Return lines of `ip` that lead from a router to a host of its site."""
+    port = _port_name(host)
+    route = f"{host.address}/32 dev {port} src {router.address}"
+    return [f"link set {port} up", f"route replace {route}"]
 
 
 def _to_other_site(site: Site, other: Site) -> list[str]:

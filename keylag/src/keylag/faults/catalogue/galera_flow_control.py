@@ -21,20 +21,24 @@ def _run_triggers(mode: str) -> str:
     return f"SET GLOBAL slave_run_triggers_for_rbr = {mode}"
 
 
-def _changes(_: Site, milliseconds: float) -> Iterator[Change]:
-    yield cluster_writes.table()
+def slow_node(milliseconds: float) -> list[str]:
+    """Return statements that make a node sleep for each write, and pause the others."""
     trigger = (
         f"CREATE OR REPLACE TRIGGER {TRIGGER} BEFORE UPDATE "
         f"ON {cluster_writes.TABLE} FOR EACH ROW DO SLEEP({milliseconds / 1000:g})"
     )
-    yield SecondNode(
-        [trigger, _run_triggers("ENFORCE"), _pause_beyond(1)],
-        [
-            _pause_beyond(USUAL_LIMIT),
-            _run_triggers("NO"),
-            f"DROP TRIGGER IF EXISTS {TRIGGER}",
-        ],
-    )
+    return [trigger, _run_triggers("ENFORCE"), _pause_beyond(1)]
+
+
+def usual_node() -> list[str]:
+    """Return the statements that take those of `slow_node` back."""
+    drop = f"DROP TRIGGER IF EXISTS {TRIGGER}"
+    return [_pause_beyond(USUAL_LIMIT), _run_triggers("NO"), drop]
+
+
+def _changes(_: Site, milliseconds: float) -> Iterator[Change]:
+    yield cluster_writes.table()
+    yield SecondNode(slow_node(milliseconds), usual_node())
     yield cluster_writes.writes()
 
 

@@ -20,6 +20,11 @@ CLIENTS: Final = "10.64.%"
 """From where Keystone's accounts may connect: from the routers, where HAProxy is."""
 CHECK_ACCOUNT: Final = f"CREATE USER IF NOT EXISTS 'haproxy'@'{CLIENTS}'"
 
+COUNT_EVENTS: Final = "SELECT COUNT(*) FROM keystone.revocation_event"
+DELETE_EVENTS: Final = (
+    "DELETE FROM keystone.revocation_event ORDER BY id LIMIT {number}"
+)
+
 Report = Callable[[str], None]
 """Called with the line about a step."""
 
@@ -35,11 +40,16 @@ class Cluster:
     @property
     def nodes(self) -> list[Node]:
         """All nodes."""
-        return [
-            Node(self.lab, host, segment)
-            for segment, site in enumerate(self.network.sites)
-            for host in site.hosts
-        ]
+        return [one for segment in (0, 1) for one in self.nodes_of(segment)]
+
+    def nodes_of(self, segment: int) -> list[Node]:
+        """Return the nodes of a site, which are on its first hosts."""
+        hosts = self.network.sites[segment].hosts[: self.options.nodes]
+        return [Node(self.lab, host, segment) for host in hosts]
+
+    def nodes_behind(self, segment: int) -> list[Node]:
+        """Return the nodes that the Keystone of a site reads from and writes to."""
+        return self.nodes_of(1 if self.options.far_database else segment)
 
     def find(self, name: str) -> Node | None:
         """Return the node on a host."""
@@ -86,6 +96,16 @@ class Cluster:
         """
         node.start(self.nodes, self.options)
         return _synced(node)
+
+    def limit_events(self, number: int) -> None:
+        """Delete the oldest revocation events, so that at most `number` are left.
+
+        Raises pymysql.MySQLError.
+        """
+        first = self.nodes[0]
+        surplus = first.query(COUNT_EVENTS)[0][0] - number
+        if surplus > 0:
+            first.query(DELETE_EVENTS.format(number=surplus))
 
     def wait_until_whole(self, timeout_seconds: float) -> float:
         """Wait until all nodes are synced members; return the seconds that this took.

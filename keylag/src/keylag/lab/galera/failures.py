@@ -8,11 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from keylag.jtl import JtlError, JtlReader, Sample
-from keylag.lab.galera.cluster import Cluster
+from keylag.jtl import Sample
+from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
 from keylag.lab.galera.lab import GaleraWan
-from keylag.lab.galera.measurement import load_command
-from keylag.lab.iproute import LabError
+from keylag.lab.galera.measurement import load_command, read_calls
 
 CLIENTS: Final = 4
 BEFORE_SECONDS: Final = 12
@@ -23,7 +22,6 @@ AFTER_SECONDS: Final = 20
 """Calls after all nodes are back, at least."""
 HEAL_SECONDS: Final = 90.0
 LOAD_SECONDS: Final = BEFORE_SECONDS + LOST_SECONDS + AFTER_SECONDS
-COUNT_EVENTS: Final = "SELECT COUNT(*) FROM keystone.revocation_event"
 NO_CONTENT: Final = "204"
 
 
@@ -44,6 +42,8 @@ class Outcome:
     calls: int
     """From the failure until the load ended."""
     failed: int
+    failing_seconds: float
+    """From the first call that failed to the last one; 0 if none did."""
     longest_seconds: float
     """Of a call that succeeded or failed."""
     without_answer_seconds: float
@@ -85,6 +85,14 @@ def _join(lab: GaleraWan) -> None:
     lab.wan.change(replace(lab.link(), loss_ratio=0.0))
 
 
+def _unplug(name: str) -> Callable[[GaleraWan], None]:
+    return lambda lab: lab.wan.unplug(name)
+
+
+def _plug(name: str) -> Callable[[GaleraWan], None]:
+    return lambda lab: lab.wan.plug(name)
+
+
 def _lose_site_and_go_on(lab: GaleraWan) -> None:
     """Kill site b, and tell site a to go on without it, as an operator would."""
     _kill("b1", "b2", "b3")(lab)
@@ -107,6 +115,15 @@ FAILURES: Final[Mapping[str, Failure]] = {
         "b1 is killed; it comes back by a copy of all data (SST)",
         _kill("b1"),
         _start("b1", forget_data=True),
+    ),
+    "near-copy": Failure(
+        "a2 is killed; it comes back by a copy from a node of its site, which accepts"
+        " no writes meanwhile",
+        _kill("a2"),
+        _start("a2", forget_data=True),
+    ),
+    "near-partition": Failure(
+        "a2 is cut from all others, and joined again", _unplug("a2"), _plug("a2")
     ),
     "link": Failure("the link is cut, and joined again", _cut, _join),
     "site": Failure(
@@ -144,7 +161,7 @@ def observe(lab: GaleraWan, failure: Failure, out: Path) -> Outcome:
     finally:
         load.terminate()
         load.wait()
-    samples = _read(out / "samples.jtl")
+    samples = read_calls(out / "samples.jtl")
     gained = _gained(cluster, events_before)
     return judge(failure, samples, begun, heal_seconds, gained)
 
@@ -160,26 +177,28 @@ def judge(
 
     `gained` is how many revocations the node with fewest has written.
     """
-    after = [one for one in samples if one.start_seconds + one.elapsed_seconds > begun]
-    ends = sorted(
-        one.start_seconds + one.elapsed_seconds for one in after if one.success
-    )
-    last = max(
-        (one.start_seconds + one.elapsed_seconds for one in after), default=begun
-    )
-    moments = [begun, *ends, last]
+    after = [one for one in samples if _end(one) > begun]
+    served = sorted(_end(one) for one in after if one.success)
+    failed = sorted(_end(one) for one in after if not one.success)
+    moments = [begun, *served, max(map(_end, after), default=begun)]
     gaps = [later - earlier for earlier, later in pairwise(moments)]
     revoked = sum(one.code == NO_CONTENT for one in samples)
     return Outcome(
         failure,
         calls=len(after),
-        failed=sum(not one.success for one in after),
+        failed=len(failed),
+        failing_seconds=failed[-1] - failed[0] if failed else 0.0,
         longest_seconds=max((one.elapsed_seconds for one in after), default=0.0),
         without_answer_seconds=max(gaps),
         heal_seconds=heal_seconds,
         revoked=revoked,
         lost_revocations=max(0, round(revoked - gained)),
     )
+
+
+def _end(call: Sample) -> float:
+    """Return the Unix time at which a client had the response."""
+    return call.start_seconds + call.elapsed_seconds
 
 
 def _count_events(cluster: Cluster) -> dict[str, int]:
@@ -193,11 +212,3 @@ def _gained(cluster: Cluster, before: Mapping[str, int]) -> float:
     """
     now = _count_events(cluster)
     return min(now[name] - before[name] for name in now) / 2
-
-
-def _read(samples: Path) -> list[Sample]:
-    try:
-        return [one for one in JtlReader(samples) if not one.is_setup]
-    except JtlError as error:
-        message = f"No call was answered: {error}"
-        raise LabError(message) from error

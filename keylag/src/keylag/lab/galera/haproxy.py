@@ -1,6 +1,7 @@
 """HAProxy on the router of a site, before the database nodes there.
 
-It has the port that Keystone and the exporters know as the database's.
+It has the port that Keystone and the exporters know as the database's.  It also passes
+calls from the other site on to Keystone.
 """
 
 from collections.abc import Sequence
@@ -34,19 +35,41 @@ listen database
   balance roundrobin
   option mysql-check user haproxy
 {servers}
+listen keystone
+  bind "{router}:{keystone_port}"
+  mode http
+  # Keystone's server closes its connections; clients may keep theirs.
+  option http-server-close
+  server keystone "{host}:${{KEYLAG_KEYSTONE_PORT}}"
 """
+KEYSTONE_PORT: Final = 5000
+"""At the address of the router."""
 SERVER: Final = "  server {name} {address}:{port} check inter 1s fall 2 rise 2\n"
 FILE: Final = "haproxy.cfg"
 
 
-def write_config(folder: Path, hosts: Sequence[Host]) -> None:
-    """Write the configuration of a site's HAProxy; raises OSError."""
+def write_config(folder: Path, router: Host, hosts: Sequence[Host]) -> None:
+    """Write the configuration of a site's HAProxy; raises OSError.
+
+    `hosts` are those of the database nodes.
+    """
     servers = "".join(
         SERVER.format(name=one.name, address=one.address, port=SQL_PORT)
         for one in hosts
     )
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    (folder / FILE).write_text(CONFIG.format(host=HOST, servers=servers))
+    config = CONFIG.format(
+        host=HOST,
+        servers=servers,
+        router=router.address,
+        keystone_port=KEYSTONE_PORT,
+    )
+    (folder / FILE).write_text(config, encoding="utf-8")
+
+
+def keystone_url(router: Host) -> str:
+    """Return the URL of the Keystone of a site, for both sites."""
+    return f"http://{router.address}:{KEYSTONE_PORT}"
 
 
 def _command(context: ServiceContext) -> list[str | Path]:
@@ -55,7 +78,10 @@ def _command(context: ServiceContext) -> list[str | Path]:
 
 
 def _environment(context: ServiceContext) -> dict[str, str]:
-    return {"KEYLAG_HAPROXY_PORT": str(context.ports["mariadb"])}
+    ports = {"HAPROXY": "mariadb", "KEYSTONE": "keystone"}
+    return {
+        f"KEYLAG_{name}_PORT": str(context.ports[port]) for name, port in ports.items()
+    }
 
 
 def _healthy(ports: Ports) -> bool:

@@ -1,11 +1,10 @@
 """Starts, shows and stops the cluster over two sites, with a Keystone at each."""
 
-import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,24 +13,21 @@ from rich.console import Console
 from keylag.lab import iproute
 from keylag.lab.galera import haproxy, site
 from keylag.lab.galera.cluster import Cluster, Report
-from keylag.lab.galera.options import ClusterOptions
+from keylag.lab.galera.options import FILE, ClusterOptions
 from keylag.lab.iproute import LabError, command_in
 from keylag.lab.link import Link
 from keylag.lab.network import Network
 from keylag.lab.wan import Wan
-from keylag.sample_cloud import initial_data
+from keylag.sample_cloud import CloudSize, initial_data
 from keylag.services.base import StackOptions
 from keylag.stack import Stack
 from keylag.stack_record import load_secrets
 from keylag.stack_shutdown import stop_stack
-from keylag.state import write_output
 from keylag.tools import Tools
 from keylag.tools.programs import GALERA_LIBRARY, find_program
 
-NODES: Final = 3
-"""Database nodes of each site."""
 USERS: Final = 1000
-FILE: Final = "cluster.json"
+PROJECTS: Final = 100
 PROGRAMS: Final = (GALERA_LIBRARY, "haproxy", "rsync", "wsrep_sst_rsync")
 ADVICE: Final = "Run `keylag setup --with labs` to install it."
 
@@ -41,10 +37,10 @@ class GaleraWan:
     """The laboratory of a folder."""
 
     folder: Path
-    nodes: int = NODES
-    """Database nodes of each site, at the next start."""
     users: int = USERS
     """Users of the cloud, at the next start."""
+    hosts: int = 0
+    """Hosts of each site, at the next start, if more than the database needs."""
 
     @property
     def wan(self) -> Wan:
@@ -69,28 +65,28 @@ class GaleraWan:
 
     def _start(self, options: ClusterOptions, report: Report) -> None:
         source = self._make_source(report)
-        self.wan.up(self.nodes, Link())
-        write_output(self.folder / FILE, json.dumps(asdict(options), indent=2))
+        self.wan.up(max(options.nodes, self.hosts), Link())
+        options.write(self.folder)
         cluster = self.cluster()
         secrets = load_secrets(source)
         cluster.start(source, secrets, report)
-        network = self.wan.network()
-        for one in network.sites:
+        for segment, one in enumerate(cluster.network.sites):
             folder = site.site_folder(self.folder, one.router.name)
             self._copy_site_data(source, folder / "data")
-            haproxy.write_config(folder, one.hosts)
-            first = one is network.sites[0]
-            self._run_in_site(one.router.name, ["--revoke"] if first else [])
+            hosts = [node.host for node in cluster.nodes_behind(segment)]
+            haproxy.write_config(folder, one.router, hosts)
+            self._run_in_site(one.router.name, [] if segment else ["--revoke"])
             report(f"Keystone of site {one.router.name} is up")
 
     def _make_source(self, report: Report) -> Path:
         """Return the data folder of a stack with the cloud, which no longer runs."""
-        report(f"Making a cloud with {self.users} users; later starts reuse a copy")
+        cloud = f"a cloud with {self.users} users in {PROJECTS} projects"
+        report(f"Making {cloud}; later starts reuse a copy")
         stack = Stack(
             self.folder / "source",
             Tools.load(),
             StackOptions(cache="memcache_pool", users=self.users),
-            initial_data=initial_data(self.users),
+            initial_data=initial_data(CloudSize(self.users, PROJECTS)),
             console=Console(stderr=True),
         )
         with stack:
@@ -107,8 +103,7 @@ class GaleraWan:
         host = self.wan.network().find(name)
         assert host  # noqa: S101 - the network has it
         program = [sys.executable, "-m", "keylag.lab.galera.site"]
-        folder = str(site.site_folder(self.folder, name))
-        command = [*program, folder, name, *arguments]
+        command = [*program, str(self.folder), name, *arguments]
         ended = subprocess.run(command_in(host.namespace, command), check=False)
         if ended.returncode != 0:
             message = f"The servers of site {name} did not start; the reason is above."
@@ -116,14 +111,8 @@ class GaleraWan:
 
     def cluster(self) -> Cluster:
         """Return the cluster that runs; raises LabError if none does."""
-        try:
-            options = json.loads((self.folder / FILE).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            message = (
-                f"No cluster runs in {self.folder}. Run `keylag lab galera-wan up`."
-            )
-            raise LabError(message) from error
-        return Cluster(self.folder, self.wan.network(), ClusterOptions(**options))
+        options = ClusterOptions.read(self.folder)
+        return Cluster(self.folder, self.wan.network(), options)
 
     def link(self) -> Link:
         """Return the link of a cluster that runs; raises LabError if none does."""

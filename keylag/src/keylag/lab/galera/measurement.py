@@ -1,5 +1,6 @@
 """Measures what token calls take over a link, and what a write sends over it."""
 
+import json
 import math
 import subprocess
 import sys
@@ -14,11 +15,12 @@ import numpy as np
 from scipy.stats import bootstrap
 
 from keylag.experiment.interval import Interval
-from keylag.jtl import JtlError, JtlReader
+from keylag.jtl import JtlError, Sample, read_samples
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.site import site_folder
 from keylag.lab.iproute import LabError, command_in
 from keylag.lab.link import Link
+from keylag.lab.network import Host
 
 PLAN: Final = "token-mixed"
 SHARES: Final = {"issue": 25, "validate": 50, "revoke": 25, "revoked": 0}
@@ -51,6 +53,8 @@ class Measured:
     """Transactions that the cluster committed."""
     bytes_per_write: float
     """Over the link, in both directions, beyond what an idle cluster sends."""
+    causes: tuple[str, ...]
+    """What `keylag diagnose` named, the likeliest first."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures for JSON, which has null for an unknown limit."""
@@ -69,6 +73,7 @@ class Measured:
             },
             "writes": self.writes,
             "bytes_per_write": self.bytes_per_write,
+            "causes": list(self.causes),
         }
 
 
@@ -86,8 +91,35 @@ def measure(lab: GaleraWan, link: Link, seconds: int, out: Path) -> Measured:
     writes = _last_committed(lab) - writes_before
     idle = idle_bytes_per_second * (time.monotonic() - begun)
     sent = _total_bytes(lab) - bytes_before - idle
+    causes = diagnose(lab.folder, lab.wan.network().sites[0].router, seconds)
     calls = read_latencies(out / "samples.jtl")
-    return Measured(link, calls, writes, max(sent, 0) / writes if writes else 0.0)
+    per_write = max(sent, 0) / writes if writes else 0.0
+    return Measured(link, calls, writes, per_write, causes)
+
+
+def diagnose(lab: Path, router: Host, seconds: int) -> tuple[str, ...]:
+    """Return the causes that `keylag diagnose` names for the last seconds of a site.
+
+    Raises LabError.
+    """
+    command = [
+        *(str(Path(sys.executable).with_name("keylag")), "diagnose"),
+        f"--state={site_folder(lab, router.name)}",
+        f"--since={seconds}s",
+        "--output=json",
+    ]
+    ended = subprocess.run(
+        command_in(router.namespace, command),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    try:
+        document = json.loads(ended.stdout)
+    except ValueError as error:
+        message = f"The calls could not be diagnosed:\n{ended.stderr}"
+        raise LabError(message) from error
+    return tuple(one["id"] for one in document["findings"])
 
 
 def _send_calls(lab: GaleraWan, seconds: int, out: Path) -> None:
@@ -119,19 +151,24 @@ def read_latencies(samples: Path) -> dict[str, Latencies]:
     """Return the latencies in a file of samples, by label; raises LabError."""
     found = defaultdict[str, list[float]](list)
     failed = defaultdict[str, int](int)
-    try:
-        for one in JtlReader(samples):
-            if not one.is_setup and one.success and not one.refused:
-                found[one.label].append(one.elapsed_seconds)
-            elif not one.is_setup and not one.success:
-                failed[one.label] += 1
-    except JtlError as error:
-        message = f"No call was answered: {error}"
-        raise LabError(message) from error
+    for one in read_calls(samples):
+        if not one.success:
+            failed[one.label] += 1
+        elif not one.refused:
+            found[one.label].append(one.elapsed_seconds)
     return {
         label: Latencies(len(found[label]), failed[label], find_median(found[label]))
         for label in sorted({*found, *failed})
     }
+
+
+def read_calls(samples: Path) -> list[Sample]:
+    """Return the calls of a load, without its preparation; raises LabError."""
+    try:
+        return [one for one in read_samples(samples)[0] if not one.is_setup]
+    except JtlError as error:
+        message = f"No call was answered: {error}"
+        raise LabError(message) from error
 
 
 def find_median(seconds: Sequence[float]) -> Interval:

@@ -78,6 +78,11 @@ class Node:
         return self.lab / "logs" / f"{self.service}.log"
 
     @property
+    def slow_log(self) -> Path:
+        """Its slow log, which has every statement."""
+        return self.lab / "logs" / f"{self.service}-slow.log"
+
+    @property
     def socket(self) -> Path:
         """The Unix socket for the administrator, who is the user of the laboratory."""
         return socket_folder(self.lab) / f"{self.name}.sock"
@@ -144,7 +149,7 @@ class Node:
             f"--pid-file={self.folder / 'mariadb.pid'}",
             f"--bind-address={address}",
             f"--port={SQL_PORT}",
-            f"--slow-query-log-file={self.lab / 'logs' / f'{self.service}-slow.log'}",
+            f"--slow-query-log-file={self.slow_log}",
             *user_option(),
             "--binlog-format=ROW",
             "--innodb-autoinc-lock-mode=2",
@@ -200,19 +205,24 @@ class Node:
             return {}
         return {name.removeprefix("wsrep_"): value for name, value in found}
 
-    def query(self, statement: str) -> Sequence[Sequence[Any]]:
-        """Run a statement as the administrator, and return its rows.
+    def query(self, *statements: str, database: str = "") -> Sequence[Sequence[Any]]:
+        """Run statements as the administrator, and return the rows of the last one.
 
         Raises pymysql.MySQLError.
         """
-        with closing(self._connect()) as connection, connection.cursor() as cursor:
-            cursor.execute(statement)
+        with (
+            closing(self._connect(database)) as connection,
+            connection.cursor() as cursor,
+        ):
+            for one in statements:
+                cursor.execute(one)
             return cursor.fetchall()
 
-    def _connect(self) -> "pymysql.Connection[pymysql.cursors.Cursor]":
+    def _connect(self, database: str) -> "pymysql.Connection[pymysql.cursors.Cursor]":
         return pymysql.connect(
             unix_socket=str(self.socket),
             user=administrator(),
+            database=database or None,
             autocommit=True,
             ssl_disabled=True,
         )

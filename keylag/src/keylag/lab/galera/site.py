@@ -1,6 +1,6 @@
 """What runs on the router of a site: HAProxy, memcached and Keystone, with Keylag.
 
-    python -m keylag.lab.galera.site FOLDER
+    python -m keylag.lab.galera.site LAB NAME
 
 Runs in the router's namespace, so 127.0.0.1 is that of the site.
 """
@@ -13,9 +13,14 @@ from rich.console import Console
 
 from keylag.command_errors import handle_errors
 from keylag.lab.galera import haproxy
+from keylag.lab.galera.cluster import Cluster
+from keylag.lab.galera.node import SQL_PORT, Node
+from keylag.lab.galera.options import ClusterOptions
+from keylag.lab.network import SITE_NAMES
+from keylag.lab.wan import Wan
 from keylag.sample_cloud import revoke_tokens
-from keylag.services import keystone, memcached, otel_collector, prometheus
-from keylag.services.base import Service, StackOptions
+from keylag.services import exporters, keystone, memcached, otel_collector, prometheus
+from keylag.services.base import Service, ServiceContext, StackOptions
 from keylag.stack import Stack
 from keylag.tools import Tools
 
@@ -25,7 +30,9 @@ SERVICES: Final[tuple[Service, ...]] = (
     otel_collector.SERVICE,
     prometheus.SERVICE,
     keystone.SERVICE,
+    exporters.make_service("exporters", exporters.keystone_node),
 )
+"""What a site runs whatever nodes it has."""
 REVOCATION_EVENTS: Final = 50
 """Live revocation events: their number is known to affect Keystone."""
 
@@ -35,29 +42,50 @@ def site_folder(lab: Path, name: str) -> Path:
     return lab / f"site-{name}"
 
 
-def start(folder: Path, name: str, *, revoke: bool) -> None:
+def node_exporter(node: Node) -> Service:
+    """Return the exporter of a database node, on the router of a site that uses it."""
+
+    def config(_: ServiceContext, folder: Path) -> str:
+        address = node.host.address
+        return exporters.database_server(folder, node.slow_log, address, SQL_PORT)
+
+    return exporters.make_service(f"{prometheus.NODE_PREFIX}{node.name}", config)
+
+
+def start(cluster: Cluster, segment: int, *, revoke: bool) -> None:
     """Start the servers of a site; `revoke` also revokes tokens, for all sites.
 
     Raises StackError, PortTakenError or ToolError.
     """
-    attributes = f"host.name=site-{name},cluster=galera-wan"
+    router = cluster.network.sites[segment].router
+    attributes = f"host.name=site-{router.name},cluster=galera-wan"
+    sync_wait = {"OS_DATABASE__MYSQL_WSREP_SYNC_WAIT": "1"}
     options = StackOptions(
-        cache="memcache_pool", environment={"OTEL_RESOURCE_ATTRIBUTES": attributes}
+        cache=cluster.options.cache,
+        environment={
+            **(sync_wait if cluster.options.sync_wait else {}),
+            "OTEL_RESOURCE_ATTRIBUTES": attributes,
+            # The catalog has an address that both sites reach.
+            "OS_DEFAULT__PUBLIC_ENDPOINT": haproxy.keystone_url(router),
+        },
     )
-    stack = Stack(folder, Tools.load(), options, services=SERVICES, console=Console())
+    services = (*SERVICES, *map(node_exporter, cluster.nodes_behind(segment)))
+    folder = site_folder(cluster.lab, router.name)
+    stack = Stack(folder, Tools.load(), options, services=services, console=Console())
     stack.up()
     if revoke:
         revoke_tokens(stack, REVOCATION_EVENTS)
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.argument("name")
+@click.argument("lab", type=click.Path(path_type=Path))
+@click.argument("name", type=click.Choice(SITE_NAMES))
 @click.option("--revoke", is_flag=True)
-def main(folder: Path, name: str, *, revoke: bool) -> None:
-    """Start a site in this process's network namespace."""
+def main(lab: Path, name: str, *, revoke: bool) -> None:
+    """Start a site of LAB in this process's network namespace."""
     with handle_errors():
-        start(folder, name, revoke=revoke)
+        cluster = Cluster(lab, Wan(lab / "wan").network(), ClusterOptions.read(lab))
+        start(cluster, SITE_NAMES.index(name), revoke=revoke)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,172 @@
+"""Repeats the tables of the paper on Galera's segments, and writes a page of them.
+
+    python -m keylag_dev.galera_rally_page
+
+Needs root and some 25 minutes of an idle machine.
+"""
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import bootstrap
+
+from keylag.experiment.interval import Interval
+from keylag.lab.galera.lab import PROJECTS, USERS, GaleraWan
+from keylag.lab.galera.options import NODES, ClusterOptions
+from keylag.lab.galera.rally import CONCURRENCY, SCENARIOS, TIMES, run_scenario
+from keylag.lab.galera.site import REVOCATION_EVENTS
+from keylag.lab.link import Link, format_duration
+from keylag.paths import CHECKOUT
+from keylag.state import state_folder
+from keylag_dev.lab_cost import LabCost
+
+PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-rally.md"
+ROUND_TRIPS_SECONDS: Final = (0.1, 0.2, 0.3, 0.4, 0.5)
+ORDER: Final = (False, True, True, False)
+"""Whether each site is a segment, at each start of the cluster."""
+PAPER: Final[Mapping[str, Mapping[float, str]]] = {
+    "create-user": {0.1: "3 %", 0.2: "3 %", 0.5: "12 %"},
+    "create-and-list-users": {0.1: "2 %", 0.2: "2 %", 0.5: "8 %"},
+}
+"""How much less time a scenario took with segments, where the paper says it."""
+INTRODUCTION: Final = f"""\
+# Rally's scenarios on a Galera cluster over two sites
+
+<!-- Made by `python -m keylag_dev.galera_rally_page`; run it again instead of
+editing. -->
+
+Two sites of {NODES} database nodes each, with {USERS} users in {PROJECTS} projects, and
+{REVOCATION_EVENTS} revocation events before each run. Rally runs at site a, with
+{CONCURRENCY} iterations at the same time, {TIMES} times for each of
+{len(ORDER)} starts of the cluster: two with a segment for each site, two with one for
+both.
+
+The times are means of an iteration in ms, with an interval at 95 % by the bootstrap of
+iterations. *Saved* is how much less an iteration takes with two segments.
+"""
+
+Array = npt.NDArray[np.float64]
+Times = dict[tuple[str, float, bool], list[float]]
+"""Seconds of iterations by scenario, round trip, and whether each site is a segment."""
+
+
+def render(times: Times, failed: int) -> str:
+    """Return the page."""
+    return "\n".join([*_lines(times, failed), ""])
+
+
+def _lines(times: Times, failed: int) -> Iterator[str]:
+    yield INTRODUCTION
+    for scenario in SCENARIOS:
+        yield f"**{scenario}**"
+        yield ""
+        yield "| round trip | one segment | two segments | saved | saved in the paper |"
+        yield f"|---|{'---:|' * 4}"
+        for seconds in ROUND_TRIPS_SECONDS:
+            one = times[scenario, seconds, False]
+            two = times[scenario, seconds, True]
+            saved = saved_share(one, two).scaled(100)
+            cells = [
+                format_duration(seconds),
+                _format(mean(one)),
+                _format(mean(two)),
+                f"{saved.mid:.1f} % [{saved.low:.1f}, {saved.high:.1f}]",
+                PAPER[scenario].get(seconds, "-"),
+            ]
+            yield f"| {' | '.join(cells)} |"
+        trips = round_trips(scenario, times)
+        yield ""
+        yield (
+            f"Each ms of the round trip adds {trips.mid:.2f} ms"
+            f" [{trips.low:.2f}, {trips.high:.2f}] to an iteration with two segments."
+        )
+        yield ""
+    yield f"Failed iterations: {failed}."
+
+
+def mean(seconds: Sequence[float]) -> Interval:
+    """Return the mean with its interval at 95 %."""
+    return _interval((seconds,), lambda one, axis: np.mean(one, axis=axis))
+
+
+def saved_share(one: Sequence[float], two: Sequence[float]) -> Interval:
+    """Return the share of the mean of `one` by which that of `two` is less."""
+
+    def share(one: Array, two: Array, axis: int) -> Any:
+        return 1 - np.mean(two, axis=axis) / np.mean(one, axis=axis)
+
+    return _interval((one, two), share)
+
+
+def round_trips(scenario: str, times: Times) -> Interval:
+    """Return by how many round trips an iteration with two segments grows.
+
+    It is the slope of a straight line through all iterations.
+    """
+    pairs = [
+        (seconds, one)
+        for seconds in ROUND_TRIPS_SECONDS
+        for one in times[scenario, seconds, True]
+    ]
+    columns = tuple(np.transpose(pairs))
+
+    def slope(trip: Array, took: Array, axis: int) -> Any:
+        trip = trip - np.mean(trip, axis=axis, keepdims=True)
+        return np.sum(trip * took, axis=axis) / np.sum(trip * trip, axis=axis)
+
+    return _interval(columns, slope, paired=True)
+
+
+def _interval(
+    data: Sequence[Sequence[float]],
+    statistic: Callable[..., Any],
+    *,
+    paired: bool = False,
+) -> Interval:
+    found = bootstrap(
+        data, statistic, paired=paired, method="percentile", random_state=0
+    )
+    limits = found.confidence_interval
+    mid = float(statistic(*map(np.asarray, data), axis=-1))
+    return Interval(float(limits.low), mid, float(limits.high))
+
+
+def _format(seconds: Interval) -> str:
+    ms = seconds.scaled(1000)
+    return f"{ms.mid:.0f} [{ms.low:.0f}, {ms.high:.0f}]"
+
+
+@click.command()
+def main() -> None:
+    """Run the scenarios at several round trips, and write the page."""
+    lab = GaleraWan(state_folder() / "labs" / "galera-wan-page")
+    cost = LabCost(lab.folder)
+    times: Times = defaultdict(list)
+    failed = 0
+    with tempfile.TemporaryDirectory() as out:
+        try:
+            for start, segments in enumerate(ORDER):
+                lab.up(Link(), ClusterOptions(segments=segments), click.echo)
+                cost.note_start()
+                for seconds in ROUND_TRIPS_SECONDS:
+                    lab.wan.change(Link(seconds))
+                    for scenario in SCENARIOS:
+                        folder = Path(out) / f"{start}-{seconds}-{scenario}"
+                        found = run_scenario(lab, scenario, folder)
+                        times[scenario, seconds, segments] += found.seconds
+                        failed += len(found.errors)
+                    click.echo(f"{segments}, {format_duration(seconds)}: measured")
+        finally:
+            lab.down()
+    page = f"{render(times, failed)}\n{cost.sentence()}"
+    PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""What a laboratory takes: time, and memory of its processes."""
+
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from keylag import processes
+
+GIB = 1024**3
+
+
+@dataclass
+class LabCost:
+    """The cost of a laboratory, from the making of this object on."""
+
+    folder: Path
+    begun: float = field(default_factory=time.monotonic)
+    start_seconds: float = 0.0
+    used_bytes: int = 0
+
+    def note_start(self) -> None:
+        """Note that the laboratory is up for the first time."""
+        if not self.start_seconds:
+            self.start_seconds = time.monotonic() - self.begun
+            self.used_bytes = used_bytes(self.folder)
+
+    def sentence(self) -> str:
+        """Return the cost as a line of a page."""
+        minutes = (time.monotonic() - self.begun) / 60
+        return (
+            f"The first start took {self.start_seconds:.0f} s on {os.cpu_count()} "
+            f"processors, and all of this page {minutes:.0f} minutes. After the first "
+            f"start, the servers had {self.used_bytes / GIB:.1f} GiB of memory.\n"
+        )
+
+
+def used_bytes(folder: Path) -> int:
+    """Return the memory of all processes below a folder; shared pages count once."""
+    found = processes.find_processes(below=folder.resolve())
+    total = 0
+    for one in found:
+        with suppress(psutil.Error):
+            total += one.process.memory_full_info().pss
+    return total

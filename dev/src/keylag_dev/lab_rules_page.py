@@ -1,0 +1,251 @@
+"""Tries rules of the diagnosis on laboratories, at several strengths each.
+
+    python -m keylag_dev.lab_rules_page
+
+Needs root and some 20 minutes of an idle machine.  D1 and D8 are tried by
+`keylag_dev.galera_wan_page`.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+from typing import Final
+
+import click
+import psutil
+import pymysql
+
+from keylag import processes
+from keylag.faults import cluster_writes
+from keylag.faults.catalogue import galera_flow_control
+from keylag.faults.site import HERE_ONLY
+from keylag.lab.galera import haproxy
+from keylag.lab.galera.lab import GaleraWan
+from keylag.lab.galera.measurement import diagnose, measure
+from keylag.lab.galera.options import ClusterOptions
+from keylag.lab.galera.site import site_folder
+from keylag.lab.iproute import command_in
+from keylag.lab.link import Link
+from keylag.lab.network import Host
+from keylag.lab.swift.lab import SwiftRegions
+from keylag.lab.swift.measurement import Load
+from keylag.lab.swift.measurement import measure as measure_objects
+from keylag.lab.swift.options import SETS, SwiftOptions
+from keylag.paths import CHECKOUT
+from keylag.state import state_folder
+
+PAGE: Final = CHECKOUT / "docs" / "labs" / "rules.md"
+DATABASE: Final = "keystone"
+SECONDS: Final = 30
+LINK: Final = Link(0.02)
+SLOW_WRITES_MS: Final = (20, 50, 200)
+PROBED_ROUND_TRIPS_SECONDS: Final = (0.02, 0.1, 0.3)
+CACHED_SECONDS: Final = (-1, 1, 2)
+STALLED_SHARES: Final = (0.2, 0.5, 0.8)
+STALL_PERIOD_SECONDS: Final = 1.0
+PROBE_PORT: Final = 9115
+INTRODUCTION: Final = f"""\
+# Rules of the diagnosis, tried on laboratories
+
+<!-- Made by `python -m keylag_dev.lab_rules_page`; run it again instead of editing. -->
+
+Each cause was made at three strengths, under load for {SECONDS} s; rows without a rule
+are healthy. *Named* is what `keylag diagnose` says then, the likeliest first.
+
+D1 and D8 are tried in [token calls at each round trip](galera-wan-results.md).
+
+| rule | cause | strength | named | found |
+|---|---|---|---|---|
+"""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A cause at a strength, and what was named."""
+
+    rule: str
+    """Empty for a healthy laboratory."""
+    cause: str
+    strength: str
+    named: tuple[str, ...]
+
+    @property
+    def is_right(self) -> bool:
+        """Whether its rule was named first, or nothing where nothing is wrong."""
+        return self.named[:1] == ((self.rule,) if self.rule else ())
+
+
+def render(trials: Sequence[Trial]) -> str:
+    """Return the page."""
+    right = sum(one.is_right for one in trials)
+    lines = [
+        f"| {one.rule or '-'} | {one.cause} | {one.strength} "
+        f"| {', '.join(one.named) or '-'} | {'yes' if one.is_right else '**no**'} |"
+        for one in trials
+    ]
+    summary = f"\n{right} of {len(trials)} rows are right.\n"
+    return INTRODUCTION + "\n".join([*lines, summary])
+
+
+def try_flow_control(lab: GaleraWan, out: Path) -> Iterator[Trial]:
+    """Yield trials with a far node that is slow (D9)."""
+    first, slow = lab.cluster().nodes[0], lab.cluster().nodes_of(1)[0]
+    first.query(cluster_writes.CREATE, database=DATABASE)
+    with _writer(lab):
+        named = measure(lab, LINK, SECONDS, out / "healthy").causes
+        yield Trial("", "another client writes all the time", "-", named)
+        for milliseconds in SLOW_WRITES_MS:
+            statements = galera_flow_control.slow_node(milliseconds)
+            slow.query(*HERE_ONLY, *statements, database=DATABASE)
+            try:
+                folder = out / str(milliseconds)
+                named = measure(lab, LINK, SECONDS, folder).causes
+            finally:
+                usual = galera_flow_control.usual_node()
+                slow.query(*HERE_ONLY, *usual, database=DATABASE)
+            strength = f"{milliseconds} ms for each write"
+            yield Trial("D9", "b1 applies writes slowly", strength, named)
+
+
+@contextmanager
+def _writer(lab: GaleraWan) -> Iterator[None]:
+    """Write all the time at the first node, as another service of the cloud."""
+    ended = Event()
+    node = lab.cluster().nodes[0]
+
+    def write() -> None:
+        while not ended.is_set():
+            with suppress(pymysql.MySQLError):
+                node.query(cluster_writes.WRITE, database=DATABASE)
+
+    thread = Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def try_network(lab: GaleraWan, out: Path) -> Iterator[Trial]:
+    """Yield trials with a probe at site b of the Keystone of site a (N1)."""
+    first, second = (one.router for one in lab.wan.network().sites)
+    with _probe(lab, first, second):
+        for seconds in PROBED_ROUND_TRIPS_SECONDS:
+            link = Link(seconds)
+            named = measure(lab, link, SECONDS, out / str(seconds)).causes
+            yield Trial("N1", "clients at site b call site a", str(link), named)
+
+
+@contextmanager
+def _probe(lab: GaleraWan, keystone: Host, client: Host) -> Iterator[None]:
+    """Run a probe on a router, and let the other site's Prometheus read it."""
+    command = [
+        *(str(Path(sys.executable).with_name("keylag-exporter")), "probe"),
+        *("--url", f"{haproxy.keystone_url(keystone)}/v3", "--interval", "1"),
+        *("--listen", f"{client.address}:{PROBE_PORT}"),
+    ]
+    targets = site_folder(lab.folder, keystone.name) / "prometheus" / "targets"
+    file = targets / "keylag-exporter.json"
+    before = file.read_text()
+    added = {"targets": [f"{client.address}:{PROBE_PORT}"]}
+    with subprocess.Popen(command_in(client.namespace, command)) as probe:
+        try:
+            file.write_text(json.dumps([*json.loads(before), added]))
+            yield
+        finally:
+            file.write_text(before)
+            probe.terminate()
+
+
+def try_token_cache(lab: SwiftRegions, out: Path) -> Iterator[Trial]:
+    """Yield trials with proxies that keep tokens for a short time or not (M1)."""
+    for seconds in CACHED_SECONDS:
+        lab.start_proxies(SwiftOptions(cached_seconds=seconds))
+        named = _measure_objects(lab, out / str(seconds))
+        strength = f"{seconds} s" if seconds >= 0 else "not at all"
+        yield Trial("M1", "proxies keep tokens", strength, named)
+    lab.start_proxies(SwiftOptions())
+
+
+def try_stalls(lab: SwiftRegions, out: Path) -> Iterator[Trial]:
+    """Yield trials with a memcached of region 2 that stalls (M2)."""
+    for share in STALLED_SHARES:
+        with _stalled(lab, share):
+            named = _measure_objects(lab, out / str(share))
+        strength = f"{share:.0%} of each second"
+        yield Trial("M2", "the memcached of region 2 stalls", strength, named)
+
+
+def _measure_objects(lab: SwiftRegions, out: Path) -> tuple[str, ...]:
+    measure_objects(lab, Load(2, SECONDS), out)
+    router = lab.keystones.wan.network().sites[1].router
+    return diagnose(lab.folder, router, SECONDS)
+
+
+@contextmanager
+def _stalled(lab: SwiftRegions, share: float) -> Iterator[None]:
+    router = lab.keystones.wan.network().sites[1].router
+    folder = site_folder(lab.folder, router.name)
+    found = processes.find_processes(stack=folder, service="memcached")
+    ended = Event()
+
+    def stall() -> None:
+        while not ended.is_set():
+            _signal(found, "suspend")
+            time.sleep(STALL_PERIOD_SECONDS * share)
+            _signal(found, "resume")
+            time.sleep(STALL_PERIOD_SECONDS * (1 - share))
+
+    thread = Thread(target=stall)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _signal(found: Sequence[processes.StackProcess], method: str) -> None:
+    for one in found:
+        with suppress(psutil.Error):
+            getattr(one.process, method)()
+
+
+@click.command()
+def main() -> None:
+    """Try the rules, and write the page."""
+    folder = state_folder() / "labs" / "rules-page"
+    trials: list[Trial] = []
+
+    def note(found: Iterator[Trial]) -> None:
+        for one in found:
+            trials.append(one)
+            click.echo(one)
+
+    with ExitStack() as stack:
+        out = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        cluster = GaleraWan(folder)
+        stack.callback(cluster.down)
+        cluster.up(LINK, ClusterOptions(), click.echo)
+        note(try_flow_control(cluster, out / "flow-control"))
+        note(try_network(cluster, out / "network"))
+        swift = SwiftRegions(folder)
+        stack.callback(swift.down)
+        swift.up(LINK, SETS["set3"], click.echo)
+        named = _measure_objects(swift, out / "swift")
+        note(iter([Trial("", "Swift in two regions", "-", named)]))
+        note(try_token_cache(swift, out / "token-cache"))
+        note(try_stalls(swift, out / "stalls"))
+    PAGE.write_text(render(trials), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""Runs Rally's scenarios of Keystone's users at the first site.
+
+Rally works in a folder of its own, with the results in `rally.json`.
+"""
+
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from keylag.lab.galera import haproxy
+from keylag.lab.galera.lab import GaleraWan
+from keylag.lab.galera.site import REVOCATION_EVENTS, site_folder
+from keylag.lab.iproute import NO_PROXY, LabError, command_in
+from keylag.services.base import inherited_environment
+from keylag.stack_info import StackInfo
+from keylag.state import state_folder, write_private
+from keylag.tools import venvs
+from keylag.tools.install import require_tool
+
+SCENARIOS: Final[Mapping[str, str]] = {
+    "create-user": "KeystoneBasic.create_user",
+    "create-and-list-users": "KeystoneBasic.create_and_list_users",
+}
+"""Rally's scenarios by the names that are used here."""
+TIMES: Final = 20
+CONCURRENCY: Final = 5
+ENVIRONMENT: Final = "keylag"
+DOMAIN: Final = "Default"
+LINES_SHOWN: Final = 20
+
+
+@dataclass(frozen=True)
+class Iterations:
+    """The iterations of a scenario, in the order they began."""
+
+    seconds: tuple[float, ...]
+    """Of those that succeeded."""
+    errors: tuple[str, ...]
+    """Of those that failed: what Rally says, in one line."""
+    actions: Mapping[str, tuple[float, ...]]
+    """The seconds of the actions of an iteration, by Rally's names."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return asdict(self)
+
+
+def run_scenario(
+    lab: GaleraWan,
+    scenario: str,
+    out: Path,
+    times: int = TIMES,
+    concurrency: int = CONCURRENCY,
+) -> Iterations:
+    """Run a scenario with 50 revocation events, and return its iterations.
+
+    `out` is a new folder.  Rally deletes the users that it made.  Raises LabError,
+    ToolError or pymysql.MySQLError.
+    """
+    lab.cluster().limit_events(REVOCATION_EVENTS)
+    rally = Rally(lab, out)
+    rally.prepare()
+    runner = {"type": "constant", "times": times, "concurrency": concurrency}
+    task = {SCENARIOS[scenario]: [{"runner": runner}]}
+    rally.write("task.json", task)
+    rally.run("task", "start", "task.json", "--env", ENVIRONMENT)
+    rally.run("task", "report", "--json", "--out", "rally.json")
+    return read_iterations(json.loads((out / "rally.json").read_text("utf-8")))
+
+
+def read_iterations(report: Mapping[str, Any]) -> Iterations:
+    """Return the iterations in a report of Rally with one workload.
+
+    Raises LabError if Rally ran none.
+    """
+    data = [
+        one
+        for task in report["tasks"]
+        for subtask in task["subtasks"]
+        for workload in subtask["workloads"]
+        for one in workload["data"]
+    ]
+    if not data:
+        message = "Rally ran no iteration. Its log is beside the results."
+        raise LabError(message)
+    data.sort(key=lambda one: one["timestamp"])
+    served = [one for one in data if not one["error"]]
+    names = dict.fromkeys(
+        action["name"] for one in served for action in one["atomic_actions"]
+    )
+    return Iterations(
+        tuple(one["duration"] for one in served),
+        tuple(" ".join(one["error"][:2]) for one in data if one["error"]),
+        {name: _seconds_of(name, served) for name in names},
+    )
+
+
+def _seconds_of(
+    action: str, iterations: Sequence[Mapping[str, Any]]
+) -> tuple[float, ...]:
+    return tuple(
+        one["finished_at"] - one["started_at"]
+        for iteration in iterations
+        for one in iteration["atomic_actions"]
+        if one["name"] == action
+    )
+
+
+@dataclass(frozen=True)
+class Rally:
+    """Rally on the router of the first site, with a folder of its own."""
+
+    lab: GaleraWan
+    folder: Path
+
+    def prepare(self) -> None:
+        """Make its database and the environment of the site's Keystone.
+
+        Raises LabError or ToolError.
+        """
+        # Rally's log and database have the administrator's password.
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o700)
+        database = self.folder.resolve() / "rally.sqlite"
+        config = f"[database]\nconnection = sqlite:///{database}\n"
+        (self.folder / "rally.conf").write_text(config, encoding="utf-8")
+        self.write("environment.json", {"existing@openstack": self._cloud()})
+        self.run("db", "create")
+        spec = ("--name", ENVIRONMENT, "--spec", "environment.json")
+        self.run("env", "create", *spec)
+
+    def _cloud(self) -> dict[str, Any]:
+        router = self.lab.wan.network().sites[0].router
+        admin = StackInfo(site_folder(self.lab.folder, router.name)).admin()
+        return {
+            "auth_url": f"{haproxy.keystone_url(router)}/v3",
+            "admin": {
+                "username": admin.username,
+                "password": admin.password,
+                "project_name": admin.project_name,
+                "user_domain_name": DOMAIN,
+                "project_domain_name": DOMAIN,
+            },
+        }
+
+    def write(self, name: str, document: Mapping[str, Any]) -> None:
+        """Write a JSON file that only its owner reads; raises OSError."""
+        write_private(self.folder / name, json.dumps(document, indent=2))
+
+    def run(self, *words: str) -> None:
+        """Run a command of Rally in its folder, and log what it prints.
+
+        Raises LabError if it fails, or ToolError without Rally.
+        """
+        program = require_tool(venvs.RALLY, state_folder() / "tools")
+        router = self.lab.wan.network().sites[0].router
+        command = [str(program), "--config-file", "rally.conf", *words]
+        ended = subprocess.run(
+            command_in(router.namespace, command),
+            cwd=self.folder,
+            # Rally keeps what it used last in the home folder.
+            env={
+                **inherited_environment(),
+                **NO_PROXY,
+                "HOME": str(self.folder.resolve()),
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        with (self.folder / "rally.log").open("a", encoding="utf-8") as log:
+            log.write(ended.stdout)
+        # 2 is also a scenario with iterations that failed, which the report has.
+        accepted = (0, 2) if words[:2] == ("task", "start") else (0,)
+        if ended.returncode not in accepted:
+            end = "\n".join(ended.stdout.splitlines()[-LINES_SHOWN:])
+            message = f"`rally {' '.join(words)}` failed:\n{end}"
+            raise LabError(message)

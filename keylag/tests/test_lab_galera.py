@@ -269,7 +269,9 @@ def test_rally_creates_users_over_the_link(lab: GaleraWan, tmp_path: Path) -> No
 
     for name in SCENARIOS:
         found = run_scenario(lab, name, tmp_path / name, times=3, concurrency=2)
-        assert (len(found.seconds), found.errors) == (3, ())
+        assert len(found.seconds) + len(found.errors) == 3
+        # The first log-in of a run may be refused: see docs/labs/galera-wan.md.
+        assert len(found.errors) <= 1
         assert min(found.actions["keystone_v3.create_user"]) > ROUND_TRIP_SECONDS
 
     cluster = lab.cluster()

@@ -270,13 +270,13 @@ def test_rally_creates_users_over_the_link(lab: GaleraWan, tmp_path: Path) -> No
     for name in SCENARIOS:
         found = run_scenario(lab, name, tmp_path / name, times=3, concurrency=2)
         assert len(found.seconds) + len(found.errors) == 3
-        # The first log-in of a run may be refused: see docs/labs/galera-wan.md.
+        # A log-in may stay without an answer: see docs/labs/galera-wan.md.
         assert len(found.errors) <= 1
         assert min(found.actions["keystone_v3.create_user"]) > ROUND_TRIP_SECONDS
 
     cluster = lab.cluster()
     cluster.limit_events(REVOCATION_EVENTS)
-    assert cluster.nodes[-1].query(COUNT_EVENTS)[0][0] == REVOCATION_EVENTS
+    assert cluster.nodes[0].query(COUNT_EVENTS)[0][0] == REVOCATION_EVENTS
 
 
 def test_an_outcome_counts_what_clients_saw_from_the_failure_on() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -69,21 +69,12 @@ def installed() -> Path:
     return Path(otlp.__file__)
 
 
-def edited(lines: list[str], script: Iterator[str]) -> list[str]:
-    """Apply an `ed` script, as `diff -e` writes it: from the last line to the first."""
-    for command in script:
-        first, _, last = command[:-1].partition(",")
-        begin, end = int(first) - 1, int(last or first)
-        new = list(iter(script.__next__, ".")) if command[-1] in "ac" else []
-        lines[end if command[-1] == "a" else begin : end] = new
-    return lines
-
-
 @pytest.fixture
 def mended(installed, tmp_path) -> Path:
     file = tmp_path / "otlp.py"
-    lines = edited(
-        installed.read_text().splitlines(), iter(SCRIPT.read_text().splitlines())
+    apply_script = runpy.run_path(str(SCRIPT.with_name("run.py")))["apply_script"]
+    lines = apply_script(
+        installed.read_text().splitlines(), SCRIPT.read_text().splitlines()
     )
     file.write_text("\n".join(lines) + "\n")
     return file

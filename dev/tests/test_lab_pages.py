@@ -5,23 +5,24 @@ import subprocess
 from pathlib import Path
 
 from keylag import processes
+from keylag.lab import intervals
 from keylag.lab.accuracy import Figure
 from keylag.lab.galera.failures import FAILURES, Outcome
-from keylag.lab.galera.measurement import Latencies, Measured, find_median
+from keylag.lab.galera.measurement import Latencies, Measured
 from keylag.lab.link import Link
-from keylag.lab.swift.measurement import LABELS, Calls, find_mean
+from keylag.lab.swift.measurement import LABELS, Calls
 from keylag.lab.swift.measurement import Measured as SwiftMeasured
 from keylag.lab.swift.options import SwiftOptions
 from keylag_dev import (
     galera_failures_page,
     galera_rally_page,
     galera_wan_page,
-    lab_cost,
+    lab_page,
     lab_rules_page,
     link_accuracy_page,
     swift_regions_page,
 )
-from keylag_dev.lab_cost import LabCost
+from keylag_dev.lab_page import LabCost
 from keylag_dev.lab_rules_page import Trial
 
 
@@ -40,7 +41,9 @@ def test_page_of_links_names_the_figures_that_are_not_accurate() -> None:
 
 
 def test_page_of_token_calls_has_a_row_for_each_round_trip() -> None:
-    calls = {"POST /v3/auth/tokens password": Latencies(9, 1, find_median([0.3] * 9))}
+    calls = {
+        "POST /v3/auth/tokens password": Latencies(9, 1, intervals.median([0.3] * 9))
+    }
     found = Measured(Link(0.2), calls, 7, 4321.0, ("D1",))
 
     page = galera_wan_page.render([("near", found), ("far", found)])
@@ -80,7 +83,7 @@ def test_page_of_rally_compares_segments_at_each_round_trip() -> None:
 def test_page_of_swift_compares_sets_and_tokens() -> None:
     def measured(region: int, seconds: float) -> SwiftMeasured:
         calls = {
-            label: Calls(9, 0, find_mean([seconds] * 9), seconds / 10)
+            label: Calls(9, 0, intervals.mean([seconds] * 9), seconds / 10)
             for label in LABELS
         }
         return SwiftMeasured(region, calls, 6, 0.3, 0.001)
@@ -101,7 +104,7 @@ def test_page_of_swift_compares_sets_and_tokens() -> None:
 
 def test_memory_of_a_laboratory_is_that_of_its_processes(tmp_path: Path) -> None:
     cost = LabCost(tmp_path)
-    assert lab_cost.used_bytes(tmp_path) == 0
+    assert lab_page.used_bytes(tmp_path) == 0
     command = ["python3", "-c", "import time; print(flush=True); time.sleep(60)"]
     environment = {**os.environ, **processes.stack_variables(tmp_path, "one")}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as one:

@@ -12,6 +12,7 @@ from test_jtl import BARE, FAILED, HEADER, SETUP
 
 from keylag.cli import main
 from keylag.jtl import Sample
+from keylag.lab import intervals
 from keylag.lab.galera import haproxy
 from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
 from keylag.lab.galera.failures import FAILURES, judge, observe
@@ -19,7 +20,6 @@ from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.measurement import (
     Latencies,
     Measured,
-    find_median,
     measure,
     read_latencies,
 )
@@ -118,7 +118,7 @@ def test_latencies_are_of_calls_that_succeeded(tmp_path: Path) -> None:
     samples = tmp_path / "samples.jtl"
     samples.write_text(HEADER + SETUP + BARE + FAILED)
 
-    (found,) = read_latencies(samples).values()
+    (found,) = read_latencies(tmp_path).values()
 
     assert (found.count, found.failed) == (1, 1)
     assert found.median.mid == pytest.approx(0.005)
@@ -128,20 +128,20 @@ def test_a_load_without_samples_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "samples.jtl").touch()
 
     with pytest.raises(LabError, match="No call was answered"):
-        read_latencies(tmp_path / "samples.jtl")
+        read_latencies(tmp_path)
 
 
 def test_a_median_has_an_interval_from_five_values_on() -> None:
-    assert math.isnan(find_median([]).mid)
-    assert find_median([1.0, 2.0, 3.0, 4.0]).high == math.inf
-    found = find_median([one / 100 for one in range(100)])
+    assert math.isnan(intervals.median([]).mid)
+    assert intervals.median([1.0, 2.0, 3.0, 4.0]).high == math.inf
+    found = intervals.median([one / 100 for one in range(100)])
     assert found.mid == pytest.approx(0.495)
     assert 0.38 < found.low < 0.47
     assert 0.52 < found.high < 0.61
 
 
 def test_figures_without_a_limit_are_null_in_json() -> None:
-    calls = {"POST": Latencies(1, 2, find_median([0.5]))}
+    calls = {"POST": Latencies(1, 2, intervals.median([0.5]))}
 
     found = Measured(Link(), calls, 3, 4000.0, ("D1",)).as_json()
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 from collections.abc import Iterator
 from configparser import ConfigParser
 from pathlib import Path
@@ -11,13 +12,14 @@ from click.testing import CliRunner
 
 from keylag.cli import main
 from keylag.jtl import Sample
+from keylag.lab import intervals
 from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
 from keylag.lab.network import Network
 from keylag.lab.relay import TUN
 from keylag.lab.swift import devices
 from keylag.lab.swift.lab import SwiftRegions
-from keylag.lab.swift.measurement import Load, find_mean, measure, summarise
+from keylag.lab.swift.measurement import Load, measure, summarise
 from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
 from keylag.lab.swift.rings import PORTS
 from keylag.lab.swift.servers import TEMPLATES, listening_ports, storage_servers
@@ -88,8 +90,8 @@ def test_figures_tell_calls_that_asked_keystone_from_others() -> None:
 
 
 def test_a_mean_has_an_interval_from_five_values_on() -> None:
-    assert find_mean([1.0, 2.0]).high == float("inf")
-    assert find_mean([0.1, 0.2, 0.3, 0.4, 0.5]).mid == pytest.approx(0.3)
+    assert intervals.mean([1.0, 2.0]).high == float("inf")
+    assert intervals.mean([0.1, 0.2, 0.3, 0.4, 0.5]).mid == pytest.approx(0.3)
 
 
 def test_sets_are_those_of_the_article() -> None:
@@ -124,7 +126,7 @@ def test_a_storage_node_has_a_server_of_each_kind(tmp_path: Path) -> None:
     found = storage_servers(tmp_path, host)
 
     assert {one.kind: one.port for one in found} == dict(PORTS)
-    assert found[0].name == "swift-object-b1"
+    assert found[0].service == "swift-object-b1"
 
 
 @pytest.mark.parametrize("name", ["storage.conf", "proxy.conf", "swift.conf"])
@@ -137,7 +139,10 @@ def test_configurations_are_valid(name: str) -> None:
 
 
 def test_ports_of_a_process_are_those_of_its_network() -> None:
-    assert listening_ports(os.getpid()) >= set()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert port in listening_ports(os.getpid())
+    assert port not in listening_ports(os.getpid())
     assert listening_ports(2**22 + 1) == set()
 
 

@@ -5,9 +5,7 @@
 Needs root and some ten minutes of an idle machine.
 """
 
-import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 import click
@@ -27,7 +25,7 @@ from keylag.lab.iproute import LabError
 from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
-from keylag_dev.lab_cost import LabCost
+from keylag_dev.lab_page import measuring, write_page
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-failures.md"
 LINK: Final = Link(0.1)
@@ -86,24 +84,19 @@ def _cells(found: Outcome) -> list[str]:
 def main() -> None:
     """Cause each failure, and write the page."""
     lab = GaleraWan(state_folder() / "labs" / "galera-wan-page")
-    cost = LabCost(lab.folder)
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as out:
-        try:
-            lab.up(LINK, ClusterOptions(), click.echo)
-            cost.note_start()
-            for name, failure in FAILURES.items():
-                try:
-                    rows.append((failure, observe(lab, failure, Path(out) / name)))
-                except LabError as error:
-                    click.echo(str(error))
-                    rows.append((failure, None))
-                    lab.up(LINK, ClusterOptions(), click.echo)
-                click.echo(f"{name}: {rows[-1][1]}")
-        finally:
-            lab.down()
-    page = f"{render(rows)}\n{cost.sentence()}"
-    PAGE.write_text(page, encoding="utf-8")
+    with measuring(lab) as (out, cost):
+        lab.up(LINK, ClusterOptions(), click.echo)
+        cost.note_start()
+        for name, failure in FAILURES.items():
+            try:
+                rows.append((failure, observe(lab, failure, out / name)))
+            except LabError as error:
+                click.echo(str(error))
+                rows.append((failure, None))
+                lab.up(LINK, ClusterOptions(), click.echo)
+            click.echo(f"{name}: {rows[-1][1]}")
+    write_page(PAGE, render(rows), cost)
 
 
 if __name__ == "__main__":

@@ -5,18 +5,16 @@
 Needs root and some 25 minutes of an idle machine.
 """
 
-import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import click
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import bootstrap
 
 from keylag.experiment.interval import Interval
+from keylag.lab import intervals
 from keylag.lab.galera.lab import PROJECTS, USERS, GaleraWan
 from keylag.lab.galera.options import NODES, ClusterOptions
 from keylag.lab.galera.rally import CONCURRENCY, SCENARIOS, TIMES, run_scenario
@@ -24,7 +22,7 @@ from keylag.lab.galera.site import REVOCATION_EVENTS
 from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
-from keylag_dev.lab_cost import LabCost
+from keylag_dev.lab_page import measuring, milliseconds, write_page
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-rally.md"
 ROUND_TRIPS_SECONDS: Final = (0.1, 0.2, 0.3, 0.4, 0.5)
@@ -74,8 +72,8 @@ def _lines(times: Times, failed: int) -> Iterator[str]:
             saved = saved_share(one, two).scaled(100)
             cells = [
                 format_duration(seconds),
-                _format(mean(one)),
-                _format(mean(two)),
+                milliseconds(intervals.mean(one)),
+                milliseconds(intervals.mean(two)),
                 f"{saved.mid:.1f} % [{saved.low:.1f}, {saved.high:.1f}]",
                 PAPER[scenario].get(seconds, "-"),
             ]
@@ -90,18 +88,13 @@ def _lines(times: Times, failed: int) -> Iterator[str]:
     yield f"Failed iterations: {failed}."
 
 
-def mean(seconds: Sequence[float]) -> Interval:
-    """Return the mean with its interval at 95 %."""
-    return _interval((seconds,), lambda one, axis: np.mean(one, axis=axis))
-
-
 def saved_share(one: Sequence[float], two: Sequence[float]) -> Interval:
     """Return the share of the mean of `one` by which that of `two` is less."""
 
     def share(one: Array, two: Array, axis: int) -> Any:
         return 1 - np.mean(two, axis=axis) / np.mean(one, axis=axis)
 
-    return _interval((one, two), share)
+    return intervals.estimate(share, one, two)
 
 
 def round_trips(scenario: str, times: Times) -> Interval:
@@ -120,52 +113,28 @@ def round_trips(scenario: str, times: Times) -> Interval:
         trip = trip - np.mean(trip, axis=axis, keepdims=True)
         return np.sum(trip * took, axis=axis) / np.sum(trip * trip, axis=axis)
 
-    return _interval(columns, slope, paired=True)
-
-
-def _interval(
-    data: Sequence[Sequence[float]],
-    statistic: Callable[..., Any],
-    *,
-    paired: bool = False,
-) -> Interval:
-    found = bootstrap(
-        data, statistic, paired=paired, method="percentile", random_state=0
-    )
-    limits = found.confidence_interval
-    mid = float(statistic(*map(np.asarray, data), axis=-1))
-    return Interval(float(limits.low), mid, float(limits.high))
-
-
-def _format(seconds: Interval) -> str:
-    ms = seconds.scaled(1000)
-    return f"{ms.mid:.0f} [{ms.low:.0f}, {ms.high:.0f}]"
+    return intervals.estimate(slope, *columns, paired=True)
 
 
 @click.command()
 def main() -> None:
     """Run the scenarios at several round trips, and write the page."""
     lab = GaleraWan(state_folder() / "labs" / "galera-wan-page")
-    cost = LabCost(lab.folder)
     times: Times = defaultdict(list)
     failed = 0
-    with tempfile.TemporaryDirectory() as out:
-        try:
-            for start, segments in enumerate(ORDER):
-                lab.up(Link(), ClusterOptions(segments=segments), click.echo)
-                cost.note_start()
-                for seconds in ROUND_TRIPS_SECONDS:
-                    lab.wan.change(Link(seconds))
-                    for scenario in SCENARIOS:
-                        folder = Path(out) / f"{start}-{seconds}-{scenario}"
-                        found = run_scenario(lab, scenario, folder)
-                        times[scenario, seconds, segments] += found.seconds
-                        failed += len(found.errors)
-                    click.echo(f"{segments}, {format_duration(seconds)}: measured")
-        finally:
-            lab.down()
-    page = f"{render(times, failed)}\n{cost.sentence()}"
-    PAGE.write_text(page, encoding="utf-8")
+    with measuring(lab) as (out, cost):
+        for start, segments in enumerate(ORDER):
+            lab.up(Link(), ClusterOptions(segments=segments), click.echo)
+            cost.note_start()
+            for seconds in ROUND_TRIPS_SECONDS:
+                lab.wan.change(Link(seconds))
+                for scenario in SCENARIOS:
+                    folder = out / f"{start}-{seconds}-{scenario}"
+                    found = run_scenario(lab, scenario, folder)
+                    times[scenario, seconds, segments] += found.seconds
+                    failed += len(found.errors)
+                click.echo(f"{segments}, {format_duration(seconds)}: measured")
+    write_page(PAGE, render(times, failed), cost)
 
 
 if __name__ == "__main__":

@@ -5,21 +5,19 @@
 Needs root and some 20 minutes of an idle machine.
 """
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 import click
 
 from keylag.lab.galera.lab import USERS, GaleraWan
-from keylag.lab.galera.measurement import Latencies, Measured, measure
+from keylag.lab.galera.measurement import Measured, measure
 from keylag.lab.galera.options import NODES, ClusterOptions
 from keylag.lab.galera.site import REVOCATION_EVENTS
 from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
-from keylag_dev.lab_cost import LabCost
+from keylag_dev.lab_page import measuring, milliseconds, write_page
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-results.md"
 ROUND_TRIPS_SECONDS: Final = (0.0, 0.1, 0.2, 0.3, 0.5)
@@ -80,35 +78,25 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
 def _median(found: Measured, method: str) -> str:
     for label, one in found.calls.items():
         if label.startswith(f"{method} "):
-            return _format(one)
+            return milliseconds(one.median)
     return "-"
-
-
-def _format(one: Latencies) -> str:
-    ms = one.median.scaled(1000)
-    return f"{ms.mid:.0f} [{ms.low:.0f}, {ms.high:.0f}]"
 
 
 @click.command()
 def main() -> None:
     """Measure the cluster at several round trips, and write the page."""
     lab = GaleraWan(state_folder() / "labs" / "galera-wan-page")
-    cost = LabCost(lab.folder)
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as out:
-        try:
-            for variant, (name, options) in enumerate(VARIANTS.items()):
-                lab.up(Link(), options, click.echo)
-                cost.note_start()
-                for number, seconds in enumerate(ROUND_TRIPS_SECONDS):
-                    folder = Path(out) / f"{variant}-{number}"
-                    found = measure(lab, Link(seconds), SECONDS, folder)
-                    rows.append((name, found))
-                    click.echo(f"{name}, {format_duration(seconds)}: measured")
-        finally:
-            lab.down()
-    page = f"{render(rows)}\n{cost.sentence()}"
-    PAGE.write_text(page, encoding="utf-8")
+    with measuring(lab) as (out, cost):
+        for variant, (name, options) in enumerate(VARIANTS.items()):
+            lab.up(Link(), options, click.echo)
+            cost.note_start()
+            for number, seconds in enumerate(ROUND_TRIPS_SECONDS):
+                folder = out / f"{variant}-{number}"
+                found = measure(lab, Link(seconds), SECONDS, folder)
+                rows.append((name, found))
+                click.echo(f"{name}, {format_duration(seconds)}: measured")
+    write_page(PAGE, render(rows), cost)
 
 
 if __name__ == "__main__":

@@ -10,25 +10,26 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import count, takewhile
 from pathlib import Path
 from threading import Event, Thread
 from typing import Final
 
 import click
-import psutil
 import pymysql
 
-from keylag import processes
 from keylag.faults import cluster_writes
 from keylag.faults.catalogue import galera_flow_control
+from keylag.faults.helpers.duty_cycle import suspend
 from keylag.faults.site import HERE_ONLY
 from keylag.lab.galera import haproxy
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.measurement import diagnose, measure
+from keylag.lab.galera.node import Node
 from keylag.lab.galera.options import ClusterOptions
 from keylag.lab.galera.site import site_folder
 from keylag.lab.iproute import command_in
@@ -98,7 +99,7 @@ def try_flow_control(lab: GaleraWan, out: Path) -> Iterator[Trial]:
     """Yield trials with a far node that is slow (D9)."""
     first, slow = lab.cluster().nodes[0], lab.cluster().nodes_of(1)[0]
     first.query(cluster_writes.CREATE, database=DATABASE)
-    with _writer(lab):
+    with _beside(partial(_write_all_the_time, first)):
         named = measure(lab, LINK, SECONDS, out / "healthy").causes
         yield Trial("", "another client writes all the time", "-", named)
         for milliseconds in SLOW_WRITES_MS:
@@ -115,23 +116,24 @@ def try_flow_control(lab: GaleraWan, out: Path) -> Iterator[Trial]:
 
 
 @contextmanager
-def _writer(lab: GaleraWan) -> Iterator[None]:
-    """Write all the time at the first node, as another service of the cloud."""
+def _beside(work: Callable[[Iterator[int]], None]) -> Iterator[None]:
+    """Do work in a thread; the turns that it gets last until the context ends."""
     ended = Event()
-    node = lab.cluster().nodes[0]
-
-    def write() -> None:
-        while not ended.is_set():
-            with suppress(pymysql.MySQLError):
-                node.query(cluster_writes.WRITE, database=DATABASE)
-
-    thread = Thread(target=write)
+    turns = takewhile(lambda _: not ended.is_set(), count())
+    thread = Thread(target=work, args=(turns,))
     thread.start()
     try:
         yield
     finally:
         ended.set()
         thread.join()
+
+
+def _write_all_the_time(node: Node, turns: Iterator[int]) -> None:
+    """Write at a node, as another service of the cloud."""
+    for _ in turns:
+        with suppress(pymysql.MySQLError):
+            node.query(cluster_writes.WRITE, database=DATABASE)
 
 
 def try_network(lab: GaleraWan, out: Path) -> Iterator[Trial]:
@@ -177,8 +179,11 @@ def try_token_cache(lab: SwiftRegions, out: Path) -> Iterator[Trial]:
 
 def try_stalls(lab: SwiftRegions, out: Path) -> Iterator[Trial]:
     """Yield trials with a memcached of region 2 that stalls (M2)."""
+    router = lab.keystones.wan.network().sites[1].router
+    memcached = (site_folder(lab.folder, router.name), "memcached")
     for share in STALLED_SHARES:
-        with _stalled(lab, share):
+        stall = partial(suspend, *memcached, STALL_PERIOD_SECONDS, share)
+        with _beside(stall):
             named = _measure_objects(lab, out / str(share))
         strength = f"{share:.0%} of each second"
         yield Trial("M2", "the memcached of region 2 stalls", strength, named)
@@ -188,35 +193,6 @@ def _measure_objects(lab: SwiftRegions, out: Path) -> tuple[str, ...]:
     measure_objects(lab, Load(2, SECONDS), out)
     router = lab.keystones.wan.network().sites[1].router
     return diagnose(lab.folder, router, SECONDS)
-
-
-@contextmanager
-def _stalled(lab: SwiftRegions, share: float) -> Iterator[None]:
-    router = lab.keystones.wan.network().sites[1].router
-    folder = site_folder(lab.folder, router.name)
-    found = processes.find_processes(stack=folder, service="memcached")
-    ended = Event()
-
-    def stall() -> None:
-        while not ended.is_set():
-            _signal(found, "suspend")
-            time.sleep(STALL_PERIOD_SECONDS * share)
-            _signal(found, "resume")
-            time.sleep(STALL_PERIOD_SECONDS * (1 - share))
-
-    thread = Thread(target=stall)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
-def _signal(found: Sequence[processes.StackProcess], method: str) -> None:
-    for one in found:
-        with suppress(psutil.Error):
-            getattr(one.process, method)()
 
 
 @click.command()

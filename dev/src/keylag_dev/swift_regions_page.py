@@ -5,16 +5,13 @@
 Needs root and some 15 minutes of an idle machine.
 """
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import Final
 
 import click
 
-from keylag.experiment.interval import Interval
 from keylag.lab.link import format_duration, format_rate
 from keylag.lab.swift.lab import LINK, STORAGE_NODES, SwiftRegions
 from keylag.lab.swift.measurement import (
@@ -27,7 +24,7 @@ from keylag.lab.swift.measurement import (
 from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
-from keylag_dev.lab_cost import LabCost
+from keylag_dev.lab_page import measuring, milliseconds, write_page
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "swift-regions-results.md"
 SECONDS: Final = 30
@@ -98,7 +95,7 @@ def _set_lines(sets: Sequence[SetRow]) -> Iterator[str]:
                 name,
                 str(found.region),
                 _verb(label),
-                _format(one.mean_seconds),
+                milliseconds(one.mean_seconds),
                 f"{ratio:.0%}",
                 in_article if found.region == 1 else "-",
                 str(one.failed),
@@ -136,42 +133,30 @@ def _verb(label: str) -> str:
     return label.removesuffix(" object")
 
 
-def _format(seconds: Interval) -> str:
-    ms = seconds.scaled(1000)
-    return f"{ms.mid:.0f} [{ms.low:.0f}, {ms.high:.0f}]"
-
-
 @click.command()
 def main() -> None:
     """Measure all sets and all ways to validate a token, and write the page."""
     lab = SwiftRegions(state_folder() / "labs" / "swift-regions-page")
-    cost = LabCost(lab.folder)
     sets: list[SetRow] = []
     tokens: list[TokenRow] = []
-    with tempfile.TemporaryDirectory() as out:
-        folders = (Path(out) / str(number) for number in range(1000))
-        try:
-            lab.up(LINK, SETS[BASE], click.echo)
-            cost.note_start()
-            for name, options in SETS.items():
-                if name != BASE:
-                    lab.start_swift(options, click.echo)
-                for region in (1, 2):
-                    found = measure(lab, Load(region, SECONDS), next(folders))
-                    sets.append((name, found))
-                    click.echo(f"{name}, region {region}: measured")
-            for keystone, seconds in product((NEAR, FAR), CACHED_SECONDS):
-                options = replace(
-                    lab.options(), keystone=keystone, cached_seconds=seconds
-                )
-                lab.start_proxies(options)
-                found = measure(lab, Load(2, SECONDS), next(folders))
-                tokens.append((options, found))
-                click.echo(f"{keystone}, cached for {seconds} s: measured")
-        finally:
-            lab.down()
-    page = f"{render(sets, tokens)}\n{cost.sentence()}"
-    PAGE.write_text(page, encoding="utf-8")
+    with measuring(lab) as (out, cost):
+        folders = (out / str(number) for number in range(1000))
+        lab.up(LINK, SETS[BASE], click.echo)
+        cost.note_start()
+        for name, options in SETS.items():
+            if name != BASE:
+                lab.start_swift(options, click.echo)
+            for region in (1, 2):
+                found = measure(lab, Load(region, SECONDS), next(folders))
+                sets.append((name, found))
+                click.echo(f"{name}, region {region}: measured")
+        for keystone, seconds in product((NEAR, FAR), CACHED_SECONDS):
+            options = replace(lab.options(), keystone=keystone, cached_seconds=seconds)
+            lab.start_proxies(options)
+            found = measure(lab, Load(2, SECONDS), next(folders))
+            tokens.append((options, found))
+            click.echo(f"{keystone}, cached for {seconds} s: measured")
+    write_page(PAGE, render(sets, tokens), cost)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,17 @@ from rich.table import Table
 from keylag import results
 from keylag.commands import lab_wan
 from keylag.commands.common import out_folder_option, output_option
+from keylag.commands.lab_output import (
+    keep,
+    milliseconds,
+    new_table,
+    seconds_option,
+    show,
+)
 from keylag.commands.lab_wan import changed_link, link_options
+from keylag.lab import intervals
 from keylag.lab.galera.lab import USERS, GaleraWan
-from keylag.lab.galera.measurement import Measured, find_median, measure
+from keylag.lab.galera.measurement import Measured, measure
 from keylag.lab.galera.node import Node
 from keylag.lab.galera.options import NODES, ClusterOptions
 from keylag.lab.galera.rally import (
@@ -27,7 +35,6 @@ from keylag.lab.galera.rally import (
 )
 from keylag.lab.link import Link
 from keylag.lab.network import MOST_HOSTS
-from keylag.state import write_output
 from keylag.steps import show_step
 
 SHOWN: Final = (
@@ -152,13 +159,7 @@ def status(form: str, folder: Path) -> None:
 
 
 @galera_wan.command("measure")
-@click.option(
-    "--seconds",
-    type=click.IntRange(5, 3600),
-    default=20,
-    show_default=True,
-    help="How long calls are sent.",
-)
+@seconds_option
 @out_folder_option("lab/galera-wan", "the samples")
 @output_option()
 @folder_option
@@ -169,26 +170,21 @@ def measure_calls(seconds: int, out: Path | None, form: str, folder: Path) -> No
     with results.folder(out, "lab", "galera-wan") as samples:
         with show_step(Console(stderr=True), f"Measuring {link}"):
             found = measure(lab, link, seconds, samples / "load")
-        write_output(samples / "measured.json", json.dumps(found.as_json(), indent=2))
-    if form == "json":
-        click.echo(json.dumps(found.as_json(), indent=2))
-        return
-    Console().print(_table(found))
-    click.echo(
+        document = found.as_json()
+        keep(document, samples)
+    summary = (
         f"{found.writes} writes, each with {found.bytes_per_write / 1000:.1f} kB over "
         f"the link. Causes named: {', '.join(found.causes) or 'none'}. "
         f"Samples: {samples}"
     )
+    show(document, form, _table(found), summary)
 
 
 def _table(found: Measured) -> Table:
-    table = Table("call", box=None)
-    for name in ("calls", "failed", "median, ms", "interval, ms"):
-        table.add_column(name, justify="right")
+    table = new_table(("call",), ("calls", "failed", "median, ms", "interval, ms"))
     for label, one in found.calls.items():
-        ms = one.median.scaled(1000)
-        figures = (f"{ms.mid:.0f}", f"{ms.low:.0f} to {ms.high:.0f}")
-        table.add_row(label, str(one.count), str(one.failed), *figures)
+        counts = (str(one.count), str(one.failed))
+        table.add_row(label, *counts, *milliseconds(one.median))
     return table
 
 
@@ -233,25 +229,19 @@ def run_rally(
             "concurrency": concurrency,
             "scenarios": {name: one.as_json() for name, one in found.items()},
         }
-        write_output(reports / "measured.json", json.dumps(document, indent=2))
-    if form == "json":
-        click.echo(json.dumps(document, indent=2))
-        return
-    Console().print(_rally_table(found))
-    click.echo(f"Rally's reports: {reports}")
+        keep(document, reports)
+    show(document, form, _rally_table(found), f"Rally's reports: {reports}")
 
 
 def _rally_table(found: Mapping[str, Iterations]) -> Table:
-    table = Table("scenario", "action", box=None)
-    for name in ("done", "failed", "median, ms", "interval, ms"):
-        table.add_column(name, justify="right")
+    figures = ("done", "failed", "median, ms", "interval, ms")
+    table = new_table(("scenario", "action"), figures)
     for scenario, one in found.items():
-        parts = {"whole iteration": one.seconds, **one.actions}
-        for action, seconds in parts.items():
-            ms = find_median(seconds).scaled(1000)
-            figures = (f"{ms.mid:.0f}", f"{ms.low:.0f} to {ms.high:.0f}")
+        for action, seconds in {"whole iteration": one.seconds, **one.actions}.items():
             counts = (str(len(seconds)), str(len(one.errors)))
-            table.add_row(scenario, action, *counts, *figures)
+            table.add_row(
+                scenario, action, *counts, *milliseconds(intervals.median(seconds))
+            )
     return table
 
 

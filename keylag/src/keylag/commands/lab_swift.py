@@ -1,6 +1,5 @@
 """`keylag lab swift-regions`: Swift in two regions, with a Keystone at each."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -12,11 +11,17 @@ from rich.table import Table
 from keylag import results
 from keylag.commands import lab_wan
 from keylag.commands.common import Function, out_folder_option, output_option
+from keylag.commands.lab_output import (
+    keep,
+    milliseconds,
+    new_table,
+    seconds_option,
+    show,
+)
 from keylag.commands.lab_wan import changed_link, link_options
 from keylag.lab.swift.lab import LINK, SwiftRegions
 from keylag.lab.swift.measurement import CLIENTS, Load, Measured, measure
 from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
-from keylag.state import write_output
 from keylag.steps import show_step
 
 folder_option: Final = lab_wan.folder_option("swift-regions")
@@ -122,13 +127,7 @@ def set_link(folder: Path, **given: float | None) -> None:
     show_default=True,
     help="Where the clients are.",
 )
-@click.option(
-    "--seconds",
-    type=click.IntRange(5, 3600),
-    default=20,
-    show_default=True,
-    help="How long calls are sent.",
-)
+@seconds_option
 @click.option(
     "--clients",
     type=click.IntRange(1, 1000),
@@ -150,30 +149,24 @@ def measure_calls(  # noqa: PLR0913, PLR0917 - one for each option
             load = Load(region, seconds, clients)
             found = measure(lab, load, samples / "load")
         document = {"link": link.as_json(), **found.as_json()}
-        write_output(samples / "measured.json", json.dumps(document, indent=2))
-    if form == "json":
-        click.echo(json.dumps(document, indent=2))
-        return
-    Console().print(_table(found))
-    click.echo(
+        keep(document, samples)
+    summary = (
         f"{found.validations} calls validated their token in Keystone, which took "
         f"{found.validation_seconds * 1000:.0f} ms; in all others auth_token took "
         f"{found.cached_seconds * 1000:.1f} ms. Samples: {samples}"
     )
+    show(document, form, _table(found), summary)
 
 
 def _table(found: Measured) -> Table:
-    table = Table("call", box=None)
-    for name in ("calls", "failed", "mean, ms", "interval, ms", "token, ms", "share"):
-        table.add_column(name, justify="right")
+    figures = ("calls", "failed", "mean, ms", "interval, ms", "token, ms", "share")
+    table = new_table(("call",), figures)
     for label, one in found.calls.items():
-        ms = one.mean_seconds.scaled(1000)
         table.add_row(
             label,
             str(one.count),
             str(one.failed),
-            f"{ms.mid:.0f}",
-            f"{ms.low:.0f} to {ms.high:.0f}",
+            *milliseconds(one.mean_seconds),
             f"{one.token_seconds * 1000:.1f}",
             f"{one.token_share:.0%}",
         )

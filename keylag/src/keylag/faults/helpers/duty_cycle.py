@@ -1,7 +1,9 @@
 """Suspends a service for a share of the time."""
 
 import time
+from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
@@ -14,26 +16,35 @@ SEARCH_SECONDS = 1.0
 
 def run(host: Host, service: str, period_ms: float, stopped_share: float) -> None:
     """Send SIGSTOP and SIGCONT in turn until the process ends."""
-    stopped = period_ms * stopped_share / 1000
-    running = period_ms * (1 - stopped_share) / 1000
+    ready()
+    suspend(host.folder, service, period_ms / 1000, stopped_share, host.turns())
+
+
+def suspend(
+    stack: Path,
+    service: str,
+    period_seconds: float,
+    stopped_share: float,
+    turns: Iterable[object],
+) -> None:
+    """Suspend a service of a stack for a share of each of some turns."""
     found: list[psutil.Process] = []
     search_at = 0.0
     try:
-        ready()
-        for _ in host.turns():
+        for _ in turns:
             if time.monotonic() > search_at:
-                found = _processes(host, service)
+                found = _processes(stack, service)
                 search_at = time.monotonic() + SEARCH_SECONDS
             _signal(found, "suspend")
-            time.sleep(stopped)
+            time.sleep(period_seconds * stopped_share)
             _signal(found, "resume")
-            time.sleep(running)
+            time.sleep(period_seconds * (1 - stopped_share))
     finally:
         _signal(found, "resume")
 
 
-def _processes(host: Host, service: str) -> list[psutil.Process]:
-    found = find_processes(stack=host.folder, service=service)
+def _processes(stack: Path, service: str) -> list[psutil.Process]:
+    found = find_processes(stack=stack, service=service)
     return [one.process for one in found]
 
 

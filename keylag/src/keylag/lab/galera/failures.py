@@ -11,7 +11,7 @@ from typing import Final
 from keylag.jtl import Sample
 from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
 from keylag.lab.galera.lab import GaleraWan
-from keylag.lab.galera.measurement import load_command, read_calls
+from keylag.lab.galera.measurement import first_keystone, read_calls, token_load
 
 CLIENTS: Final = 4
 BEFORE_SECONDS: Final = 12
@@ -146,7 +146,9 @@ def observe(lab: GaleraWan, failure: Failure, out: Path) -> Outcome:
     cluster = lab.cluster()
     events_before = _count_events(cluster)
     load = subprocess.Popen(
-        load_command(lab, LOAD_SECONDS, out, clients=CLIENTS),
+        token_load(LOAD_SECONDS, clients=CLIENTS).command(
+            lab.wan.network().sites[0].router, out, first_keystone(lab)
+        ),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -161,7 +163,7 @@ def observe(lab: GaleraWan, failure: Failure, out: Path) -> Outcome:
     finally:
         load.terminate()
         load.wait()
-    samples = read_calls(out / "samples.jtl")
+    samples = read_calls(out)
     gained = _gained(cluster, events_before)
     return judge(failure, samples, begun, heal_seconds, gained)
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from keylag.lab import iproute
 from keylag.lab.galera import haproxy, site
 from keylag.lab.galera.cluster import Cluster, Report
-from keylag.lab.galera.options import FILE, ClusterOptions
+from keylag.lab.galera.options import ClusterOptions
 from keylag.lab.iproute import LabError, command_in
 from keylag.lab.link import Link
 from keylag.lab.network import Network
@@ -137,5 +137,5 @@ class GaleraWan:
         stopped += stop_stack(self.folder / "source")
         stopped += stop_stack(self.folder)
         self.wan.down()
-        (self.folder / FILE).unlink(missing_ok=True)
+        ClusterOptions.forget(self.folder)
         return stopped

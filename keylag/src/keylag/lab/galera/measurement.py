@@ -1,25 +1,22 @@
 """Measures what token calls take over a link, and what a write sends over it."""
 
 import json
-import math
 import subprocess
-import sys
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-from scipy.stats import bootstrap
-
 from keylag.experiment.interval import Interval
-from keylag.jtl import JtlError, Sample, read_samples
+from keylag.jtl import Sample
+from keylag.lab import intervals
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.site import site_folder
-from keylag.lab.iproute import LabError, command_in
+from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
+from keylag.lab.load import LabLoad, keylag_on, read_samples
 from keylag.lab.network import Host
 
 PLAN: Final = "token-mixed"
@@ -29,7 +26,6 @@ SETTLE_SECONDS: Final = 3.0
 """After a change of the link, before anything is measured."""
 IDLE_SECONDS: Final = 5.0
 """How long the traffic without calls is measured."""
-LEAST_SAMPLES: Final = 5
 
 
 @dataclass(frozen=True)
@@ -64,10 +60,7 @@ class Measured:
                 label: {
                     "count": one.count,
                     "failed": one.failed,
-                    "median_seconds": [
-                        value if math.isfinite(value) else None
-                        for value in (one.median.low, one.median.mid, one.median.high)
-                    ],
+                    "median_seconds": intervals.as_json(one.median),
                 }
                 for label, one in self.calls.items()
             },
@@ -87,12 +80,13 @@ def measure(lab: GaleraWan, link: Link, seconds: int, out: Path) -> Measured:
     idle_bytes_per_second = _sent_bytes(lab, IDLE_SECONDS) / IDLE_SECONDS
     begun, bytes_before = time.monotonic(), _total_bytes(lab)
     writes_before = _last_committed(lab)
-    _send_calls(lab, seconds, out)
+    router = lab.wan.network().sites[0].router
+    token_load(seconds).send(router, out, first_keystone(lab))
     writes = _last_committed(lab) - writes_before
     idle = idle_bytes_per_second * (time.monotonic() - begun)
     sent = _total_bytes(lab) - bytes_before - idle
-    causes = diagnose(lab.folder, lab.wan.network().sites[0].router, seconds)
-    calls = read_latencies(out / "samples.jtl")
+    causes = diagnose(lab.folder, router, seconds)
+    calls = read_latencies(out)
     per_write = max(sent, 0) / writes if writes else 0.0
     return Measured(link, calls, writes, per_write, causes)
 
@@ -102,18 +96,10 @@ def diagnose(lab: Path, router: Host, seconds: int) -> tuple[str, ...]:
 
     Raises LabError.
     """
-    command = [
-        *(str(Path(sys.executable).with_name("keylag")), "diagnose"),
-        f"--state={site_folder(lab, router.name)}",
-        f"--since={seconds}s",
-        "--output=json",
-    ]
-    ended = subprocess.run(
-        command_in(router.namespace, command),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    folder = site_folder(lab, router.name)
+    options = (f"--state={folder}", f"--since={seconds}s", "--output=json")
+    command = keylag_on(router, "diagnose", *options)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         document = json.loads(ended.stdout)
     except ValueError as error:
@@ -122,65 +108,38 @@ def diagnose(lab: Path, router: Host, seconds: int) -> tuple[str, ...]:
     return tuple(one["id"] for one in document["findings"])
 
 
-def _send_calls(lab: GaleraWan, seconds: int, out: Path) -> None:
-    """Send the calls of a client on the router of the first site."""
-    command = load_command(lab, seconds, out)
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ended.returncode != 0:
-        message = f"The load could not be sent:\n{ended.stderr}"
-        raise LabError(message)
+def token_load(seconds: int, *, clients: int = 1) -> LabLoad:
+    """Return the load of token calls."""
+    shares = {f"{name}_percent": share for name, share in SHARES.items()}
+    return LabLoad(PLAN, seconds, clients, shares)
 
 
-def load_command(
-    lab: GaleraWan, seconds: int, out: Path, *, clients: int = 1
-) -> list[str]:
-    """Return the command that sends token calls on the router of the first site."""
+def first_keystone(lab: GaleraWan) -> list[str]:
+    """Return the options of `keylag load` that name the Keystone of the first site."""
     router = lab.wan.network().sites[0].router
-    load = [
-        *(str(Path(sys.executable).with_name("keylag")), "load", PLAN),
-        f"--state={site_folder(lab.folder, router.name)}",
-        *(f"--set=threads={clients}", "--set=loops=-1", "--set=ramp_seconds=0"),
-        *(f"--set={name}_percent={share}" for name, share in SHARES.items()),
-        *("--max-errors=100%", f"--set=duration_seconds={seconds}"),
-        f"--out={out.resolve()}",
-    ]
-    return command_in(router.namespace, load)
+    return [f"--state={site_folder(lab.folder, router.name)}"]
 
 
-def read_latencies(samples: Path) -> dict[str, Latencies]:
-    """Return the latencies in a file of samples, by label; raises LabError."""
+def read_latencies(out: Path) -> dict[str, Latencies]:
+    """Return the latencies in the samples of a load, by label; raises LabError."""
     found = defaultdict[str, list[float]](list)
     failed = defaultdict[str, int](int)
-    for one in read_calls(samples):
+    for one in read_calls(out):
         if not one.success:
             failed[one.label] += 1
         elif not one.refused:
             found[one.label].append(one.elapsed_seconds)
+    labels = sorted({*found, *failed})
+    medians = {label: intervals.median(found[label]) for label in labels}
     return {
-        label: Latencies(len(found[label]), failed[label], find_median(found[label]))
-        for label in sorted({*found, *failed})
+        label: Latencies(len(found[label]), failed[label], medians[label])
+        for label in labels
     }
 
 
-def read_calls(samples: Path) -> list[Sample]:
-    """Return the calls of a load, without its preparation; raises LabError."""
-    try:
-        return [one for one in read_samples(samples)[0] if not one.is_setup]
-    except JtlError as error:
-        message = f"No call was answered: {error}"
-        raise LabError(message) from error
-
-
-def find_median(seconds: Sequence[float]) -> Interval:
-    """Return the median with its interval at 95 %; NaN without values."""
-    if not seconds:
-        return Interval(math.nan, math.nan, math.nan)
-    mid = float(np.median(seconds))
-    if len(seconds) < LEAST_SAMPLES:
-        return Interval(-math.inf, mid, math.inf)
-    found = bootstrap((seconds,), np.median, method="percentile", random_state=0)
-    limits = found.confidence_interval
-    return Interval(float(limits.low), mid, float(limits.high))
+def read_calls(out: Path) -> list[Sample]:
+    """Return the calls of a load, without its set-up; raises LabError."""
+    return [one for one in read_samples(out) if not one.is_setup]
 
 
 def _sent_bytes(lab: GaleraWan, seconds: float) -> int:

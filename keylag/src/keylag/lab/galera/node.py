@@ -15,8 +15,8 @@ import pymysql
 
 from keylag import processes
 from keylag.lab.galera.options import ClusterOptions
-from keylag.lab.iproute import LabError, command_in, run
-from keylag.lab.network import Host
+from keylag.lab.iproute import LabError, run
+from keylag.lab.server import LabServer
 from keylag.paths import DEPLOY
 from keylag.services.base import inherited_environment, socket_folder
 from keylag.services.galera import administrator
@@ -43,12 +43,9 @@ STATUS: Final = "SHOW GLOBAL STATUS LIKE 'wsrep\\_%'"
 
 
 @dataclass(frozen=True)
-class Node:
+class Node(LabServer):
     """A database server of a laboratory, which may run or not."""
 
-    lab: Path
-    """Folder of the laboratory."""
-    host: Host
     segment: int
     """Number of its site."""
 
@@ -71,11 +68,6 @@ class Node:
     def data(self) -> Path:
         """Its data folder."""
         return self.folder / "data"
-
-    @property
-    def log(self) -> Path:
-        """Its log."""
-        return self.lab / "logs" / f"{self.service}.log"
 
     @property
     def slow_log(self) -> Path:
@@ -104,11 +96,9 @@ class Node:
             f"--wsrep-provider-options={self.provider_options(options)}",
         ]
         more = ["--wsrep-new-cluster"] if first else self._recover(arguments)
-        processes.start_server(
-            command_in(self.host.namespace, [*arguments, *more]),
-            self._environment(),
-            self.log,
-        )
+        programs = inherited_environment().get("PATH", os.defpath)
+        variables = {"PATH": f"{TRANSFER_PROGRAMS}:{programs}"}
+        self.start_command([*arguments, *more], variables)
 
     def _recover(self, arguments: Sequence[str]) -> list[str]:
         """Return the option with the position of a server that was killed."""
@@ -129,14 +119,6 @@ class Node:
     @property
     def _temporary(self) -> Path:
         return self.folder / "tmp"
-
-    def _environment(self) -> dict[str, str]:
-        inherited = inherited_environment()
-        return {
-            **inherited,
-            **processes.stack_variables(self.lab, self.service),
-            "PATH": f"{TRANSFER_PROGRAMS}:{inherited.get('PATH', os.defpath)}",
-        }
 
     def _server_arguments(self) -> list[str | Path]:
         address = self.host.address
@@ -178,24 +160,13 @@ class Node:
         }
         return ";".join(f"{name}={value}" for name, value in found.items())
 
-    def pids(self) -> list[int]:
-        """Return its processes: the server, and what copies its data."""
-        return [one.process.pid for one in self._processes()]
-
-    def stop(self) -> None:
-        """Stop the server in good order, so that it can join by the missing writes."""
-        processes.stop_processes(self._processes())
-
     def kill(self) -> None:
         """End the server at once, as a power failure would."""
-        found = [one.process for one in self._processes()]
+        found = [one.process for one in self.processes()]
         for process in found:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(found, timeout=processes.GRACE_SECONDS)
-
-    def _processes(self) -> list[processes.StackProcess]:
-        return processes.find_processes(stack=self.lab, service=self.service)
 
     def status(self) -> Mapping[str, str]:
         """Return Galera's status by the names without `wsrep_`; empty if it is down."""

@@ -1,17 +1,12 @@
 """The settings of the cluster that an experiment compares."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Final
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
 
-from keylag.lab.iproute import LabError
-from keylag.state import write_output
+from keylag.lab.saved_options import SavedOptions
 
 NODES: Final = 3
-FILE: Final = "cluster.json"
-"""In the folder of a laboratory that runs."""
 
 WAN_PROVIDER_OPTIONS: Final[Mapping[str, str]] = {
     # After a lost packet of a long link, an answer may take seconds.
@@ -26,8 +21,12 @@ WAN_PROVIDER_OPTIONS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class ClusterOptions:
+class ClusterOptions(SavedOptions):
     """Settings of all nodes."""
+
+    FILE: ClassVar = "cluster.json"
+    LABORATORY: ClassVar = "galera-wan"
+    NOTHING: ClassVar = "No cluster"
 
     nodes: int = NODES
     """Database nodes of each site."""
@@ -46,16 +45,3 @@ class ClusterOptions:
         default_factory=lambda: dict(WAN_PROVIDER_OPTIONS)
     )
     """More options of Galera."""
-
-    @classmethod
-    def read(cls, lab: Path) -> "ClusterOptions":
-        """Return the settings of the cluster that runs; raises LabError without one."""
-        try:
-            return cls(**json.loads((lab / FILE).read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            message = f"No cluster runs in {lab}. Run `keylag lab galera-wan up`."
-            raise LabError(message) from error
-
-    def write(self, lab: Path) -> None:
-        """Keep the settings of a cluster that runs; raises OSError."""
-        write_output(lab / FILE, json.dumps(asdict(self), indent=2))

@@ -19,6 +19,7 @@ from keylag.stack_info import StackInfo
 from keylag.state import state_folder, write_private
 from keylag.tools import venvs
 from keylag.tools.install import require_tool
+from keylag.tools.tool import tail
 
 SCENARIOS: Final[Mapping[str, str]] = {
     "create-user": "KeystoneBasic.create_user",
@@ -29,7 +30,6 @@ TIMES: Final = 20
 CONCURRENCY: Final = 5
 ENVIRONMENT: Final = "keylag"
 DOMAIN: Final = "Default"
-LINES_SHOWN: Final = 20
 
 
 @dataclass(frozen=True)
@@ -172,11 +172,11 @@ class Rally:
             text=True,
             check=False,
         )
-        with (self.folder / "rally.log").open("a", encoding="utf-8") as log:
+        path = self.folder / "rally.log"
+        with path.open("a", encoding="utf-8") as log:
             log.write(ended.stdout)
         # 2 is also a scenario with iterations that failed, which the report has.
         accepted = (0, 2) if words[:2] == ("task", "start") else (0,)
         if ended.returncode not in accepted:
-            end = "\n".join(ended.stdout.splitlines()[-LINES_SHOWN:])
-            message = f"`rally {' '.join(words)}` failed:\n{end}"
+            message = f"`rally {' '.join(words)}` failed:\n{tail(path)}"
             raise LabError(message)

@@ -17,7 +17,7 @@ from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
 from keylag.lab.network import Host, Network
 from keylag.lab.swift import devices, rings
-from keylag.lab.swift.options import FAR, FILE, SwiftOptions
+from keylag.lab.swift.options import FAR, SwiftOptions
 from keylag.lab.swift.servers import (
     PROXY_PORT,
     TEMPLATES,
@@ -79,7 +79,6 @@ class SwiftRegions:
         for program in PROGRAMS:
             find_program(program, ADVICE)
         self._programs()
-        self.down()
         try:
             self.keystones.up(Link(), ClusterOptions(nodes=1), report)
             self.start_swift(options, report)
@@ -147,7 +146,7 @@ class SwiftRegions:
             stopped = self.keystones.down()
         finally:
             devices.remove_devices(self._devices)
-        (self.folder / FILE).unlink(missing_ok=True)
+        SwiftOptions.forget(self.folder)
         return stopped
 
     def _stop_swift(self) -> None:
@@ -182,16 +181,13 @@ class SwiftRegions:
         return self._programs() / "python"
 
     def _storage_config(self, server: Server) -> str:
-        return (
-            (TEMPLATES / "storage.conf")
-            .read_text()
-            .format(
-                address=server.host.address,
-                port=server.port,
-                devices=self._devices / server.host.name,
-                folder=self._config,
-                kind=server.kind,
-            )
+        return _fill(
+            "storage.conf",
+            address=server.host.address,
+            port=server.port,
+            devices=self._devices / server.host.name,
+            folder=self._config,
+            kind=server.kind,
         )
 
     def _proxy_config(
@@ -201,23 +197,18 @@ class SwiftRegions:
         site = StackInfo(site_folder(self.folder, router.name))
         asked = network.sites[0].router if options.keystone == FAR else router
         affinity = options.affinity and options.regions > 1
-        return (
-            (TEMPLATES / "proxy.conf")
-            .read_text()
-            .format(
-                port=PROXY_PORT,
-                folder=self._config,
-                affinity=AFFINITY.substitute(region=region)
-                if affinity
-                else NO_AFFINITY,
-                memcached=f"{HOST}:{site.port('memcached')}",
-                keystone=haproxy.keystone_url(asked),
-                keystone_region=REGION,
-                username=protected_service.NAME,
-                password=load_secrets(site.data).service,
-                project=protected_service.PROJECT,
-                cached_seconds=options.cached_seconds,
-            )
+        return _fill(
+            "proxy.conf",
+            port=PROXY_PORT,
+            folder=self._config,
+            affinity=AFFINITY.substitute(region=region) if affinity else NO_AFFINITY,
+            memcached=f"{HOST}:{site.port('memcached')}",
+            keystone=haproxy.keystone_url(asked),
+            keystone_region=REGION,
+            username=protected_service.NAME,
+            password=load_secrets(site.data).service,
+            project=protected_service.PROJECT,
+            cached_seconds=options.cached_seconds,
         )
 
     def _telemetry(self, router: Host) -> dict[str, str]:
@@ -229,3 +220,8 @@ class SwiftRegions:
             "OTEL_SERVICE_NAME": "swift-proxy",
             "OTEL_RESOURCE_ATTRIBUTES": f"host.name=site-{router.name}",
         }
+
+
+def _fill(template: str, **values: object) -> str:
+    """Return a configuration of deploy/swift-regions with values; raises OSError."""
+    return (TEMPLATES / template).read_text(encoding="utf-8").format(**values)

@@ -1,7 +1,5 @@
 """Measures calls of objects, and what their tokens take, at the proxy of a region."""
 
-import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,14 +7,13 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Final
 
-import numpy as np
-from scipy.stats import bootstrap
-
 from keylag.experiment.interval import Interval
-from keylag.jtl import SETUP_PREFIX, JtlError, Sample, read_samples
+from keylag.jtl import SETUP_PREFIX, Sample
+from keylag.lab import intervals
 from keylag.lab.galera import haproxy
 from keylag.lab.galera.site import site_folder
-from keylag.lab.iproute import LabError, command_in
+from keylag.lab.iproute import LabError
+from keylag.lab.load import LabLoad, read_samples
 from keylag.lab.swift.lab import SwiftRegions
 from keylag.lab.swift.servers import PROXY_PORT
 from keylag.sample_cloud import users_file
@@ -34,7 +31,6 @@ AUTHENTICATION: Final = "auth_token"
 """The operation of a service's breakdown that validates the token."""
 KEYSTONE: Final = "keystone"
 """The phase of waiting for Keystone."""
-LEAST_SAMPLES: Final = 5
 
 
 @dataclass(frozen=True)
@@ -55,16 +51,10 @@ class Calls:
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures for JSON, which has null for what is unknown."""
-        mean = self.mean_seconds
-        known = np.isfinite([mean.low, mean.mid, mean.high])
-        values = (mean.low, mean.mid, mean.high)
         return {
             "count": self.count,
             "failed": self.failed,
-            "mean_seconds": [
-                value if is_known else None
-                for value, is_known in zip(values, known, strict=True)
-            ],
+            "mean_seconds": intervals.as_json(self.mean_seconds),
             "token_seconds": self.token_seconds,
             "token_share": self.token_share,
         }
@@ -111,29 +101,18 @@ def measure(lab: SwiftRegions, load: Load, out: Path) -> Measured:
     Each run has new tokens; its set-up sends the first call with each, which validates
     it.  `out` is a new folder for the samples.  Raises LabError.
     """
-    network = lab.keystones.wan.network()
-    router = network.sites[load.region - 1].router
-    folder = site_folder(lab.folder, router.name)
-    words = [
-        *(str(Path(sys.executable).with_name("keylag")), "load", PLAN),
-        f"--url={haproxy.keystone_url(router)}/v3",
-        f"--users={users_file(StackInfo(folder))}",
-        *(f"--set=target_host={HOST}", f"--set=target_port={PROXY_PORT}"),
-        *(f"--set=subjects={SUBJECTS}", f"--set=object_bytes={load.object_bytes}"),
-        *(f"--set=threads={load.clients}", "--set=loops=-1", "--set=ramp_seconds=0"),
-        *("--max-errors=100%", f"--set=duration_seconds={load.seconds}"),
-        f"--out={out.resolve()}",
-    ]
-    command = command_in(router.namespace, words)
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ended.returncode != 0:
-        message = f"The load could not be sent:\n{ended.stderr}"
-        raise LabError(message)
-    try:
-        samples, _ = read_samples(out / "samples.jtl")
-    except JtlError as error:
-        message = f"No call was answered: {error}"
-        raise LabError(message) from error
+    router = lab.keystones.wan.network().sites[load.region - 1].router
+    properties: dict[str, str | int] = {
+        "target_host": HOST,
+        "target_port": PROXY_PORT,
+        "subjects": SUBJECTS,
+        "object_bytes": load.object_bytes,
+    }
+    users = users_file(StackInfo(site_folder(lab.folder, router.name)))
+    target = [f"--url={haproxy.keystone_url(router)}/v3", f"--users={users}"]
+    sent = LabLoad(PLAN, load.seconds, load.clients, properties)
+    sent.send(router, out, target)
+    samples = read_samples(out)
     found = summarise(load.region, samples)
     missing = [label for label in LABELS if label not in found.calls]
     if missing:
@@ -171,7 +150,7 @@ def _calls(samples: Sequence[Sample]) -> Calls:
     return Calls(
         len(served),
         len(samples) - len(served),
-        find_mean([one.elapsed_seconds for one in served]),
+        intervals.mean([one.elapsed_seconds for one in served]),
         fmean(tokens) if tokens else 0.0,
     )
 
@@ -190,15 +169,3 @@ def keystone_seconds(sample: Sample) -> float:
     """Return how long auth_token waited for Keystone in a call."""
     cells = sample.timing.cells if sample.timing else {}
     return cells.get((KEYSTONE, AUTHENTICATION), 0.0)
-
-
-def find_mean(seconds: Sequence[float]) -> Interval:
-    """Return the mean with its interval at 95 %; NaN without values."""
-    if not seconds:
-        return Interval(np.nan, np.nan, np.nan)
-    mid = fmean(seconds)
-    if len(seconds) < LEAST_SAMPLES:
-        return Interval(-np.inf, mid, np.inf)
-    found = bootstrap((seconds,), np.mean, method="percentile", random_state=0)
-    limits = found.confidence_interval
-    return Interval(float(limits.low), mid, float(limits.high))

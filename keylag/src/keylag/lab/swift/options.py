@@ -1,24 +1,23 @@
 """The settings of Swift that an experiment compares."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Final
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
-from keylag.lab.iproute import LabError
-from keylag.state import write_output
+from keylag.lab.saved_options import SavedOptions
 
-FILE: Final = "swift.json"
-"""In the folder of a laboratory that runs."""
 NEAR: Final = "near"
 FAR: Final = "far"
 NOT_CACHED: Final = -1
 
 
 @dataclass(frozen=True)
-class SwiftOptions:
+class SwiftOptions(SavedOptions):
     """Settings of the rings and of both proxy servers."""
+
+    FILE: ClassVar = "swift.json"
+    LABORATORY: ClassVar = "swift-regions"
+    NOTHING: ClassVar = "No Swift"
 
     regions: int = 2
     """1 if objects belong to the first region only."""
@@ -29,19 +28,6 @@ class SwiftOptions:
     cached_seconds: int = 300
     """How long auth_token keeps a validated token in the region's memcached
     (`token_cache_time`); NOT_CACHED: not at all."""
-
-    @classmethod
-    def read(cls, lab: Path) -> "SwiftOptions":
-        """Return the settings of the Swift that runs; raises LabError if none does."""
-        try:
-            return cls(**json.loads((lab / FILE).read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            message = f"No Swift runs in {lab}. Run `keylag lab swift-regions up`."
-            raise LabError(message) from error
-
-    def write(self, lab: Path) -> None:
-        """Keep the settings of a Swift that runs; raises OSError."""
-        write_output(lab / FILE, json.dumps(asdict(self), indent=2))
 
 
 SETS: Final[Mapping[str, SwiftOptions]] = {

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from keylag import processes
-from keylag.lab.iproute import NO_PROXY, LabError, command_in
+from keylag.lab.iproute import LabError
 from keylag.lab.network import Host
+from keylag.lab.server import LabServer
 from keylag.lab.swift.rings import PORTS
 from keylag.paths import DEPLOY
-from keylag.services.base import inherited_environment
 from keylag.state import write_private
 from keylag.tools.tool import tail
 
@@ -25,25 +24,17 @@ LISTENING: Final = "0A"
 
 
 @dataclass(frozen=True)
-class Server:
+class Server(LabServer):
     """A server of Swift on a host."""
 
-    lab: Path
-    """Folder of the laboratory."""
-    host: Host
     kind: str
     """`object`, `container`, `account` or `proxy`."""
     port: int
 
     @property
-    def name(self) -> str:
+    def service(self) -> str:
         """The name of its process."""
         return f"swift-{self.kind}-{self.host.name}"
-
-    @property
-    def log(self) -> Path:
-        """Its log."""
-        return self.lab / "logs" / f"{self.name}.log"
 
     @property
     def config(self) -> Path:
@@ -62,30 +53,15 @@ class Server:
             else python.with_name(f"swift-{self.kind}-server")
         )
         command = [str(python), str(program), str(self.config), "--verbose"]
-        environment = {
-            **inherited_environment(),
-            **NO_PROXY,
-            **processes.stack_variables(self.lab, self.name),
-            **variables,
-        }
-        processes.start_server(
-            command_in(self.host.namespace, command), environment, self.log
-        )
-
-    def stop(self) -> None:
-        """Stop it, if it runs."""
-        processes.stop_processes(self._processes())
-
-    def _processes(self) -> list[processes.StackProcess]:
-        return processes.find_processes(stack=self.lab, service=self.name)
+        self.start_command(command, variables)
 
     def listens(self) -> bool:
         """Return whether it accepts connections; raises LabError if it has ended."""
-        found = self._processes()
-        if not found:
-            message = f"{self.name} ended. The end of {self.log}:\n{tail(self.log)}"
+        pids = self.pids()
+        if not pids:
+            message = f"{self.service} ended. The end of {self.log}:\n{tail(self.log)}"
             raise LabError(message)
-        return any(self.port in listening_ports(one.process.pid) for one in found)
+        return any(self.port in listening_ports(pid) for pid in pids)
 
 
 def storage_servers(lab: Path, host: Host) -> list[Server]:
@@ -104,7 +80,7 @@ def wait_until_ready(servers: Sequence[Server]) -> None:
     for one in servers:
         while not one.listens():
             if time.monotonic() > deadline:
-                message = f"{one.name} does not answer. Its log: {one.log}"
+                message = f"{one.service} does not answer. Its log: {one.log}"
                 raise LabError(message)
             time.sleep(POLL_SECONDS)
 

@@ -1,14 +1,19 @@
-"""What a laboratory takes: time, and memory of its processes."""
+"""What the pages of laboratories share: a folder, the end, and what it took."""
 
 import os
+import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
 from keylag import processes
+from keylag.experiment.interval import Interval
+from keylag.lab.galera.lab import GaleraWan
+from keylag.lab.swift.lab import SwiftRegions
 
 GIB = 1024**3
 
@@ -46,3 +51,24 @@ def used_bytes(folder: Path) -> int:
         with suppress(psutil.Error):
             total += one.process.memory_full_info().pss
     return total
+
+
+@contextmanager
+def measuring(lab: GaleraWan | SwiftRegions) -> Iterator[tuple[Path, LabCost]]:
+    """Yield a scratch folder and the cost of a laboratory; stop the laboratory then."""
+    with tempfile.TemporaryDirectory() as out:
+        try:
+            yield Path(out), LabCost(lab.folder)
+        finally:
+            lab.down()
+
+
+def write_page(page: Path, text: str, cost: LabCost) -> None:
+    """Write a page that ends with what the laboratory took; raises OSError."""
+    page.write_text(f"{text}\n{cost.sentence()}", encoding="utf-8")
+
+
+def milliseconds(seconds: Interval) -> str:
+    """Return an estimate and its interval, in ms."""
+    ms = seconds.scaled(1000)
+    return f"{ms.mid:.0f} [{ms.low:.0f}, {ms.high:.0f}]"

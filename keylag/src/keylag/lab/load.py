@@ -1,0 +1,67 @@
+"""Sends loads from the routers of a laboratory, and reads their samples."""
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from keylag.jtl import JtlError, Sample
+from keylag.jtl import read_samples as read_jtl
+from keylag.lab.iproute import LabError, command_in
+from keylag.lab.network import Host
+
+
+@dataclass(frozen=True)
+class LabLoad:
+    """A load of clients who send one call after the other."""
+
+    plan: str
+    """Name of a load plan."""
+    seconds: int
+    clients: int = 1
+    properties: Mapping[str, str | int] = field(default_factory=dict)
+    """More properties of the plan."""
+
+    def command(self, router: Host, out: Path, target: Sequence[str]) -> list[str]:
+        """Return the command that sends it on a router.
+
+        `out` is a new folder for the samples, `target` the options of `keylag load`
+        that name Keystone.
+        """
+        properties = {
+            "threads": self.clients,
+            "loops": -1,
+            "ramp_seconds": 0,
+            "duration_seconds": self.seconds,
+            **self.properties,
+        }
+        return keylag_on(
+            router,
+            *("load", self.plan, "--max-errors=100%", f"--out={out.resolve()}"),
+            *target,
+            *(f"--set={name}={value}" for name, value in properties.items()),
+        )
+
+    def send(self, router: Host, out: Path, target: Sequence[str]) -> None:
+        """Send it, and wait until it ends; raises LabError."""
+        command = self.command(router, out, target)
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ended.returncode != 0:
+            message = f"The load could not be sent:\n{ended.stderr}"
+            raise LabError(message)
+
+
+def keylag_on(router: Host, *words: str) -> list[str]:
+    """Return a command of `keylag` on a router."""
+    keylag = Path(sys.executable).with_name("keylag")
+    return command_in(router.namespace, [str(keylag), *words])
+
+
+def read_samples(out: Path) -> list[Sample]:
+    """Return the samples of a load, with those of its set-up; raises LabError."""
+    try:
+        return read_jtl(out / "samples.jtl")[0]
+    except JtlError as error:
+        message = f"No call was answered: {error}"
+        raise LabError(message) from error

@@ -23,6 +23,8 @@ AFTER_SECONDS: Final = 20
 HEAL_SECONDS: Final = 90.0
 LOAD_SECONDS: Final = BEFORE_SECONDS + LOST_SECONDS + AFTER_SECONDS
 NO_CONTENT: Final = "204"
+AFTER_ALL_WRITES: Final = "SET SESSION wsrep_sync_wait = 1"
+"""A node has a write before it has applied it."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,10 @@ def _end(call: Sample) -> float:
 
 
 def _count_events(cluster: Cluster) -> dict[str, int]:
-    return {one.name: one.query(COUNT_EVENTS)[0][0] for one in cluster.nodes}
+    return {
+        one.name: one.query(AFTER_ALL_WRITES, COUNT_EVENTS)[0][0]
+        for one in cluster.nodes
+    }
 
 
 def _gained(cluster: Cluster, before: Mapping[str, int]) -> float:

@@ -30,6 +30,7 @@ from keylag.diagnosis.measurements import MEASUREMENTS, SERVICES, SOURCES
 from keylag.diagnosis.prometheus import Sample
 from keylag.diagnosis.registry import RULES
 from keylag.diagnosis.rule import MATTERS
+from keylag.diagnosis.rules import d2_database_slow
 
 INF = "+Inf"
 SERVICE_MEASUREMENTS = [
@@ -160,12 +161,7 @@ CASES = {
         sql_call_buckets=SINGLE_CALLS,
         sql_call_seconds=by("keystone_sql_call", read=0.2),
     ),
-    "D2": lambda: make_facts(
-        SQL,
-        log_seconds=by("id", a=0.1, b=0.1),
-        log_calls=by("id", a=10.0, b=10.0),
-        sql_call_seconds=by("keystone_sql_call", read=0.2),
-    ),
+    "D2": lambda: slow_statements(disk_reads=0.0),
     "D3": lambda: make_facts(
         SQL,
         log_seconds=by("id", a=0.2, b=0.001),
@@ -1000,6 +996,30 @@ def test_slow_commits_cost_the_calls_that_write() -> None:
     assert finding.rule.id == "D2"
     assert finding.suspicion.savings.keys() == {("DELETE", "")}
     assert finding.suspicion.savings["DELETE", ""].mid == pytest.approx(1.0, rel=0.05)
+
+
+def slow_statements(disk_reads: float) -> Facts:
+    """Return calls whose statements take 10 ms in the database."""
+    return make_facts(
+        SQL,
+        log_seconds=by("id", a=0.1, b=0.1),
+        log_calls=by("id", a=10.0, b=10.0),
+        sql_call_seconds=by("keystone_sql_call", read=0.2),
+        database_disk_reads=disk_reads,
+    )
+
+
+def test_slow_commits_and_reads_from_storage_are_of_the_storage() -> None:
+    (commits,) = judge(slow_commits(RATES[LOGIN] / 5)).findings
+    (reads,) = judge(slow_statements(disk_reads=4.0)).findings
+
+    assert commits.cause == reads.cause == d2_database_slow.STORAGE
+
+
+def test_slow_statements_without_reads_from_storage_are_of_the_processor() -> None:
+    (finding,) = judge(slow_statements(disk_reads=0.0)).findings
+
+    assert finding.cause == d2_database_slow.PROCESSOR
 
 
 def test_log_outs_that_wait_for_the_disk_are_no_churn() -> None:

@@ -80,7 +80,7 @@ def _finding(
     return {
         "id": rule.id,
         "name": rule.name,
-        "cause": rule.cause,
+        "cause": finding.cause,
         "rank": rank,
         "cost_seconds_per_second": finding.cost,
         "share_of_wall": finding.share,

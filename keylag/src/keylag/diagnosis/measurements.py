@@ -356,6 +356,12 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "s/s",
         "time waiting for row locks",
     ),
+    "database_disk_reads": Measurement(
+        MYSQL,
+        "sum(rate(mysql_global_status_innodb_buffer_pool_reads{ALL}[WINDOW]))",
+        "reads/s",
+        "reads that the database's buffer pool could not answer",
+    ),
     "threads_running": Measurement(
         MYSQL,
         _average("mysql_global_status_threads_running", "max"),

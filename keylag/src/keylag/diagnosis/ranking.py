@@ -49,6 +49,11 @@ class Finding:
     """Causes that are only symptoms of this one."""
 
     @property
+    def cause(self) -> str:
+        """The cause in one sentence."""
+        return self.suspicion.cause or self.rule.cause
+
+    @property
     def share(self) -> float:
         """The largest share of a kind of calls."""
         return max(self.shares.values(), default=0.0)

@@ -69,6 +69,8 @@ class Suspicion:
     evidence: Sequence[Evidence]
     worker_seconds: float | None = None
     """Workers that the cause keeps busy, if that is more than the calls' savings."""
+    cause: str = ""
+    """A sentence that says more than the rule's own, such as the layer to blame."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def render_finding(
 ) -> None:
     """Print a finding, with its number."""
     rule = finding.rule
-    console.print(Text(f"{rank}. {rule.cause} ({rule.id} {rule.name})", "bold red"))
+    console.print(Text(f"{rank}. {finding.cause} ({rule.id} {rule.name})", "bold red"))
     costs = ", ".join(wording.cost_texts(diagnosis, finding))
     _line(console, f"It costs {finding.cost:.2f} s/s: {costs}.")
     for text in wording.caller_texts(diagnosis, finding):

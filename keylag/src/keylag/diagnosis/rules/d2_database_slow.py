@@ -23,6 +23,15 @@ ONE_STATEMENT: Final = 0.6
 """With more of the time in a statement that reads many rows, that is the cause."""
 LOCKED: Final = 0.5
 """With more of the time in locks, they are the cause; opening tables counts, too."""
+MANY_READS: Final = 0.1
+"""With more reads from storage for a statement, the data do not fit in memory."""
+STORAGE: Final = (
+    "The database waits for its storage: commits, or reads of what is not in memory."
+)
+PROCESSOR: Final = (
+    "The database takes long for statements that read little, and does not wait for"
+    " storage: its CPU is slow or taken."
+)
 
 
 def _commits(case: Case) -> set[str]:
@@ -79,9 +88,11 @@ def _judge(case: Case) -> Suspicion | str:
         # The server commits for others too, and the log has no distance.
         committing = min(committing, writing_seconds(case))
 
+    def waits(one: Calls) -> float:
+        return write_wait(case, one, committing)
+
     def slow(one: Calls) -> float:
-        waits = write_wait(case, one, committing)
-        return waits + share * (one.spent(["sql"]) - waits)
+        return waits(one) + share * (one.spent(["sql"]) - waits(one))
 
     evidence = [
         Evidence(
@@ -106,6 +117,11 @@ def _judge(case: Case) -> Suspicion | str:
             0,
         ),
     ]
+    reads = 0.0
+    if case.facts.has("database_disk_reads"):
+        reads = ratio(case.facts.number("database_disk_reads"), calls)
+        text = "reads from storage for a statement"
+        evidence.append(Evidence(text, reads, "", "database_disk_reads", 0))
     if case.facts.has("host_io_pressure"):
         pressure = case.facts.number("host_io_pressure")
         evidence.append(
@@ -122,7 +138,11 @@ def _judge(case: Case) -> Suspicion | str:
         evidence.append(
             Evidence("busy threads of the database", running, "", "threads_running")
         )
-    return Suspicion(on_a_faster_disk(case, savings(case, slow)), evidence)
+    found = on_a_faster_disk(case, savings(case, slow))
+    in_commits = math.fsum(one.per_second * waits(one) for one in case.facts.served)
+    in_all = math.fsum(one.per_second * slow(one) for one in case.facts.served)
+    on_storage = in_commits > in_all / 2 or reads > MANY_READS
+    return Suspicion(found, evidence, cause=STORAGE if on_storage else PROCESSOR)
 
 
 RULE: Final = Rule(
@@ -138,6 +158,7 @@ RULE: Final = Rule(
         "log_rows_examined",
         "log_rows_sent",
         "log_statements",
+        "database_disk_reads",
         "host_io_pressure",
         "threads_running",
         "sql_call_seconds",
@@ -178,7 +199,8 @@ RULE: Final = Rule(
     " and beyond 20 ms for each of a log-out's two commits, which wait for the disk. A"
     " slow server slows all statements: one that reads 50 rows for each row sent has"
     " at most 60 % of the time, else see D3. Locks have at most 50 %, else see D4:"
-    " opening tables counts as locking, up to 35 %.",
+    " opening tables counts as locking, up to 35 %. The storage is to blame if commits"
+    " have most of the cost, or if one statement in ten reads from it; else the CPU.",
     panel="sql: Time in SQL per call",
     explains=("D1", "D5"),
 )

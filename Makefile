@@ -136,6 +136,7 @@ clean: ## Stop everything and delete all that was made
 	  if [[ -x $(KEYLAG) && -d "$$lab" ]]; then \
 	    $(KEYLAG) lab swift-regions down --state "$$lab"; \
 	    $(KEYLAG) lab wan down --state "$$lab"; \
+	    $(KEYLAG) lab storage down --state "$$lab"; \
 	  fi; \
 	done
 # Only what is ours: $$KEYLAG_STATE may be a folder that holds other things too.

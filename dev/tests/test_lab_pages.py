@@ -10,6 +10,10 @@ from keylag.lab.accuracy import Figure
 from keylag.lab.galera.failures import FAILURES, Outcome
 from keylag.lab.galera.measurement import Latencies, Measured
 from keylag.lab.link import Link
+from keylag.lab.storage.calls import KINDS
+from keylag.lab.storage.calls import Calls as StorageCalls
+from keylag.lab.storage.fio import Flush, Rate
+from keylag.lab.storage.options import StorageOptions
 from keylag.lab.swift.measurement import LABELS, Calls
 from keylag.lab.swift.measurement import Measured as SwiftMeasured
 from keylag.lab.swift.options import SwiftOptions
@@ -20,10 +24,12 @@ from keylag_dev import (
     lab_page,
     lab_rules_page,
     link_accuracy_page,
+    storage_page,
     swift_regions_page,
 )
 from keylag_dev.lab_page import LabCost
 from keylag_dev.lab_rules_page import Trial
+from keylag_dev.storage_page import Cell
 
 
 def test_page_of_links_names_the_figures_that_are_not_accurate() -> None:
@@ -130,3 +136,27 @@ def test_page_of_rules_says_which_rows_are_right() -> None:
     assert "| D9 | a slow node | 20 ms | D9, D2 | yes |" in page
     assert "| N1 | far clients | 20 ms | - | **no** |" in page
     assert "2 of 3 rows are right." in page
+
+
+def test_page_of_storage_has_calls_rates_and_what_was_named() -> None:
+    figures = StorageCalls(5, 1, intervals.median([0.1] * 5), 0.01, 4.0)
+    measured = storage_page.Measured(
+        StorageOptions([0.005]),
+        Flush(160.0, 0.0055, 0.0007, 0.001),
+        dict.fromkeys(KINDS, figures),
+    )
+    rates = [Rate("randread", "4k", 8, 583.4, 0.01, 0.04)]
+    cells = [
+        Cell("slow storage", "device with 30 ms", "its storage", "D2: its storage"),
+        Cell("locks", "100 ms", "D4:", "D2: its CPU"),
+        Cell("distance", "2 ms", "D1:", ""),
+    ]
+
+    page = storage_page.render([measured], {"one": rates, "two": rates}, cells)
+
+    assert "| device with 5 ms, flush 1 | 6.20 | 100 [100, 100] |" in page
+    assert "Calls that failed: 6." in page
+    assert "| randread | 4k | 8 | 583 | 583 |" in page
+    assert "| slow storage | device with 30 ms | D2: its storage | yes |" in page
+    assert "| locks | 100 ms | D2: its CPU | **no** |" in page
+    assert "1 of 3 are right." in page

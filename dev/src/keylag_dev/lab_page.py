@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
 from keylag import processes
 from keylag.experiment.interval import Interval
-from keylag.lab.galera.lab import GaleraWan
-from keylag.lab.swift.lab import SwiftRegions
 
 GIB = 1024**3
 
@@ -53,8 +52,19 @@ def used_bytes(folder: Path) -> int:
     return total
 
 
+class Lab(Protocol):
+    """A laboratory."""
+
+    @property
+    def folder(self) -> Path:
+        """Its folder."""
+
+    def down(self) -> list[str]:
+        """Stop everything."""
+
+
 @contextmanager
-def measuring(lab: GaleraWan | SwiftRegions) -> Iterator[tuple[Path, LabCost]]:
+def measuring(lab: Lab) -> Iterator[tuple[Path, LabCost]]:
     """Yield a scratch folder and the cost of a laboratory; stop the laboratory then."""
     with tempfile.TemporaryDirectory() as out:
         try:

@@ -3,16 +3,17 @@
 import click
 
 from keylag.commands.lab_galera import galera_wan
+from keylag.commands.lab_storage import storage
 from keylag.commands.lab_swift import swift_regions
 from keylag.commands.lab_wan import wan
 
 
 @click.group("lab")
 def command() -> None:
-    """Start sites that are far from each other, on this machine.
+    """Start sites that are far from each other, or slow storage, on this machine.
 
-    A laboratory is made of network namespaces of its own, and changes nothing outside
-    of them. It needs root.
+    A laboratory is made of network namespaces or devices of its own, and changes
+    nothing outside of them. It needs root.
 
     \b
     Examples:
@@ -25,3 +26,4 @@ def command() -> None:
 command.add_command(wan)
 command.add_command(galera_wan)
 command.add_command(swift_regions)
+command.add_command(storage)

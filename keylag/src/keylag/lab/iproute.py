@@ -42,12 +42,12 @@ def run(*command: str, text: str = "") -> str:
     return ended.stdout
 
 
-def require_root() -> None:
-    """Raise LabError for other users, who may not make namespaces."""
+def require_root(makes: str = "network namespaces") -> None:
+    """Raise LabError for other users, who may not make what a laboratory is made of."""
     if os.geteuid() != 0:
         message = (
-            "A laboratory makes network namespaces, which needs root: run the command "
-            "with sudo. It changes nothing outside of them."
+            f"A laboratory makes {makes}, which needs root: run the command with sudo. "
+            "It changes nothing outside of them."
         )
         raise LabError(message)
 

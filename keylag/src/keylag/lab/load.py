@@ -1,15 +1,18 @@
-"""Sends loads from the routers of a laboratory, and reads their samples."""
+"""Sends loads in a laboratory, and reads their samples."""
 
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from keylag.jtl import JtlError, Sample
 from keylag.jtl import read_samples as read_jtl
 from keylag.lab.iproute import LabError, command_in
 from keylag.lab.network import Host
+
+KEYLAG: Final = str(Path(sys.executable).with_name("keylag"))
 
 
 @dataclass(frozen=True)
@@ -23,11 +26,13 @@ class LabLoad:
     properties: Mapping[str, str | int] = field(default_factory=dict)
     """More properties of the plan."""
 
-    def command(self, router: Host, out: Path, target: Sequence[str]) -> list[str]:
-        """Return the command that sends it on a router.
+    def command(
+        self, keylag: Sequence[str], out: Path, target: Sequence[str]
+    ) -> list[str]:
+        """Return the command that sends it.
 
-        `out` is a new folder for the samples, `target` the options of `keylag load`
-        that name Keystone.
+        `keylag` is the command of Keylag where the load begins, `out` a new folder for
+        the samples, `target` the options of `keylag load` that name Keystone.
         """
         properties = {
             "threads": self.clients,
@@ -36,26 +41,25 @@ class LabLoad:
             "duration_seconds": self.seconds,
             **self.properties,
         }
-        return keylag_on(
-            router,
-            *("load", self.plan, "--max-errors=100%", f"--out={out.resolve()}"),
+        return [
+            *(*keylag, "load", self.plan, "--max-errors=100%"),
+            f"--out={out.resolve()}",
             *target,
             *(f"--set={name}={value}" for name, value in properties.items()),
-        )
+        ]
 
-    def send(self, router: Host, out: Path, target: Sequence[str]) -> None:
+    def send(self, keylag: Sequence[str], out: Path, target: Sequence[str]) -> None:
         """Send it, and wait until it ends; raises LabError."""
-        command = self.command(router, out, target)
+        command = self.command(keylag, out, target)
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         if ended.returncode != 0:
             message = f"The load could not be sent:\n{ended.stderr}"
             raise LabError(message)
 
 
-def keylag_on(router: Host, *words: str) -> list[str]:
-    """Return a command of `keylag` on a router."""
-    keylag = Path(sys.executable).with_name("keylag")
-    return command_in(router.namespace, [str(keylag), *words])
+def keylag_on(router: Host) -> list[str]:
+    """Return the command of Keylag on a router."""
+    return command_in(router.namespace, [KEYLAG])
 
 
 def read_samples(out: Path) -> list[Sample]:

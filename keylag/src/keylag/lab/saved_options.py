@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from keylag.lab.iproute import LabError
 from keylag.state import write_output
@@ -31,7 +31,11 @@ class SavedOptions:
 
     def write(self, lab: Path) -> None:
         """Keep the options of what runs in a folder; raises OSError."""
-        write_output(lab / self.FILE, json.dumps(asdict(self), indent=2))
+        write_output(lab / self.FILE, json.dumps(self.as_json(), indent=2))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the options for JSON."""
+        return asdict(self)
 
     @classmethod
     def forget(cls, lab: Path) -> None:

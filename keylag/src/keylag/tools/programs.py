@@ -56,6 +56,16 @@ SWIFT_REGIONS: Packages = {
 }
 """For `keylag lab swift-regions`, which has a Galera cluster too."""
 
+STORAGE: Packages = {
+    **SWIFT_REGIONS,
+    "fio": ("fio",),
+    "nbdkit": ("nbdkit",),
+    "libnbd-bin": ("nbdfuse",),
+    "fuse3": ("fusermount3",),
+    "btrfs-progs": ("mkfs.btrfs",),
+}
+"""For `keylag lab storage`."""
+
 EXTRA_PACKAGES: Mapping[str, Packages] = {
     "tests": {
         "percona-toolkit": ("pt-query-digest",),
@@ -70,7 +80,7 @@ EXTRA_PACKAGES: Mapping[str, Packages] = {
         "skopeo": ("skopeo",),
         **WAN,
     },
-    "labs": {**WAN, **GALERA_WAN, **SWIFT_REGIONS},
+    "labs": {**WAN, **GALERA_WAN, **SWIFT_REGIONS, **STORAGE},
     "keystone-own": {
         "libldap2-dev": ("/usr/include/ldap.h",),
         "libsasl2-dev": ("/usr/include/sasl/sasl.h",),

@@ -1,7 +1,7 @@
 """A limit of a server's CPU time, or of its writes to disk, by a control group."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +65,8 @@ class Limited:
             if not self._is_first_version:
                 _enable(setting.controller)
             group.mkdir(exist_ok=True)
-            disk = find_disk(site.folder) if "{disk}" in setting.text else ""
+            files = site.folder / "data" / self.service
+            disk = find_disk(files) if "{disk}" in setting.text else ""
             limit = setting.text.format(disk=disk, amount=self.amount)
             (group / setting.file).write_text(limit)
             for one in site.processes(self.service):
@@ -93,6 +94,11 @@ class Limited:
                 group.rmdir()
         message = f"{group} does not become empty. Run `keylag fault stop` again."
         raise FaultError(message)
+
+    def command_in(self, site: "Site", command: Sequence[str]) -> list[str]:
+        """Return a command that runs another one in the group with the limit."""
+        group = str(self._group(site) / PROCESSES)
+        return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', group, *command]
 
     @property
     def _tree(self) -> Path:

@@ -12,6 +12,7 @@ from keylag.jtl import Sample
 from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.measurement import first_keystone, read_calls, token_load
+from keylag.lab.load import keylag_on
 
 CLIENTS: Final = 4
 BEFORE_SECONDS: Final = 12
@@ -149,7 +150,7 @@ def observe(lab: GaleraWan, failure: Failure, out: Path) -> Outcome:
     events_before = _count_events(cluster)
     load = subprocess.Popen(
         token_load(LOAD_SECONDS, clients=CLIENTS).command(
-            lab.wan.network().sites[0].router, out, first_keystone(lab)
+            keylag_on(lab.wan.network().sites[0].router), out, first_keystone(lab)
         ),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

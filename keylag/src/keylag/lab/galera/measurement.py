@@ -1,7 +1,5 @@
 """Measures what token calls take over a link, and what a write sends over it."""
 
-import json
-import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Mapping
@@ -17,6 +15,7 @@ from keylag.lab.galera.site import site_folder
 from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
 from keylag.lab.load import LabLoad, keylag_on, read_samples
+from keylag.lab.named_causes import named_causes
 from keylag.lab.network import Host
 
 PLAN: Final = "token-mixed"
@@ -81,7 +80,7 @@ def measure(lab: GaleraWan, link: Link, seconds: int, out: Path) -> Measured:
     begun, bytes_before = time.monotonic(), _total_bytes(lab)
     writes_before = _last_committed(lab)
     router = lab.wan.network().sites[0].router
-    token_load(seconds).send(router, out, first_keystone(lab))
+    token_load(seconds).send(keylag_on(router), out, first_keystone(lab))
     writes = _last_committed(lab) - writes_before
     idle = idle_bytes_per_second * (time.monotonic() - begun)
     sent = _total_bytes(lab) - bytes_before - idle
@@ -92,20 +91,10 @@ def measure(lab: GaleraWan, link: Link, seconds: int, out: Path) -> Measured:
 
 
 def diagnose(lab: Path, router: Host, seconds: int) -> tuple[str, ...]:
-    """Return the causes that `keylag diagnose` names for the last seconds of a site.
-
-    Raises LabError.
-    """
+    """Return the ids of the causes of the last seconds of a site; raises LabError."""
     folder = site_folder(lab, router.name)
-    options = (f"--state={folder}", f"--since={seconds}s", "--output=json")
-    command = keylag_on(router, "diagnose", *options)
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    try:
-        document = json.loads(ended.stdout)
-    except ValueError as error:
-        message = f"The calls could not be diagnosed:\n{ended.stderr}"
-        raise LabError(message) from error
-    return tuple(one["id"] for one in document["findings"])
+    found = named_causes(folder, seconds, keylag_on(router))
+    return tuple(one["id"] for one in found)
 
 
 def token_load(seconds: int, *, clients: int = 1) -> LabLoad:

@@ -13,7 +13,7 @@ from keylag.lab import intervals
 from keylag.lab.galera import haproxy
 from keylag.lab.galera.site import site_folder
 from keylag.lab.iproute import LabError
-from keylag.lab.load import LabLoad, read_samples
+from keylag.lab.load import LabLoad, keylag_on, read_samples
 from keylag.lab.swift.lab import SwiftRegions
 from keylag.lab.swift.servers import PROXY_PORT
 from keylag.sample_cloud import users_file
@@ -111,7 +111,7 @@ def measure(lab: SwiftRegions, load: Load, out: Path) -> Measured:
     users = users_file(StackInfo(site_folder(lab.folder, router.name)))
     target = [f"--url={haproxy.keystone_url(router)}/v3", f"--users={users}"]
     sent = LabLoad(PLAN, load.seconds, load.clients, properties)
-    sent.send(router, out, target)
+    sent.send(keylag_on(router), out, target)
     samples = read_samples(out)
     found = summarise(load.region, samples)
     missing = [label for label in LABELS if label not in found.calls]

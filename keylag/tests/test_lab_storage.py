@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from keylag.cli import main
 from keylag.lab import mounts
 from keylag.lab.iproute import LabError
-from keylag.lab.storage import fio
+from keylag.lab.storage import fio, layers
 from keylag.lab.storage.calls import KINDS, measure
 from keylag.lab.storage.lab import StorageLab
 from keylag.lab.storage.options import StorageOptions
@@ -147,6 +147,23 @@ def test_a_third_device_is_refused() -> None:
 
     assert ended.exit_code == 2
     assert "at most 2 times" in ended.output
+
+
+def test_layers_have_self_times_and_folded_stacks() -> None:
+    found = list(layers._layers({"file system": 0.006, "delay": 0.005, "file": 0.001}))
+
+    assert [one.name for one in found] == ["file system", "delay", "file"]
+    assert sum(one.self_seconds for one in found) == pytest.approx(0.006)
+    assert layers.folded(found) == (
+        "file system 1000\nfile system;delay 4000\nfile system;delay;file 1000\n"
+    )
+
+
+def test_layers_need_one_device(tmp_path: Path) -> None:
+    StorageOptions().write(tmp_path)
+
+    with pytest.raises(LabError, match="--delay 5ms"):
+        layers.measure(StorageLab(tmp_path))
 
 
 @needs_storage

@@ -19,10 +19,11 @@ from keylag.commands.lab_output import (
     show,
 )
 from keylag.commands.lab_wan import DURATION
-from keylag.lab.storage import fio
+from keylag.lab.storage import fio, layers
 from keylag.lab.storage.calls import Calls, measure
 from keylag.lab.storage.lab import StorageLab
 from keylag.lab.storage.options import FLUSHES, StorageOptions
+from keylag.state import write_output
 from keylag.steps import show_step
 
 MOST_DEVICES: Final = 2
@@ -162,6 +163,33 @@ def _rates_table(rates: Sequence[fio.Rate]) -> Table:
             f"{one.p99_seconds * 1000:.2f}",
         )
     return table
+
+
+@storage.command("layers")
+@out_folder_option("lab/storage-layers", "the figures")
+@output_option()
+@folder_option
+def measure_layers(out: Path | None, form: str, folder: Path) -> None:
+    """Measure where the time of a read from the device goes.
+
+    Also writes layers.folded, which speedscope and flamegraph.pl show.
+    """
+    lab = StorageLab(folder)
+    options = lab.options()
+    with results.folder(out, "lab", "storage-layers") as figures:
+        with show_step(Console(stderr=True), f"Measuring layers: {options}"):
+            found = layers.measure(lab)
+        document = {
+            "options": options.as_json(),
+            "layers": [one.as_json() for one in found],
+        }
+        keep(document, figures)
+        write_output(figures / "layers.folded", layers.folded(found))
+    table = new_table(("layer",), ("self time, ms", "with those below, ms"))
+    for one in found:
+        times = (one.self_seconds, one.seconds)
+        table.add_row(one.name, *(f"{seconds * 1000:.3f}" for seconds in times))
+    show(document, form, table, f"Figures: {figures}")
 
 
 @storage.command("measure")

@@ -48,7 +48,7 @@ def release(folder: Path) -> None:
     A device in use goes with its file system, and the last file system goes first, so
     one may lie in another.  Raises LabError or OSError.
     """
-    for device in _attached(folder):
+    for device in attached(folder):
         run("losetup", "--detach", device)
     for target in reversed(_below(folder, _mounted())):
         run("umount", target)
@@ -59,7 +59,8 @@ def _mounted() -> list[str]:
     return [line.split(" ")[1] for line in lines]
 
 
-def _attached(folder: Path) -> list[str]:
+def attached(folder: Path) -> list[str]:
+    """Return the loop devices of the files below a folder; raises LabError."""
     found = run("losetup", "--list", "--json", "--output", "NAME,BACK-FILE")
     devices = json.loads(found)["loopdevices"] if found.strip() else []
     files = _below(folder, [one["back-file"] or "" for one in devices])

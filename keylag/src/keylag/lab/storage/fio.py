@@ -91,7 +91,7 @@ def matrix(
     """
     for access, block, number in product(ACCESSES, blocks, jobs):
         options = (f"--rw={access}", f"--bs={block}", f"--numjobs={number}")
-        found = _run(folder, prefix, seconds, options)
+        found = _run(folder / FILE, prefix, seconds, options)
         side = found["read" if access == "randread" else "write"]
         yield Rate(access, block, number, side["iops"], *_mean_and_p99(side["clat_ns"]))
 
@@ -99,9 +99,19 @@ def matrix(
 def flush(folder: Path, *, prefix: Sequence[str] = (), seconds: int = SECONDS) -> Flush:
     """Return what a write takes that has to be on the disk; raises LabError."""
     options = ("--rw=write", "--bs=4k", "--fdatasync=1")
-    found = _run(folder, prefix, seconds, options)
+    found = _run(folder / FILE, prefix, seconds, options)
     write, _ = _mean_and_p99(found["write"]["clat_ns"])
     return Flush(found["write"]["iops"], write, *_mean_and_p99(found["sync"]["lat_ns"]))
+
+
+def read_seconds(path: Path, *, direct: bool = True, seconds: int = SECONDS) -> float:
+    """Return the mean time of a read of 4 kB of a file or device, one after the other.
+
+    `direct` reads pass the page cache.  Raises LabError.
+    """
+    options = ("--rw=randread", "--bs=4k", "--readonly", f"--direct={direct:d}")
+    mean, _ = _mean_and_p99(_run(path, (), seconds, options)["read"]["clat_ns"])
+    return mean
 
 
 def _mean_and_p99(nanoseconds: Mapping[str, Any]) -> tuple[float, float]:
@@ -110,11 +120,11 @@ def _mean_and_p99(nanoseconds: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def _run(
-    folder: Path, prefix: Sequence[str], seconds: int, options: Sequence[str]
+    path: Path, prefix: Sequence[str], seconds: int, options: Sequence[str]
 ) -> Mapping[str, Any]:
     command = [
         *(*prefix, "fio", "--name=keylag", "--output-format=json"),
-        *(f"--filename={folder / FILE}", f"--size={SIZE_BYTES}", "--direct=1"),
+        *(f"--filename={path}", f"--size={SIZE_BYTES}", "--direct=1"),
         *("--ioengine=psync", "--thread", "--group_reporting"),
         *("--time_based", f"--runtime={seconds}", *options),
     ]
@@ -125,10 +135,10 @@ def _run(
         (job,) = document["jobs"]
     except (ValueError, KeyError) as error:
         reason = ended.stderr.strip() or f"exit code {ended.returncode}"
-        message = f"fio could not measure {folder}: {reason}"
+        message = f"fio could not measure {path}: {reason}"
         raise LabError(message) from error
     if job["error"]:
-        message = f"fio failed in {folder}: {os.strerror(job['error'])}."
+        message = f"fio failed in {path}: {os.strerror(job['error'])}."
         raise LabError(message)
     found: Mapping[str, Any] = job
     return found

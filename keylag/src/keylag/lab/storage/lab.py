@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -9,7 +10,9 @@ from typing import Final
 from rich.console import Console
 
 from keylag import sample_cloud
+from keylag.errors import KeylagError
 from keylag.faults.changes.limited import WRITES, Limited
+from keylag.faults.planting import take_back_before_stop
 from keylag.faults.site import Site
 from keylag.lab import iproute
 from keylag.lab.storage import devices, fio
@@ -107,6 +110,8 @@ class StorageLab:
         Returns the names of what was stopped.  Raises LabError or OSError.
         """
         iproute.require_root(MAKES)
+        with suppress(KeylagError):
+            take_back_before_stop(self.stack_folder)
         stopped = stop_stack(self.stack_folder)
         self._remove_device()
         StorageOptions.forget(self.folder)

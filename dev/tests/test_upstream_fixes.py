@@ -2,7 +2,9 @@
 
 import runpy
 import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -39,6 +41,39 @@ def test_fault_is_found_and_the_fix_cures_it(name: str) -> None:
     assert installed != "installed: no fault"
     assert fixed == "fixed: no fault"
     assert ended.returncode == 0
+
+
+APPLY_ALL = f"""
+import runpy, warnings
+warnings.simplefilter("ignore")
+for name in {FIXES}:
+    runpy.run_path({str(SCRIPT)!r})["install"](name)
+from keystone.common.cache import core
+from keystone.revoke.backends import sql
+from keystone.server.flask.core import auth_context
+proxy = core._context_cache._ResponseCacheProxy
+fixed = core._context_cache, sql, auth_context
+print("get_serialized" in vars(proxy), *(type(m.__loader__).__name__ for m in fixed))
+"""
+
+
+@needs_keystone
+def test_fixes_together_reach_the_modules_that_keystone_uses() -> None:
+    assert KEYSTONE
+    command = [Path(KEYSTONE).with_name("python"), "-c", APPLY_ALL]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert ended.stdout.split() == ["True", *3 * ["FixedLoader"]], ended.stderr
+
+
+def test_fix_of_an_imported_module_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fix = RUN["FIXES"]["scrypt-rounds"]
+    monkeypatch.setitem(sys.modules, fix.module, ModuleType(fix.module))
+
+    with pytest.raises(SystemExit, match="is imported already"):
+        RUN["install"]("scrypt-rounds")
 
 
 @needs_keystone

@@ -3,23 +3,25 @@
     /path/to/keystone/bin/python run.py FIX
 
 runs `reproduce.py` in the folder of the fix twice: with the installed module, and with
-a copy to which `fix.ed` was applied.  It needs Keystone's environment only, and changes
-nothing there.  The exit code is 0 if the first run finds the fault and the second none.
+`fix.ed` applied to it as it is imported.  It needs Keystone's environment only, and
+changes nothing there.  The exit code is 0 if the first run finds the fault and the
+second none.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import runpy
 import subprocess
 import sys
-import tempfile
 import warnings
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
+INSTALLED, FIXED = "--installed", "--fixed"
 
 
 class Fix(NamedTuple):
@@ -58,44 +60,59 @@ def apply_script(lines: list[str], script: list[str]) -> list[str]:
     return lines
 
 
-def write_fixed(name: str, fix: Fix, folder: Path) -> Path:
-    """Write a copy of the installed module with the fix; return its path."""
-    spec = importlib.util.find_spec(fix.module)
-    if spec is None or spec.origin is None:
-        sys.exit(f"{fix.module} is not installed.")
-    lines = Path(spec.origin).read_text(encoding="utf-8").splitlines()
-    script = (HERE / name / "fix.ed").read_text(encoding="utf-8").splitlines()
-    fixed = folder / "fixed.py"
-    fixed.write_text("\n".join([*apply_script(lines, script), ""]), encoding="utf-8")
-    return fixed
+class FixedLoader(SourceFileLoader):
+    """Loads the installed file of a module with the changes of an `ed` script."""
+
+    def __init__(self, name: str, path: str, script: list[str]) -> None:
+        super().__init__(name, path)
+        self._script = script
+
+    def get_code(self, fullname: str) -> Any:
+        """Compile the fixed source; a stored bytecode is that of the installed one."""
+        lines = str(self.get_source(fullname)).splitlines()
+        text = "\n".join([*apply_script(lines, self._script), ""])
+        return self.source_to_code(text.encode(), self.path)
 
 
-def load(name: str, file: Path) -> None:
-    """Load a file in place of the installed module of a name."""
-    package, _, attribute = name.rpartition(".")
-    parent = importlib.import_module(package)
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        sys.exit(f"{file} is no module.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    setattr(parent, attribute, module)
+class FixFinder:
+    """Finds the module of a fix, and has it loaded with the fix."""
+
+    def __init__(self, name: str) -> None:
+        self._module = FIXES[name].module
+        file = HERE / name / "fix.ed"
+        self._script = file.read_text(encoding="utf-8").splitlines()
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, _: Any = None
+    ) -> ModuleSpec | None:
+        """Return the installed module with another loader; None for others."""
+        found = PathFinder.find_spec(name, path) if name == self._module else None
+        if found and found.origin:
+            found.loader = FixedLoader(name, found.origin, self._script)
+        return found
 
 
-def find_fault(name: str, file: Path | None) -> str:
+def install(name: str) -> None:
+    """Apply a fix to its module when that is imported, which must be later."""
+    if FIXES[name].module in sys.modules:
+        sys.exit(f"{FIXES[name].module} is imported already, without the fix.")
+    finder: Any = FixFinder(name)
+    sys.meta_path.insert(0, finder)
+
+
+def find_fault(name: str, mode: str) -> str:
     """Return what the fault does, in another process; empty without a fault."""
-    command = [sys.executable, __file__, name, "--once", *([str(file)] if file else [])]
+    command = [sys.executable, __file__, name, mode]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode != 0:
         sys.exit(f"{name} could not be reproduced:\n{ended.stderr}")
     return ended.stdout.strip()
 
 
-def run_once(name: str, files: list[str]) -> None:
-    """Print what the fault does, with a file in place of the installed module."""
-    for file in files:
-        load(FIXES[name].module, Path(file))
+def run_once(name: str, mode: str) -> None:
+    """Print what the fault does, as installed or fixed."""
+    if mode == FIXED:
+        install(name)
     print(runpy.run_path(str(HERE / name / "reproduce.py"))["find_fault"]())
 
 
@@ -104,8 +121,8 @@ def main() -> None:
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name not in FIXES:
         sys.exit(f"Name one of {', '.join(FIXES)}.")
-    if sys.argv[2:3] == ["--once"]:
-        run_once(name, sys.argv[3:])
+    if mode := next(iter(sys.argv[2:]), ""):
+        run_once(name, mode)
         return
     # Of modules that the library imports on its way.
     warnings.simplefilter("ignore")
@@ -114,10 +131,9 @@ def main() -> None:
     print(f"{fix.distribution} {found}, {fix.module}")
     if found != fix.version:
         sys.exit(f"The fix is for {fix.version}, so it was not tried.")
-    fault = find_fault(name, None)
+    fault = find_fault(name, INSTALLED)
     print(f"installed: {fault or 'no fault'}")
-    with tempfile.TemporaryDirectory() as folder:
-        left = find_fault(name, write_fixed(name, fix, Path(folder)))
+    left = find_fault(name, FIXED)
     print(f"fixed: {left or 'no fault'}")
     sys.exit(not fault or bool(left))
 

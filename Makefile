@@ -36,7 +36,7 @@ lint: setup ## Check style, format and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy keylag/src collectors/src exporters/src dashboards/src dev/src \
-	  bench/inside bench/keylag_bench bench/overhead.py bench/parts.py \
+	  bench/inside bench/keylag_bench bench/overhead.py bench/parts.py bench/limits.py \
 	  bench/simulate.py bench/simulate_first_rounds.py bench/merge_runs.py \
 	  bench/slice_noise.py \
 	  dashboards/bench/keylag_cloud dashboards/bench/large_cloud.py

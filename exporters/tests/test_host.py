@@ -29,7 +29,7 @@ FILES = {
     "meminfo": "MemTotal:       2048 kB\nMemFree: 5 kB\nMemAvailable:   1024 kB\n"
     "HugePages_Total:       0\n",
     "loadavg": "1.25 2.50 3.75 2/345 6789\n",
-    "diskstats": "   8       0 sda 10 1 2 1500 20 3 4 2500 0 3500 9 0 0 0 0\n"
+    "diskstats": "   8       0 sda 10 1 2 1500 20 3 4 2500 0 3500 9000 0 0 0 0 5 250\n"
     "   8       1 sda1 1 1 1 1 1 1 1 1 0 1 1\n"
     " 259       0 nvme0n1 1 0 0 1 1 0 0 1 0 1 1\n"
     " 259       1 nvme0n1p1 1 0 0 1 1 0 0 1 0 1 1\n"
@@ -144,6 +144,18 @@ def test_every_file_is_read_in_the_units_of_node_exporter(proc, create_source, s
     assert disk(found, "writes_completed_total", "sda") == 20
     assert disk(found, "write_time_seconds_total", "sda") == 2.5
     assert disk(found, "io_time_seconds_total", "sda") == 3.5
+    assert disk(found, "io_time_weighted_seconds_total", "sda") == 9
+    assert disk(found, "flush_requests_total", "sda") == 5
+    assert disk(found, "flush_requests_time_seconds_total", "sda") == 0.25
+
+
+def test_kernels_before_5_5_count_no_flushes(proc, create_source, samples):
+    write(proc, FILES)
+
+    found = samples(create_source().collect())
+
+    devices = {dict(labels).get("device") for name, labels in found if "flush" in name}
+    assert devices == {"sda"}
 
 
 def test_partitions_and_loop_devices_are_left_out(proc, create_source, samples):

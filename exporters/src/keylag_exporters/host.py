@@ -65,6 +65,9 @@ DISKS = (
     (7, "writes_completed_total", 1, "Writes completed."),
     (10, "write_time_seconds_total", 1000, "Sum of the times of all writes."),
     (12, "io_time_seconds_total", 1000, "Time in which the disk was busy."),
+    (13, "io_time_weighted_seconds_total", 1000, "Time of all requests in the queue."),
+    (18, "flush_requests_total", 1, "Flushes completed; since Linux 5.5."),
+    (19, "flush_requests_time_seconds_total", 1000, "Sum of the times of all flushes."),
 )
 _CGROUP = ("id",)
 
@@ -169,7 +172,8 @@ class HostSource:
         for at, row in enumerate(disks):
             device = row[2] if at < self._limit else OTHER
             for column, name, units, _ in DISKS:
-                sums[name, device] += int(row[column]) / units
+                if column < len(row):
+                    sums[name, device] += int(row[column]) / units
         for (name, device), value in sums.items():
             families.add(f"node_disk_{name}", value, device)
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from keylag.control_groups import CGROUPS
 from keylag.demo import SAMPLE_CLOUD
-from keylag.faults.changes.limited import CGROUPS
 from keylag.faults.drill import measure
 from keylag.faults.impact import Impact
 from keylag.faults.journal import FILE

@@ -7,8 +7,10 @@ from typing import cast
 
 import pytest
 
+from keylag import control_groups
+from keylag.disks import NoDiskError, find_disk
 from keylag.faults.changes import limited
-from keylag.faults.changes.limited import CPU, WRITES, Limited, find_disk
+from keylag.faults.changes.limited import CPU, WRITES, Limited
 from keylag.faults.model import FaultError
 from keylag.faults.site import Site
 
@@ -22,9 +24,10 @@ def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / "cgroup.subtree_control").write_text("cpuset")
     own.write_text("4:cpu,cpuacct:/user\n3:blkio:/user\n0::/user\n")
-    monkeypatch.setattr(limited, "CGROUPS", folder)
-    monkeypatch.setattr(limited, "OWN_GROUPS", own)
-    monkeypatch.setattr(limited, "find_disk", lambda _: "254:0")
+    monkeypatch.setattr(control_groups, "CGROUPS", folder)
+    monkeypatch.setattr(control_groups, "OWN_GROUPS", own)
+    (tmp_path / "dev").write_text("254:0\n")
+    monkeypatch.setattr(limited, "find_disk", lambda _: tmp_path)
     return folder
 
 
@@ -119,12 +122,12 @@ def test_a_group_that_stays_busy_is_an_error(groups: Path, site: Site) -> None:
 def test_without_control_groups_the_error_says_what_is_needed(
     groups: Path, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limited, "CGROUPS", groups / "none")
+    monkeypatch.setattr(control_groups, "CGROUPS", groups / "none")
 
     with pytest.raises(FaultError, match="needs root outside of containers, and io"):
         Limited("mariadb", WRITES, 20).apply(site)
 
 
 def test_a_folder_without_a_disk_has_no_writes_to_limit() -> None:
-    with pytest.raises(FaultError, match="on no block device"):
+    with pytest.raises(NoDiskError, match="on no block device"):
         find_disk(Path("/proc"))

@@ -18,7 +18,9 @@ from keylag.tools import (
     EXTRA_TOOLS,
     TOOLS,
     ToolError,
+    cassandra,
     jmeter,
+    maven,
     otel_collector,
 )
 from keylag.tools.install import Installer, installed_path, require_tool
@@ -227,7 +229,7 @@ def repository(
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
-        monkeypatch.setenv(jmeter.REPOSITORY_VARIABLE, f"{url}/")
+        monkeypatch.setenv(maven.REPOSITORY_VARIABLE, f"{url}/")
         yield folder, url
         server.shutdown()
 
@@ -242,10 +244,10 @@ def test_artifacts_are_downloaded_and_checked(
 ) -> None:
     (repository[0] / "org" / "a.jar").write_bytes(b"a jar")
     digest = hashlib.sha256(b"a jar").hexdigest()
-    wanted = jmeter.artifacts(f"{digest}  org/a.jar\n")
+    wanted = maven.artifacts(f"{digest}  org/a.jar\n")
 
     build = _build(tmp_path / "jars")
-    jmeter.fetch(build, wanted, build.folder)
+    maven.fetch(build, wanted, build.folder)
 
     assert (build.folder / "a.jar").read_bytes() == b"a jar"
 
@@ -261,7 +263,7 @@ def test_an_artifact_that_is_wrong_or_missing_is_refused(
 
     build = _build(tmp_path / "jars")
     with pytest.raises(ToolError, match=f"{repository[1]}/{path} {reason}"):
-        jmeter.fetch(build, [("0" * 64, path)], build.folder)
+        maven.fetch(build, [("0" * 64, path)], build.folder)
     assert list(build.folder.iterdir()) == []
     assert not build.cancelled, "the installer would hide the reason"
 
@@ -269,18 +271,25 @@ def test_an_artifact_that_is_wrong_or_missing_is_refused(
 def test_a_repository_that_cannot_be_reached_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv(jmeter.REPOSITORY_VARIABLE, "http://127.0.0.1:1")
-    monkeypatch.setattr(jmeter, "RETRIES", 0)
+    monkeypatch.setenv(maven.REPOSITORY_VARIABLE, "http://127.0.0.1:1")
+    monkeypatch.setattr(maven, "RETRIES", 0)
 
     build = _build(tmp_path / "jars")
     with pytest.raises(ToolError, match=r"127\.0\.0\.1:1/org/a\.jar cannot be down"):
-        jmeter.fetch(build, [("0" * 64, "org/a.jar")], build.folder)
+        maven.fetch(build, [("0" * 64, "org/a.jar")], build.folder)
 
 
-def test_every_artifact_of_the_lock_has_a_hash_and_a_place() -> None:
-    found = jmeter.artifacts((CHECKOUT / jmeter.LOCK).read_text())
+@pytest.mark.parametrize(
+    ("lock", "jar"),
+    [
+        (jmeter.LOCK, "ApacheJMeter-5.6.3.jar"),
+        (cassandra.LOCK, "cassandra-all-5.0.6.jar"),
+    ],
+)
+def test_every_artifact_of_a_lock_has_a_hash_and_a_name(lock: str, jar: str) -> None:
+    found = maven.artifacts((CHECKOUT / lock).read_text())
 
     assert all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest, _ in found)
     names = [path.rpartition("/")[2] for _, path in found]
     assert len(set(names)) == len(names)
-    assert "ApacheJMeter-5.6.3.jar" in names
+    assert jar in names

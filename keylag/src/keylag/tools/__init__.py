@@ -6,7 +6,7 @@ from pathlib import Path
 
 from keylag.paths import INSTALLED
 from keylag.state import state_folder
-from keylag.tools import jmeter, otel_collector, venvs
+from keylag.tools import cassandra, jmeter, otel_collector, venvs
 from keylag.tools.install import require_tool
 from keylag.tools.programs import find_program
 from keylag.tools.tool import Tool, ToolError
@@ -42,7 +42,7 @@ _DEVELOPMENT_TOOLS: Mapping[str, tuple[Tool, ...]] = {
 
 EXTRA_TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "keystone-2026.1": (venvs.KEYSTONE_TOOLS["2026.1"],),
-    "labs": (venvs.RALLY, venvs.SWIFT),
+    "labs": (venvs.RALLY, venvs.SWIFT, cassandra.TOOL),
     **({} if INSTALLED else _DEVELOPMENT_TOOLS),
 }
 """Tools that `keylag setup --with NAME` adds."""

@@ -66,6 +66,12 @@ STORAGE: Packages = {
 }
 """For `keylag lab storage`."""
 
+NEIGHBOURS: Packages = {
+    "default-jdk-headless": ("javac",),
+    "util-linux": ("ionice",),
+}
+"""For `keylag lab neighbours`."""
+
 EXTRA_PACKAGES: Mapping[str, Packages] = {
     "tests": {
         "percona-toolkit": ("pt-query-digest",),
@@ -80,7 +86,7 @@ EXTRA_PACKAGES: Mapping[str, Packages] = {
         "skopeo": ("skopeo",),
         **WAN,
     },
-    "labs": {**WAN, **GALERA_WAN, **SWIFT_REGIONS, **STORAGE},
+    "labs": {**WAN, **GALERA_WAN, **SWIFT_REGIONS, **STORAGE, **NEIGHBOURS},
     "keystone-own": {
         "libldap2-dev": ("/usr/include/ldap.h",),
         "libsasl2-dev": ("/usr/include/sasl/sasl.h",),

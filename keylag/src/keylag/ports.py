@@ -11,17 +11,24 @@ from keylag.services.base import HOST
 
 PORT_RANGE = range(20000, 32000)
 """Below the ephemeral ports that Linux assigns to outgoing connections."""
+STACK_ADVICE = (
+    "Stop that process, or move the stack with `keylag up --new-ports` and source its "
+    "openrc again."
+)
 
 
 class PortTakenError(KeylagError):
     """Another process uses a port of the stack."""
 
 
-def allocate_ports(names: Iterable[str], previous: Mapping[str, int]) -> dict[str, int]:
+def allocate_ports(
+    names: Iterable[str], previous: Mapping[str, int], advice: str = STACK_ADVICE
+) -> dict[str, int]:
     """Return a port for each name: its previous one, or a free one.
 
     Previous ports are never replaced, because shells that sourced openrc keep sending
-    passwords there.  Raises PortTakenError if another process uses one.
+    passwords there.  Raises PortTakenError, with the advice, if another process uses
+    one.
     """
     ports = {name: previous[name] for name in names if name in previous}
     taken = [
@@ -30,10 +37,6 @@ def allocate_ports(names: Iterable[str], previous: Mapping[str, int]) -> dict[st
         if not _is_free(port)
     ]
     if taken:
-        advice = (
-            "Stop that process, or move the stack with `keylag up --new-ports` and "
-            "source its openrc again."
-        )
         raise PortTakenError("\n".join([*taken, advice]))
     for name in names:
         if name not in ports:

@@ -40,10 +40,13 @@ def keep(document: Mapping[str, Any], folder: Path) -> None:
     write_output(folder / "measured.json", json.dumps(document, indent=2))
 
 
-def show(document: Mapping[str, Any], form: str, table: Table, summary: str) -> None:
-    """Print what was measured: as JSON, or as a table and a summary."""
+def show(document: Mapping[str, Any], form: str, *parts: Table | str) -> None:
+    """Print what was measured: as JSON, or as tables and sentences."""
     if form == "json":
         click.echo(json.dumps(document, indent=2))
         return
-    Console().print(table)
-    click.echo(summary)
+    for part in parts:
+        if isinstance(part, str):
+            click.echo(part)
+        else:
+            Console().print(part)

@@ -1,7 +1,8 @@
-"""Medians and means of durations, with intervals at 95 % by the bootstrap."""
+"""Quantiles and means of durations, with intervals at 95 % by the bootstrap."""
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,11 @@ LEAST_SAMPLES: Final = 5
 def median(seconds: Sequence[float]) -> Interval:
     """Return the median; NaN without values."""
     return estimate(np.median, seconds)
+
+
+def quantile(seconds: Sequence[float], share: float) -> Interval:
+    """Return the quantile of a share, such as 0.95; NaN without values."""
+    return estimate(partial(np.quantile, q=share), seconds)
 
 
 def mean(seconds: Sequence[float]) -> Interval:

@@ -26,14 +26,17 @@ class LabError(KeylagError):
     """A laboratory could not be started, changed or removed."""
 
 
-def run(*command: str, text: str = "") -> str:
-    """Run a program and return what it prints; raises LabError if it fails."""
+def run(*command: str, text: str = "", advice: str = ADVICE) -> str:
+    """Run a program and return what it prints; raises LabError if it fails.
+
+    The advice is for a program that is missing.
+    """
     try:
         ended = subprocess.run(
             command, input=text, capture_output=True, text=True, check=False
         )
     except OSError as error:
-        message = f"{command[0]} could not run: {error.strerror}. {ADVICE}"
+        message = f"{command[0]} could not run: {error.strerror}. {advice}"
         raise LabError(message) from error
     if ended.returncode != 0:
         reason = ended.stderr.strip() or f"exit code {ended.returncode}"

@@ -1,13 +1,18 @@
-"""A server on a host of a laboratory, found by the variables in its environment."""
+"""Servers of a laboratory, found by the variables in their environment."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from keylag import processes
-from keylag.lab.iproute import NO_PROXY, command_in
+from keylag.lab.iproute import NO_PROXY, LabError, command_in
 from keylag.lab.network import Host
 from keylag.services.base import inherited_environment
+from keylag.tools.tool import tail
+
+POLL_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -16,7 +21,6 @@ class LabServer:
 
     lab: Path
     """Folder of the laboratory."""
-    host: Host
 
     @property
     def service(self) -> str:
@@ -28,19 +32,20 @@ class LabServer:
         """Its log."""
         return self.lab / "logs" / f"{self.service}.log"
 
-    def start_command(
-        self, command: Sequence[str], variables: Mapping[str, str]
-    ) -> None:
-        """Start a command on the host; raises OSError."""
-        environment = {
+    def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment of its process, with some more variables."""
+        return {
             **inherited_environment(),
             **NO_PROXY,
             **processes.stack_variables(self.lab, self.service),
             **variables,
         }
-        processes.start_server(
-            command_in(self.host.namespace, command), environment, self.log
-        )
+
+    def start_command(
+        self, command: Sequence[str], variables: Mapping[str, str]
+    ) -> None:
+        """Start a command; raises OSError."""
+        processes.start_server(command, self.environment(variables), self.log)
 
     def processes(self) -> list[processes.StackProcess]:
         """Return its processes, and those that it started."""
@@ -50,6 +55,40 @@ class LabServer:
         """Return the numbers of its processes."""
         return [one.process.pid for one in self.processes()]
 
+    def require_pids(self) -> list[int]:
+        """Return the numbers of its processes; raises LabError if it has ended."""
+        pids = self.pids()
+        if not pids:
+            message = f"{self.service} ended. The end of {self.log}:\n{tail(self.log)}"
+            raise LabError(message)
+        return pids
+
+    def wait_until(self, ready: Callable[[], bool], timeout_seconds: float) -> None:
+        """Wait until it is ready; raises LabError if it ends, or after the time-out."""
+        deadline = time.monotonic() + timeout_seconds
+        while not ready():
+            self.require_pids()
+            if time.monotonic() > deadline:
+                message = (
+                    f"{self.service} is not ready after {timeout_seconds:.0f} s. "
+                    f"The end of {self.log}:\n{tail(self.log)}"
+                )
+                raise LabError(message)
+            time.sleep(POLL_SECONDS)
+
     def stop(self) -> None:
         """Stop it in good order, if it runs."""
         processes.stop_processes(self.processes())
+
+
+@dataclass(frozen=True)
+class HostServer(LabServer):
+    """A server in the namespace of a host."""
+
+    host: Host
+
+    def start_command(
+        self, command: Sequence[str], variables: Mapping[str, str]
+    ) -> None:
+        """Start a command on the host; raises OSError."""
+        super().start_command(command_in(self.host.namespace, command), variables)

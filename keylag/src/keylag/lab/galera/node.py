@@ -16,7 +16,7 @@ import pymysql
 from keylag import processes
 from keylag.lab.galera.options import ClusterOptions
 from keylag.lab.iproute import LabError, run
-from keylag.lab.server import LabServer
+from keylag.lab.server import HostServer
 from keylag.paths import DEPLOY
 from keylag.services.base import inherited_environment, socket_folder
 from keylag.services.galera import administrator
@@ -43,7 +43,7 @@ STATUS: Final = "SHOW GLOBAL STATUS LIKE 'wsrep\\_%'"
 
 
 @dataclass(frozen=True)
-class Node(LabServer):
+class Node(HostServer):
     """A database server of a laboratory, which may run or not."""
 
     segment: int

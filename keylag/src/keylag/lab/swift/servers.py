@@ -1,30 +1,26 @@
 """The servers of Swift: those of storage nodes, and a proxy server for each region."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from keylag.lab.iproute import LabError
 from keylag.lab.network import Host
-from keylag.lab.server import LabServer
+from keylag.lab.server import HostServer
 from keylag.lab.swift.rings import PORTS
 from keylag.paths import DEPLOY
 from keylag.state import write_private
-from keylag.tools.tool import tail
 
 TEMPLATES: Final = DEPLOY / "swift-regions"
 PROXY_PORT: Final = 8080
 """At 127.0.0.1 of a region's router."""
 START_SECONDS: Final = 30.0
-POLL_SECONDS: Final = 0.1
 LISTENING: Final = "0A"
 """The state of a socket in /proc/PID/net/tcp."""
 
 
 @dataclass(frozen=True)
-class Server(LabServer):
+class Server(HostServer):
     """A server of Swift on a host."""
 
     kind: str
@@ -56,12 +52,8 @@ class Server(LabServer):
         self.start_command(command, variables)
 
     def listens(self) -> bool:
-        """Return whether it accepts connections; raises LabError if it has ended."""
-        pids = self.pids()
-        if not pids:
-            message = f"{self.service} ended. The end of {self.log}:\n{tail(self.log)}"
-            raise LabError(message)
-        return any(self.port in listening_ports(pid) for pid in pids)
+        """Return whether it accepts connections."""
+        return any(self.port in listening_ports(pid) for pid in self.pids())
 
 
 def storage_servers(lab: Path, host: Host) -> list[Server]:
@@ -76,13 +68,8 @@ def proxy_server(lab: Path, router: Host) -> Server:
 
 def wait_until_ready(servers: Sequence[Server]) -> None:
     """Wait until all servers accept connections; raises LabError."""
-    deadline = time.monotonic() + START_SECONDS
     for one in servers:
-        while not one.listens():
-            if time.monotonic() > deadline:
-                message = f"{one.service} does not answer. Its log: {one.log}"
-                raise LabError(message)
-            time.sleep(POLL_SECONDS)
+        one.wait_until(one.listens, START_SECONDS)
 
 
 def listening_ports(pid: int) -> set[int]:

@@ -137,6 +137,7 @@ clean: ## Stop everything and delete all that was made
 	    $(KEYLAG) lab swift-regions down --state "$$lab"; \
 	    $(KEYLAG) lab wan down --state "$$lab"; \
 	    $(KEYLAG) lab storage down --state "$$lab"; \
+	    $(KEYLAG) lab neighbours down --state "$$lab"; \
 	  fi; \
 	done
 # Only what is ours: $$KEYLAG_STATE may be a folder that holds other things too.

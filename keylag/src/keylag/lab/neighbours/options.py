@@ -1,0 +1,21 @@
+"""The settings of the neighbours that an experiment compares."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from keylag.lab.saved_options import SavedOptions
+
+UNLIMITED: Final = 0
+
+
+@dataclass(frozen=True)
+class NeighbourOptions(SavedOptions):
+    """How many tenants there are, and what each sends to its database."""
+
+    FILE: ClassVar = "neighbours.json"
+    LABORATORY: ClassVar = "neighbours"
+    NOTHING: ClassVar = "No Keystone"
+
+    tenants: int = 1
+    rate_per_second: int = 500
+    """Operations of each tenant; UNLIMITED: as many as its threads can send."""

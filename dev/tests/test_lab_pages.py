@@ -10,6 +10,11 @@ from keylag.lab.accuracy import Figure
 from keylag.lab.galera.failures import FAILURES, Outcome
 from keylag.lab.galera.measurement import Latencies, Measured
 from keylag.lab.link import Link
+from keylag.lab.neighbours.host import PRESSURES, HostFigures
+from keylag.lab.neighbours.measurement import Calls as TokenCalls
+from keylag.lab.neighbours.measurement import Measured as Beside
+from keylag.lab.neighbours.options import NeighbourOptions
+from keylag.lab.neighbours.ycsb import TenantFigures
 from keylag.lab.storage.calls import KINDS
 from keylag.lab.storage.calls import Calls as StorageCalls
 from keylag.lab.storage.fio import Flush, Rate
@@ -17,6 +22,7 @@ from keylag.lab.storage.options import StorageOptions
 from keylag.lab.swift.measurement import LABELS, Calls
 from keylag.lab.swift.measurement import Measured as SwiftMeasured
 from keylag.lab.swift.options import SwiftOptions
+from keylag.phases import CATEGORY_NAMES
 from keylag_dev import (
     galera_failures_page,
     galera_rally_page,
@@ -24,6 +30,7 @@ from keylag_dev import (
     lab_page,
     lab_rules_page,
     link_accuracy_page,
+    neighbours_page,
     storage_page,
     swift_regions_page,
 )
@@ -106,6 +113,37 @@ def test_page_of_swift_compares_sets_and_tokens() -> None:
     assert "| set2 | 1 | PUT | 400 [400, 400] | 25% | 20 to 30 % | 0 |" in page
     assert "| set3 | 2 | GET | 125 [125, 125] | 80% | - | 0 |" in page
     assert "| 2 | near | memcached | 27 | 6 | 300 | 1.0 | 10% | 10% | 10% |" in page
+
+
+def neighbours(tenants: int, *levers: str, p95_seconds: float = 0.02) -> Beside:
+    """Return what was measured beside some tenants."""
+    latency = intervals.median([p95_seconds] * 9)
+    categories = {name: {"p50": 0.001, "p95": 0.004} for name in CATEGORY_NAMES}
+    calls = {"GET /v3/auth/tokens": TokenCalls(9, 1, latency, latency, categories)}
+    p95 = {"READ": 0.003, "UPDATE": 0.001}
+    each = [TenantFigures(number + 1, 400.0, p95) for number in range(tenants)]
+    pressure = dict.fromkeys(PRESSURES, 0.125)
+    host = HostFigures({"iowait": 0.01}, 2.5, 0.5, 0.0002, 0.004, 0.001, 99.0, pressure)
+    return Beside(NeighbourOptions(tenants), levers, 40.0, calls, each, host)
+
+
+def test_page_of_neighbours_has_a_row_for_each_number_and_lever() -> None:
+    rounds = [
+        {
+            "none": neighbours(3, p95_seconds=0.02),
+            "ionice": neighbours(3, "ionice", p95_seconds=0.01),
+        }
+    ] * 6
+
+    page = neighbours_page.render([neighbours(0), neighbours(2)], rounds)
+
+    assert "| 0 | - | a validation | 9 | 1 | 20 [20, 20] | 20 [20, 20] |" in page
+    assert "| 2 | 500 | a validation | p95 | 4.0 | 4.0 | 4.0 |" in page
+    machine = "50% | 2.50 | 0.20 | 4.00 | 1.00 | 12.5% | 12.5% | 12.5% | 1.0% | 0.0% |"
+    assert f"| 0 | - | 0 | - | - | {machine}" in page
+    assert f"| 2 | 500 | 800 | 3.0 | 1.0 | {machine}" in page
+    assert "| `ionice` | - | - | 0.50 [0.50, 0.50] | 0.50 [0.50, 0.50] | - |" in page
+    assert "| `cpu-limit` | - |" in page
 
 
 def test_memory_of_a_laboratory_is_that_of_its_processes(tmp_path: Path) -> None:

@@ -17,6 +17,17 @@ from keylag.experiment.interval import Interval
 GIB = 1024**3
 
 
+class Laboratory(Protocol):
+    """A laboratory of a folder."""
+
+    @property
+    def folder(self) -> Path:
+        """Its folder."""
+
+    def down(self) -> list[str]:
+        """Stop everything, and return the names of what was stopped."""
+
+
 @dataclass
 class LabCost:
     """The cost of a laboratory, from the making of this object on."""
@@ -52,19 +63,8 @@ def used_bytes(folder: Path) -> int:
     return total
 
 
-class Lab(Protocol):
-    """A laboratory."""
-
-    @property
-    def folder(self) -> Path:
-        """Its folder."""
-
-    def down(self) -> list[str]:
-        """Stop everything."""
-
-
 @contextmanager
-def measuring(lab: Lab) -> Iterator[tuple[Path, LabCost]]:
+def measuring(lab: Laboratory) -> Iterator[tuple[Path, LabCost]]:
     """Yield a scratch folder and the cost of a laboratory; stop the laboratory then."""
     with tempfile.TemporaryDirectory() as out:
         try:

@@ -253,6 +253,18 @@ def test_arms_at_urls_share_a_round_and_inherit_no_command(tmp_path: Path) -> No
     assert switched.round_load_seconds == 2 * design.load_seconds(1)
 
 
+def test_address_of_a_remote_keystone_comes_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OS_AUTH_URL", "http://k:5000/v3")
+    text = REMOTE_PLAN.replace("http://k:5000/v3", "$OS_AUTH_URL")
+
+    plan = plan_parser.read_plan(write_plan(tmp_path, text))
+
+    assert plan.remote
+    assert plan.remote.url == "http://k:5000/v3"
+
+
 def test_single_arm_is_valid_for_remote_keystone_only(tmp_path: Path) -> None:
     alone = REMOTE_PLAN[: REMOTE_PLAN.index("[arms.b]")].replace(
         'switch = "make a"', ""
@@ -290,7 +302,8 @@ def test_line_of_missing_key_is_that_of_its_table(
     assert line_of(text, place) == line + (place[:1] == ("x y",))
 
 
-def test_plans_of_the_repository_are_valid() -> None:
+def test_plans_of_the_repository_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OS_AUTH_URL", "http://127.0.0.1:5000/v3")
     folder = CHECKOUT / "experiments"
     found = {path.stem: plan_parser.read_plan(path) for path in folder.glob("*.toml")}
 

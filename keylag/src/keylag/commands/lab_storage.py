@@ -22,11 +22,10 @@ from keylag.commands.lab_wan import DURATION
 from keylag.lab.storage import fio, layers
 from keylag.lab.storage.calls import Calls, measure
 from keylag.lab.storage.lab import StorageLab
-from keylag.lab.storage.options import FLUSHES, StorageOptions
+from keylag.lab.storage.options import FLUSHES, MOST_DEVICES, StorageOptions
 from keylag.state import write_output
 from keylag.steps import show_step
 
-MOST_DEVICES: Final = 2
 folder_option: Final = lab_wan.folder_option("storage")
 
 

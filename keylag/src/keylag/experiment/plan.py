@@ -1,9 +1,10 @@
 """The plan of an experiment: arms, load, design and decision."""
 
+import os.path
 from collections.abc import Collection
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from keylag.experiment.settings import Arm, Properties, Scalar, StrictModel
 
@@ -74,8 +75,11 @@ class Decision(StrictModel):
 class RemoteKeystone(StrictModel):
     """Keystones that run already: one that commands switch, or one for each arm."""
 
-    url: str = ""
-    """Of the one Keystone that commands switch; empty if each arm has a `url`."""
+    url: Annotated[str, AfterValidator(os.path.expandvars)] = ""
+    """Of the one Keystone that commands switch; empty if each arm has a `url`.
+
+    `$OS_AUTH_URL` is that of the environment.
+    """
     users: str
     """A CSV as for `keylag load`, relative to the working directory."""
 

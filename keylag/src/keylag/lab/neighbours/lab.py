@@ -25,7 +25,6 @@ from keylag.services import (
 from keylag.services.base import StackOptions
 from keylag.stack import Stack
 from keylag.stack_database import connect
-from keylag.stack_record import StackRecord
 from keylag.stack_shutdown import stop_stack
 from keylag.state import check_path
 from keylag.tools import Tools
@@ -38,8 +37,6 @@ SERVICES: Final = (
     keystone.SERVICE,
     exporters.SERVICE,
 )
-KEYSTONE_PORT: Final = 25000
-"""The same in each laboratory, so that a plan of an experiment can name it."""
 OPTIONS: Final = StackOptions(cache="memcache_pool")
 TENANTS: Final = (1, 2, 3)
 """The numbers of those that may run: three at most, as in the document."""
@@ -105,9 +102,6 @@ class Neighbours:
             raise
 
     def _start_stack(self) -> None:
-        if not StackRecord.load(self.stack).ports:
-            self.stack.mkdir(mode=0o700, exist_ok=True)
-            StackRecord(ports={"keystone": KEYSTONE_PORT}).save(self.stack)
         stack = Stack(
             self.stack,
             Tools.load(),

@@ -6,33 +6,32 @@ The kernel needs neither NBD nor the device mapper for it, only FUSE.
 """
 
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from keylag import processes
 from keylag.lab import mounts
-from keylag.lab.iproute import LabError, run
-from keylag.services.base import inherited_environment
-from keylag.tools.tool import tail
+from keylag.lab.iproute import run
+from keylag.lab.server import LabServer
+from keylag.lab.storage.options import MOST_DEVICES
 
 SIZE_BYTES: Final = 1024**3
 """Of a device; its file takes what is written."""
-SERVICE: Final = "nbdfuse"
-"""The name of its process."""
 START_SECONDS: Final = 10.0
-POLL_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True)
-class Device:
-    """A device that a laboratory makes of a file."""
+class Device(LabServer):
+    """A device that a laboratory makes of a file; its server delays the data."""
 
-    lab: Path
     number: int
-    delay_seconds: float
+    delay_seconds: float = 0.0
+
+    @property
+    def service(self) -> str:
+        """The name of its process."""
+        return f"nbdfuse-{self.number}"
 
     @property
     def image(self) -> Path:
@@ -44,34 +43,17 @@ class Device:
         """The file through which the same data come late."""
         return self.lab / "devices" / f"{self.number}.served" / "nbd"
 
-    @property
-    def log(self) -> Path:
-        """The log of the processes between the two."""
-        return self.lab / "logs" / f"{SERVICE}-{self.number}.log"
-
     def serve(self) -> None:
         """Start what delays the data; raises LabError or OSError."""
         self.served.parent.mkdir(parents=True, exist_ok=True)
         delay = f"{round(self.delay_seconds * 1000)}ms"
         # As an argument of nbdfuse, nbdkit ends with it.
-        nbdkit: list[str | Path] = [
-            *("nbdkit", "--exit-with-parent", "--filter=delay", "file", self.image),
-            *(f"rdelay={delay}", f"wdelay={delay}"),
+        nbdkit = [
+            *("nbdkit", "--exit-with-parent", "--filter=delay"),
+            *("file", str(self.image), f"rdelay={delay}", f"wdelay={delay}"),
         ]
-        environment = {
-            **inherited_environment(),
-            **processes.stack_variables(self.lab, SERVICE),
-        }
-        processes.start_server(
-            ["nbdfuse", self.served, "[", *nbdkit, "]"], environment, self.log
-        )
-        deadline = time.monotonic() + START_SECONDS
-        while not self.served.exists():
-            if time.monotonic() > deadline:
-                end = tail(self.log)
-                message = f"{self.served} did not appear. The end of {self.log}:\n{end}"
-                raise LabError(message)
-            time.sleep(POLL_SECONDS)
+        self.start_command(["nbdfuse", str(self.served), "[", *nbdkit, "]"], {})
+        self.wait_until(self.served.exists, START_SECONDS)
 
 
 def mount_filled(
@@ -108,5 +90,6 @@ def _mount(files: Sequence[Path], target: Path, *, new: bool = False) -> None:
 def remove_devices(lab: Path) -> None:
     """Unmount and delete all devices of a laboratory; raises LabError or OSError."""
     mounts.release(lab)
-    processes.stop_processes(processes.find_processes(stack=lab, service=SERVICE))
+    for number in range(MOST_DEVICES):
+        Device(lab, number).stop()
     shutil.rmtree(lab / "devices", ignore_errors=True)

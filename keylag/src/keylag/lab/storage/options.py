@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 from keylag.lab.link import format_duration
 from keylag.lab.saved_options import SavedOptions
 
+MOST_DEVICES: Final = 2
 FLUSHES: Final = {
     1: "each commit waits until it is on the disk",
     2: "each second; a commit waits until the kernel has it",

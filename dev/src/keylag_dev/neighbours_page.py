@@ -2,7 +2,7 @@
 
     python -m keylag_dev.neighbours_page
 
-Needs root and an idle machine: some 10 minutes for the numbers of tenants, and five for
+Needs root and an idle machine: some 10 minutes for the numbers of tenants, and four for
 each round of the levers.
 """
 
@@ -29,13 +29,13 @@ from keylag.state import state_folder
 from keylag_dev.lab_page import measuring, milliseconds, write_page
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "neighbours-results.md"
-SECONDS: Final = 40
-WARM_UP_SECONDS: Final = 60
+SECONDS: Final = 30
+WARM_UP_SECONDS: Final = 45
 """After a change of the tenants, whose programs are in Java."""
-LEVER_SECONDS: Final = 20
-SETTLE_SECONDS: Final = 5
+LEVER_SECONDS: Final = 12
+SETTLE_SECONDS: Final = 3
 """After a change of the levers."""
-ROUNDS: Final = 6
+ROUNDS: Final = 5
 NONE: Final = "none"
 SEED: Final = 1
 LEVER_OPTIONS: Final = NeighbourOptions(len(TENANTS))

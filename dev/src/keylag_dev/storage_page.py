@@ -45,7 +45,7 @@ MATRICES: Final = (
     StorageOptions([0.0, 0.001]),
 )
 """Storage on which fio's whole matrix is measured."""
-CALL_SECONDS: Final = 30
+CALL_SECONDS: Final = 20
 LOAD: Final = LabLoad("token-mixed", seconds=40, clients=2)
 STORAGE_DELAYS_SECONDS: Final = (0.03, 0.06, 0.1)
 FAULTS: Final[Mapping[str, Sequence[float]]] = {

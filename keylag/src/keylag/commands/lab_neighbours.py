@@ -28,7 +28,7 @@ from keylag.phases import CATEGORY_NAMES
 from keylag.stack_info import StackInfo
 from keylag.steps import show_step
 
-folder_option: Final = lab_wan.folder_option("neighbours")
+folder_option: Final = lab_wan.folder_option("neighbours", "on the disk that all share")
 CPU_MODES: Final = ("user", "system", "idle", "iowait", "steal")
 """Those that the table has."""
 NUMBER: Final = click.IntRange(0, len(TENANTS))
@@ -52,7 +52,9 @@ def neighbours() -> None:
     """  # noqa: D301 - click reads a backspace
 
 
-def rate_option(default: int | None, shown: str) -> Callable[[Function], Function]:
+def rate_option(
+    default: int | None, *, shown: str | bool
+) -> Callable[[Function], Function]:
     """Add the option `--rate`."""
     return click.option(
         "--rate",
@@ -71,7 +73,7 @@ def rate_option(default: int | None, shown: str) -> Callable[[Function], Functio
     show_default=True,
     help="Neighbours of Keystone.",
 )
-@rate_option(NeighbourOptions.rate_per_second, str(NeighbourOptions.rate_per_second))
+@rate_option(NeighbourOptions.rate_per_second, shown=True)
 @folder_option
 def up(folder: Path, tenants: int, rate: int) -> None:
     """Start Keystone and its neighbours, with all levers off.
@@ -86,7 +88,7 @@ def up(folder: Path, tenants: int, rate: int) -> None:
 
 @neighbours.command("tenants")
 @click.argument("number", type=NUMBER)
-@rate_option(None, "that of now")
+@rate_option(None, shown="that of now")
 @folder_option
 def set_tenants(folder: Path, number: int, rate: int | None) -> None:
     """Let NUMBER tenants run, from 0 to 3.

@@ -56,7 +56,9 @@ RATIO: Final = Quantity(parse_ratio, "one like 0.5%")
 RATE: Final = Quantity(parse_rate, "one like 6Mbit or 512kbit, or unlimited")
 
 
-def folder_option(lab: str) -> Callable[[Function], Function]:
+def folder_option(
+    lab: str, note: str = "each folder has a network of its own"
+) -> Callable[[Function], Function]:
     """Add the option `--state` of a laboratory, passed as `folder`."""
     return click.option(
         "--state",
@@ -64,7 +66,7 @@ def folder_option(lab: str) -> Callable[[Function], Function]:
         type=click.Path(file_okay=False, path_type=Path, resolve_path=True),
         default=lambda: state_folder() / "labs" / lab,
         show_default=f"labs/{lab} in $KEYLAG_STATE or .keylag",
-        help="Folder of the laboratory; each folder has a network of its own.",
+        help=f"Folder of the laboratory; {note}.",
     )
 
 

@@ -3,7 +3,8 @@
     .venv/bin/python bench/simulate_first_rounds.py
 
 They end a run if the lower bound of the spread of every arm is too wide for the asked
-interval; see keylag.experiment.noise_check.  Each experiment has its own seed, and the
+interval, and no arm is far from the base, as none is here; see
+keylag.experiment.noise_check.  Each experiment has its own seed, and the
 noise of `simulated_noise`.  Prints how often that happens to runs that need a multiple
 of the rounds that they have time for.
 """

@@ -70,6 +70,25 @@ def test_noise_check_ends_a_run_whose_noise_leaves_no_chance(make_run: MakeRun) 
         assert "After 4 rounds, by the noise until then" in text
 
 
+def test_noisy_arms_that_are_far_from_the_base_are_in_reach(make_run: MakeRun) -> None:
+    def far(this_round: Round, arm: str) -> run.ArmResult | None:
+        found = noisy(this_round, arm) or run.ArmResult(fake_rows(this_round, arm))
+        if arm == "a":
+            return None
+        rows = [
+            replace(row, latency_seconds=9 * row.latency_seconds) for row in found.rows
+        ]
+        return run.ArmResult(rows)
+
+    far_run = with_noise_check(make_run("r", FakeExecutor(override=far)), may_stop=True)
+    far_run.execute()
+
+    assert far_run.state.ended != run.OUT_OF_REACH
+    check = load_noise_check(far_run.folder.load_state())
+    assert check
+    assert all(one.rounds > check.forecast.last_round for one in check.forecast.arms)
+
+
 def test_noisy_run_goes_on_if_told_and_keeps_the_forecast(make_run: MakeRun) -> None:
     told = with_noise_check(make_run("r", FakeExecutor(override=noisy)), may_stop=False)
     told.execute()

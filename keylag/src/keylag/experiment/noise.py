@@ -1,8 +1,8 @@
 """Forecast from the noise so far how long the asked interval takes.
 
 The asked interval is as wide as the smallest effect on each side.  How long it takes
-depends on the spread of the values of rounds, and not on their mean, so a forecast
-after two rounds tells nothing about who wins.
+depends on the spread of the values of rounds, and not on their mean.  A difference that
+is far from zero needs no such interval, so its arm is in reach all the same.
 
 The spread of few rounds is a rough estimate, which may be far too small by chance.
 Quarters of rounds are more values, but share the restart of their round: half their
@@ -32,6 +32,7 @@ MAX_ROUNDS: Final = 1_000_000
 """The longest forecast."""
 CONFIDENCE: Final = 0.9
 """Confidence level of each of two lower bounds of a spread; the higher one counts."""
+SURE: Final = 2.0
 
 Values = tuple[Sequence[float], Sequence[float] | None]
 """The values of a measure, and of the control if there is one."""
@@ -44,6 +45,8 @@ class Spread:
     estimate: float
     low: float
     """The higher one of two lower bounds, each at the level CONFIDENCE."""
+    distance: float = 0.0
+    """How far the mean is from 0 at least: by SURE of its standard errors less."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,10 @@ class ArmForecast:
     half_width: float
     """Of the interval after the last round, as a share of the base's figure."""
     out_of_reach: bool
-    """Whether the run has too few rounds also at the lower bound of the spread."""
+    """Whether the run has too few rounds also at the lower bound of the spread.
+
+    An arm that is further from the base than its last interval is wide is in reach.
+    """
 
 
 @dataclass(frozen=True)
@@ -130,14 +136,20 @@ def _last_round(plan: Plan, state: RunState) -> int:
 
 
 def estimate_spread(rounds: Values, quarters: Values) -> Spread | None:
-    """Return the spread of rounds, by them and by their quarters.
+    """Return the spread and the distance of rounds, by them and by their quarters.
 
     Returns None if there are too few values.
     """
     found = [*_spreads(rounds, 1), *_spreads(quarters, QUARTERS)]
     if not found:
         return None
-    return Spread(max(one.estimate for one in found), max(one.low for one in found))
+    spread = max(one.estimate for one in found)
+    values, _ = rounds
+    distance = 0.0
+    if values:
+        error = spread / math.sqrt(len(values))
+        distance = abs(float(np.mean(values))) - SURE * error
+    return Spread(spread, max(one.low for one in found), max(distance, 0.0))
 
 
 def _spreads(values: Values, parts: int) -> Iterator[Spread]:
@@ -210,7 +222,9 @@ def _forecast(arm: str, spread: Spread, plan: Plan, looks: PlannedLooks) -> ArmF
         spread=spread.estimate,
         rounds=rounds(spread.estimate) or _rounds_of_longer_run(last, looks, asked),
         half_width=math.expm1(looks.half_width(last)),
-        out_of_reach=rounds(spread.low) is None,
+        out_of_reach=(
+            rounds(spread.low) is None and spread.distance < looks.half_width(last)
+        ),
     )
 
 

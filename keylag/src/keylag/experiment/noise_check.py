@@ -1,8 +1,8 @@
 """The first rounds of a run, of about a minute, also measure the noise.
 
-They count like all others.  The check ends before the first look, and it uses the
-spread of the rounds and not who is ahead.  It can end the run, but claim nothing, and
-the intervals hold whenever a run ends; so it costs no error probability and no time.
+They count like all others.  The check ends before the first look.  It can end the run,
+but claim nothing, and the intervals hold whenever a run ends; so it costs no error
+probability and no time.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,7 @@
 """Experiments on real stacks, with interruptions and killed programs."""
 
 import time
+import tomllib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -65,7 +66,7 @@ ENVIRONMENT = {"busy_before": 0.1, "arms": {}}
 STACK_PLANS = [
     path.stem
     for path in sorted(PLANS_FOLDER.glob("*.toml"))
-    if not read_plan(path).remote
+    if "remote" not in tomllib.loads(path.read_text(encoding="utf-8"))
 ]
 QUERY = "SELECT @@max_connections, (SELECT COUNT(*) FROM revocation_event)"
 

@@ -1,5 +1,6 @@
 """Experiments on real stacks, with interruptions and killed programs."""
 
+import math
 import time
 import tomllib
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from keylag import processes
-from keylag.experiment import noise_check, option_checks, report
+from keylag.experiment import noise, noise_check, option_checks, report
 from keylag.experiment.capacity.open_load import OpenLoad
 from keylag.experiment.capacity.run import (
     DONE,
@@ -142,6 +143,8 @@ def test_noise_check_measures_real_arms_which_run_no_exporter(
     found = make_run(tmp_path, "noise", ServicesExecutor, plan)
     monitor = LoadMonitor(tmp_path / "arms", usable_processors())
     monkeypatch.setattr(noise_check, "CHECK_SECONDS", 0)
+    # A cache and none are so far apart that the run would go on.
+    monkeypatch.setattr(noise, "SURE", math.inf)
     found.noise_checker = noise_check.NoiseChecker(found.plan, monitor, may_stop=True)
     found.execute()
     measured = noise_check.load_noise_check(found.folder.load_state())

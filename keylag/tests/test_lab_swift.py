@@ -12,12 +12,11 @@ from click.testing import CliRunner
 
 from keylag.cli import main
 from keylag.jtl import Sample
-from keylag.lab import intervals
+from keylag.lab import intervals, mounts
 from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
 from keylag.lab.network import Network
 from keylag.lab.relay import TUN
-from keylag.lab.swift import devices
 from keylag.lab.swift.lab import SwiftRegions
 from keylag.lab.swift.measurement import Load, measure, summarise
 from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
@@ -192,8 +191,8 @@ def test_a_far_keystone_makes_validations_longer(
 @pytest.mark.stack
 @pytest.mark.matrix
 def test_down_unmounts_all_devices(lab: SwiftRegions) -> None:
-    assert str(lab.folder) in devices.MOUNTS.read_text()
+    assert str(lab.folder) in mounts.MOUNTS.read_text()
 
     lab.down()
 
-    assert str(lab.folder) not in devices.MOUNTS.read_text()
+    assert str(lab.folder) not in mounts.MOUNTS.read_text()

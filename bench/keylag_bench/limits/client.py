@@ -1,6 +1,5 @@
 """Sends the calls to one Keystone, one after the other, and measures each."""
 
-import csv
 import http.client
 import json
 import time
@@ -9,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from keylag import users_csv
+from keylag.faults.probe import password_request
 from keylag.launcher import StackError
 from keylag.load_target import LoadTarget
 from keylag.server_timing import parse_server_timing
@@ -64,7 +65,7 @@ class Client:
 
     def __init__(self, target: LoadTarget, query: str = "") -> None:
         self._target = target
-        users = read_users(Path(target.properties["users_file"]))
+        users = users_csv.read_rows(Path(target.properties["users_file"]))
         self._requests = {
             FRAMEWORK: Request("GET", "/v3", http.client.OK),
             **{
@@ -135,25 +136,6 @@ class Client:
         return Reply(seconds, dict(response.getheaders()), body)
 
 
-def read_users(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a users file."""
-    with path.open(newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
-
-
 def log_in(user: Mapping[str, str]) -> bytes:
     """Return the body of a log-in, scoped to the project of the user's row."""
-    identity = {
-        "methods": ["password"],
-        "password": {
-            "user": {
-                "name": user["username"],
-                "password": user["password"],
-                "domain": {"name": user["user_domain"]},
-            }
-        },
-    }
-    project = {"name": user["project"], "domain": {"name": user["project_domain"]}}
-    return json.dumps(
-        {"auth": {"identity": identity, "scope": {"project": project}}}
-    ).encode()
+    return json.dumps(password_request(user)).encode()

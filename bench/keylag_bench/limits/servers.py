@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from rich.console import Console
 
+from keylag import users_csv
 from keylag.experiment.plan import Decision, Load, Plan
 from keylag.experiment.schedule import Round
 from keylag.experiment.stack_executor import StackExecutor
@@ -18,7 +19,7 @@ from keylag.stack_info import StackInfo
 from keylag.stack_record import load_secrets
 from keylag.tools import Tools
 from keylag_bench.keystone_processes import WorkerProcess
-from keylag_bench.limits.client import Client, Sample, read_users
+from keylag_bench.limits.client import Client, Sample
 from keylag_bench.limits.tables import (
     CALLS,
     FRAMEWORK,
@@ -93,7 +94,8 @@ class Servers:
             }
             reference = Client(targets[REFERENCE])
             program = served.enter_context(closing(self._program()))
-            users = read_users(Path(targets[REFERENCE].properties["users_file"]))
+            file = Path(targets[REFERENCE].properties["users_file"])
+            users = users_csv.read_rows(file)
             self.facts = program.prepare(reference, users)
             for arm in names:
                 self._replace_hash(arm, users[HASHES["least"].user_row]["username"])

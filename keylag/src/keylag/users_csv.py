@@ -8,6 +8,12 @@ from typing import Final, TextIO
 COLUMNS: Final = ("username", "password", "user_domain", "project", "project_domain")
 
 
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a file, by column; raises OSError or UnicodeDecodeError."""
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
 def find_mistake(path: Path) -> str:
     """Return what is wrong with a CSV file, with line and column; empty if valid.
 

@@ -1,6 +1,5 @@
 """Measures token calls with a few clients."""
 
-import csv
 import itertools
 import math
 import time
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 import requests
 
+from keylag import users_csv
 from keylag.breakdown import quantile
 from keylag.faults.model import DELETE, GET, POST, SERVICE
 from keylag.sample_cloud import users_file
@@ -69,8 +69,7 @@ def password_request(row: Mapping[str, str], password: str = "") -> dict[str, An
 
 def read_users(stack: StackInfo) -> list[dict[str, str]]:
     """Return the rows of a stack's users' file."""
-    with users_file(stack).open(newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
+    return users_csv.read_rows(users_file(stack))
 
 
 def admin_row(stack: StackInfo) -> dict[str, str]:

@@ -121,7 +121,7 @@ def set_storage(
     type=click.IntRange(1, 600),
     default=fio.SECONDS,
     show_default=True,
-    help="How long each of the 33 measurements takes.",
+    help=f"How long each of the {fio.MEASUREMENTS} measurements takes.",
 )
 @out_folder_option("lab/storage-fio", "the figures")
 @output_option()

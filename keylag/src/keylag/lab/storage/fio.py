@@ -18,6 +18,8 @@ ACCESSES: Final = ("randread", "randwrite")
 BLOCKS: Final = ("4k", "16k", "64k", "1M")
 JOBS: Final = (1, 8, 64, 512)
 SECONDS: Final = 3
+MEASUREMENTS: Final = 1 + len(ACCESSES) * len(BLOCKS) * len(JOBS)
+"""Of `flush` and `matrix` together."""
 NANOSECOND: Final = 1e-9
 
 

@@ -49,11 +49,23 @@ class LabLoad:
         ]
 
     def send(self, keylag: Sequence[str], out: Path, target: Sequence[str]) -> None:
-        """Send it, and wait until it ends; raises LabError."""
-        command = self.command(keylag, out, target)
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        if ended.returncode != 0:
-            message = f"The load could not be sent:\n{ended.stderr}"
+        """Send it, and wait until it ends; raises LabError.
+
+        Ctrl-C reaches the command as well; this waits until it has stopped JMeter.
+        """
+        process = subprocess.Popen(
+            self.command(keylag, out, target),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            _, errors = process.communicate()
+        except KeyboardInterrupt:
+            process.wait()
+            raise
+        if process.returncode != 0:
+            message = f"The load could not be sent:\n{errors}"
             raise LabError(message)
 
 

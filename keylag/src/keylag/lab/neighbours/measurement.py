@@ -5,23 +5,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from rich.console import Console
-
-from keylag import load_target
 from keylag.breakdown import Call, compute_breakdown
 from keylag.experiment.interval import Interval
 from keylag.jtl import Sample
 from keylag.lab import intervals
 from keylag.lab.iproute import LabError
-from keylag.lab.load import read_samples
+from keylag.lab.load import KEYLAG, LabLoad, read_samples
 from keylag.lab.neighbours.host import HostFigures, HostRecorder
 from keylag.lab.neighbours.lab import TENANTS, Neighbours
 from keylag.lab.neighbours.options import NeighbourOptions
 from keylag.lab.neighbours.window import Window
 from keylag.lab.neighbours.ycsb import TenantFigures
-from keylag.load_plans import find_plan
-from keylag.load_runner import send_load
-from keylag.stack_info import StackInfo
 
 PLAN: Final = "token-mixed"
 SHARES: Final = {"issue": 26, "validate": 70, "revoke": 4, "revoked": 0}
@@ -80,37 +74,20 @@ class Measured:
         }
 
 
-def measure(
-    lab: Neighbours, seconds: int, out: Path, console: Console | None = None
-) -> Measured:
+def measure(lab: Neighbours, seconds: int, out: Path) -> Measured:
     """Send token calls for some seconds, with no revocation event at first.
 
-    `out` is a new folder for the samples.  Raises LabError, or the errors of the load.
+    `out` is a new folder for the samples.  Raises LabError or pymysql.MySQLError.
     """
     options = lab.options()
     tenants = TENANTS[: options.tenants]
     for number in tenants:
         lab.database(number).require_pids()
     lab.delete_events()
-    properties = {
-        "threads": CLIENTS,
-        "loops": -1,
-        "ramp_seconds": 0,
-        "duration_seconds": seconds,
-        **{f"{name}_percent": share for name, share in SHARES.items()},
-    }
+    shares = {f"{name}_percent": share for name, share in SHARES.items()}
+    load = LabLoad(PLAN, seconds, CLIENTS, shares)
     with HostRecorder() as recorder:
-        sent = send_load(
-            find_plan(PLAN),
-            load_target.from_stack(StackInfo(lab.stack)),
-            {name: str(value) for name, value in properties.items()},
-            out,
-            console or Console(quiet=True),
-        )
-    if sent.interrupted:
-        raise KeyboardInterrupt
-    if sent.failure:
-        raise LabError(sent.failure)
+        load.send([KEYLAG], out, [f"--state={lab.stack}"])
     samples = [one for one in read_samples(out) if not one.is_setup]
     window = window_of(samples)
     switches = lab.switches()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from samples import sample
 from test_jtl import BARE, FAILED, HEADER, SETUP
 
 from keylag.cli import main
@@ -53,20 +54,14 @@ def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["lab", "galera-wan", *arguments])
 
 
-def sample(start_seconds: float, elapsed_seconds: float, code: str) -> Sample:
+def call(start_seconds: float, elapsed_seconds: float, code: str) -> Sample:
     """Return a call of a client."""
-    return Sample(
+    return sample(
+        "GET /v3/auth/tokens",
+        elapsed_seconds,
         start_seconds=start_seconds,
-        elapsed_seconds=elapsed_seconds,
-        latency_seconds=elapsed_seconds,
-        connect_seconds=0.0,
-        label="GET /v3/auth/tokens",
         code=code,
-        message="",
-        thread="1",
         success=code != "500",
-        size_bytes=0,
-        timing=None,
     )
 
 
@@ -282,11 +277,11 @@ def test_rally_creates_users_over_the_link(lab: GaleraWan, tmp_path: Path) -> No
 def test_an_outcome_counts_what_clients_saw_from_the_failure_on() -> None:
     failure = FAILURES["link"]
     samples = [
-        sample(0.0, 0.1, "204"),
-        sample(9.9, 0.3, "200"),
-        sample(10.5, 4.0, "500"),
-        sample(15.0, 0.5, "204"),
-        sample(16.0, 0.5, "200"),
+        call(0.0, 0.1, "204"),
+        call(9.9, 0.3, "200"),
+        call(10.5, 4.0, "500"),
+        call(15.0, 0.5, "204"),
+        call(16.0, 0.5, "200"),
     ]
 
     found = judge(failure, samples, begun=10.0, heal_seconds=3.0, gained=1.0)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
+from samples import sample
 
 from keylag.cli import main
 from keylag.jtl import Sample
@@ -195,19 +196,8 @@ def call(
 ) -> Sample:
     """Return a token call, half of whose time is SQL."""
     cells = {("sql", "validate"): seconds / 2, ("wsgi", "other"): seconds / 2}
-    return Sample(
-        start_seconds=start,
-        elapsed_seconds=seconds,
-        latency_seconds=seconds,
-        connect_seconds=0.0,
-        label=label,
-        code="200",
-        message="",
-        thread="1",
-        success=success,
-        size_bytes=0,
-        timing=ServerTiming(seconds, {}, cells, {}),
-    )
+    timing = ServerTiming(seconds, {}, cells, {})
+    return sample(label, seconds, start_seconds=start, success=success, timing=timing)
 
 
 def test_calls_have_quantiles_and_the_time_of_each_category() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from samples import sample
 
 from keylag.cli import main
 from keylag.jtl import Sample
@@ -49,19 +50,7 @@ def call(label: str, seconds: float, *, token: float, keystone: float = 0.0) -> 
     """Return a call of an object with the breakdown of the proxy server."""
     cells = {("auth_token", "auth_token"): token, ("keystone", "auth_token"): keystone}
     timing = ServerTiming(seconds, {}, cells, {})
-    return Sample(
-        start_seconds=0.0,
-        elapsed_seconds=seconds,
-        latency_seconds=seconds,
-        connect_seconds=0.0,
-        label=label,
-        code="200",
-        message="",
-        thread="1",
-        success=True,
-        size_bytes=0,
-        timing=timing,
-    )
+    return sample(label, seconds, timing=timing)
 
 
 def test_figures_tell_calls_that_asked_keystone_from_others() -> None:

@@ -42,6 +42,7 @@ SOURCES = {
     "memcached": 'address = "127.0.0.1:{memcached}"\n',
     "uwsgi": 'address = "127.0.0.1:{uwsgi}"\n',
     "host": "",
+    "processes": "",
     "mysql": 'port = {mariadb}\npassword-file = "{password}"\n',
     "probe": 'url = "{probed}"\n',
 }

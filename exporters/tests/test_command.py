@@ -167,6 +167,7 @@ def test_unsupported_web_config_is_rejected(tmp_path, text, message):
         (["uwsgi", "--address=127.0.0.1:70000"], 2, "a number below 65536"),
         (["revocations", "--port=70000"], 2, "a number below 65536"),
         (["revocations", "--port=x"], 2, "a number below 65536, not x"),
+        (["processes", "--groups=x"], 2, "expected NAME=PATTERN, not 'x'"),
         (["all"], 2, "no source configured"),
         (["slow-log", "--once=/nonexistent"], 1, "No such file"),
         (["proxysql", "--password-file=/nonexistent"], 2, "No such file"),

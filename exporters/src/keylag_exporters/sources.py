@@ -17,6 +17,7 @@ SOURCES = {
     "memcached": "keylag_exporters.memcached",
     "uwsgi": "keylag_exporters.uwsgi",
     "host": "keylag_exporters.host",
+    "processes": "keylag_exporters.processes",
     "mysql": "keylag_exporters.mysql_status",
     "probe": "keylag_exporters.probe",
 }

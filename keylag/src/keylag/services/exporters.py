@@ -43,8 +43,19 @@ address = "{memcached}"
 address = "{uwsgi}"
 
 [host]
+
+[processes]
+groups = "{groups}"
 """
-"""What belongs to a Keystone and its cache."""
+"""What belongs to a Keystone, its cache and its host."""
+GROUPS: Final = {
+    "service": "uwsgi.*deploy/service",
+    "keystone": "bin/uwsgi",
+    "jmeter": "ApacheJMeter",
+    "cassandra": "CassandraDaemon",
+    "ycsb": "site.ycsb",
+}
+"""Groups of processes whose programs run other things, too, by command line."""
 PROBE: Final = """\
 [probe]
 url = "http://{keystone}/v3"
@@ -110,6 +121,7 @@ def keystone_node(context: ServiceContext, folder: Path) -> str:
         mariadb=context.ports["mariadb"],
         memcached=context.address("memcached"),
         uwsgi=stats_socket(context),
+        groups=";".join(f"{name}={pattern}" for name, pattern in GROUPS.items()),
     )
 
 

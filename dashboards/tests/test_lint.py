@@ -30,6 +30,13 @@ WINDOWS = {
     *("5m", BUDGET_DAYS),
 }
 """Grafana units that the dashboards use."""
+EXPORTERS = {
+    "keylag": "exporter",
+    "memcached": "memcached",
+    "mysql": "database",
+    **dict.fromkeys(("node", "container", "namedprocess"), "machine"),
+}
+"""Variables that select the instance of exporters, by the begin of their metrics."""
 SERIES = re.compile(r"(?P<metric>[\w:]+)\{(?P<matchers>[^}]*)\}")
 RANGE = re.compile(r"(\w+)\([^()]*\{[^{}]*\}\[([^\]]+)\]")
 RULES = (*recorded_rates(), *recording_rules())
@@ -159,10 +166,9 @@ def test_series_are_selected_by_variables(board) -> None:
             if metric in METRICS.values():
                 assert all(matcher in matchers for matcher in wanted), query
                 continue
-            exporter = metric.startswith(("keylag_", "memcached_"))
+            exporter = EXPORTERS.get(metric.partition("_")[0])
             if exporter and board.name != "home":
-                source = "memcached" if metric.startswith("memcached") else "exporter"
-                wanted.append(f'instance=~"${source}"')
+                wanted.append(f'instance=~"${exporter}')
             elif not exporter and board.name != "home":
                 service = "keystone_auth_token_" in metric
                 wanted.append(f'job=~"${"service" if service else "job"}"')

@@ -51,6 +51,8 @@ _BY_METHOD: Final = f"{_KEYSTONE}, {_METHOD}"
 _TOKENS: Final = f'{_KEYSTONE}, http_route="{ROUTE}", {_METHOD}'
 _WORKERS: Final = f'{_KEYSTONE}, instance=~"$instance"'
 _EXPORTER: Final = f'{_CLOUD}, instance=~"$exporter"'
+_PORT: Final = "(:[0-9]+)?"
+"""What an instance may have after the name of its host."""
 PLACEHOLDERS: Final[Mapping[str, str]] = {
     "CLOUD": _CLOUD,
     "KEYSTONE": _KEYSTONE,
@@ -73,6 +75,9 @@ PLACEHOLDERS: Final[Mapping[str, str]] = {
     "ALL_EXPORTERS": f'{_CLOUD}, all=~"$exporter"',
     "CHOSEN_EXPORTERS": f'{_EXPORTER}, all!~"$exporter"',
     "MEMCACHED": f'{_CLOUD}, instance=~"$memcached"',
+    "DATABASE": f'{_CLOUD}, instance=~"$database"',
+    # One exporter reads the host, another one its programs.
+    "MACHINE": f'{_CLOUD}, instance=~"$machine{_PORT}"',
     "SERVICE": f'{_CLOUD}, job=~"$service"',
     "RATE": "$__rate_interval",
     "STEP": "$__interval",
@@ -128,6 +133,7 @@ LABEL_HEADINGS: Final[Mapping[str, str]] = {
     "host_name": "controller",
     "instance": "worker",
     "needed_by": "needed by",
+    "groupname": "program",
     "name": "cause",
     "alertname": "alert",
     "table_class": "tables",
@@ -143,6 +149,10 @@ METRIC_SENDERS: Final[Mapping[str, str]] = {
     "keylag_uwsgi_": "keylag-exporter uwsgi, beside Keystone",
     "keylag_exporter_": "keylag-exporter",
     "keylag_diagnosis_": "keylag diagnose --listen, beside Prometheus",
+    "node_": "keylag-exporter host or node_exporter, on the host",
+    "container_": "keylag-exporter host or cAdvisor, on the host",
+    "namedprocess_": "keylag-exporter processes or process-exporter, on the host",
+    "mysql_": "keylag-exporter mysql or mysqld_exporter, beside the database",
     "memcached_": "keylag-exporter memcached or the official memcached_exporter",
     "keylag:logged_": (
         "keylag-exporter slow-log, beside the database, by the recording rules"

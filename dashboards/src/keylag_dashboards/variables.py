@@ -41,8 +41,18 @@ _SOURCES: Final = {
     "revocations": "the revocation table's exporter",
     "memcached": "memcached's exporter",
     "uwsgi": "uWSGI's exporter",
+    "host": "the host's exporter",
+    "processes": "the programs' exporter",
+    "mysql": "the database server's exporter",
 }
 """Sources of keylag-exporter that rows of panels need."""
+_OFFICIAL: Final = {
+    "memcached": "memcached_up",
+    "host": "(node_load1 >= bool 0)",
+    "processes": "(namedprocess_namegroup_num_procs >= bool 0)",
+    "mysql": "mysql_up",
+}
+"""What the official exporters of these sources have, 1 if they work."""
 
 
 def _values(label: str, series: str) -> tuple[str, str]:
@@ -62,8 +72,8 @@ def state_variable(source: str) -> str:
 def _state(source: str, title: str) -> Variable:
     """Return a hidden variable that says whether a source reports."""
     up = f'max(keylag_exporter_source_up{{source="{source}"}})'
-    if source == "memcached":
-        up = f"max({up} or memcached_up)"
+    if source in _OFFICIAL:
+        up = f"max({up} or {_OFFICIAL[source]})"
 
     def words(condition: str, text: str) -> str:
         return f'label_replace({condition}, "state", "{text}", "", "")'
@@ -156,6 +166,17 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         "memcached",
         "Address of a memcached exporter",
         *_values("instance", f"memcached_up{{{_CLOUD}}}"),
+    ),
+    "database": Variable(
+        "Database",
+        "Address or name of a database server with an exporter",
+        *_values("instance", f"mysql_up{{{_CLOUD}}}"),
+    ),
+    "machine": Variable(
+        "Host",
+        "Name or address of a host with an exporter, without its port",
+        _values("instance", f"node_load1{{{_CLOUD}}}")[0],
+        '/instance="(.+?)(?::[0-9]+)?"/',
     ),
     "run": Variable(
         "Run",

@@ -47,6 +47,10 @@ READINGS: Final[Mapping[str, str]] = {
         "database. "
         "*Statements by table class* names the tables that are read."
     ),
+    "galera": (
+        "The pictured stack has one database server, so the panels of nodes are empty."
+        " At {fault} the SQL time of a call grows, and that of a statement stays."
+    ),
     "cache": (
         "The hits of the backend fall to zero at {fault} and come back after {cure}. "
         "The hits of the request-local cache stay, because it needs no server."
@@ -59,6 +63,10 @@ READINGS: Final[Mapping[str, str]] = {
     "workers": (
         "From {fault} on the workers are busier, in SQL and ORM. "
         "Their time for password hashes shrinks, because fewer logins get through."
+    ),
+    "host": (
+        "From {fault} on, the database's program and Keystone's workers take more of "
+        "the CPU, and the pressure of the CPU rises with the time of a call."
     ),
     "services": (
         "The service has its token cache in the same memcached: at {fault} *Hits* falls"

@@ -5,7 +5,9 @@ from typing import Final
 from keylag_dashboards.boards import (
     cache,
     experiment,
+    galera,
     home,
+    host,
     revocation,
     services,
     sql,
@@ -18,9 +20,11 @@ BOARDS: Final[tuple[Board, ...]] = (
     home.BOARD,
     tokens.BOARD,
     sql.BOARD,
+    galera.BOARD,
     cache.BOARD,
     revocation.BOARD,
     workers.BOARD,
+    host.BOARD,
     services.BOARD,
     experiment.BOARD,
 )

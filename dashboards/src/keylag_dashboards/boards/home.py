@@ -10,9 +10,11 @@ from keylag_dashboards.queries.home import QUERIES
 _MAP: Final = {
     ("Token calls", "tokens"): "Which calls are slow, since when, in which category?",
     ("SQL", "sql"): "Is it the database, the way to it, or too many statements?",
+    ("Galera", "galera"): "What does a cluster of databases cost each site?",
     ("Cache", "cache"): "Does the cache save time? Who empties it?",
     ("Revocation", "revocation"): "What do revocation events cost each check?",
-    ("Workers and host", "workers"): "Are there free workers, and what do they do?",
+    ("Workers", "workers"): "Are there free workers, and what do they do?",
+    ("Host", "host"): "Is the machine too busy, and which program makes it so?",
     ("Services", "services"): "Who validates tokens, and what does it cost services?",
     ("Experiment", "experiment"): "Which arm is faster, and why?",
 }

@@ -1,4 +1,4 @@
-"""Dashboard *Workers and host*: free workers, and what busy ones do."""
+"""Dashboard *Workers*: free workers, and what busy ones do."""
 
 from typing import Final
 
@@ -321,7 +321,7 @@ OWN: Final = Row(
 
 BOARD: Final = Board(
     name="workers",
-    title="Keylag / Workers and host",
+    title="Keylag / Workers",
     purpose="Load of the workers, queueing, password hashing, and Keylag itself.",
     queries=QUERIES,
     variables=("cluster", "region", "job", "host", "instance", "exporter"),

@@ -20,11 +20,16 @@ _REPORTERS: Final[Mapping[tuple[str, str], str]] = {
         for source, needed_by in {
             "slow-log": "SQL, Revocation",
             "revocations": "Revocation",
-            "uwsgi": "Workers and host",
+            "uwsgi": "Workers",
             "proxysql": "SQL",
         }.items()
     },
     ("a memcached exporter", "Cache"): "sum(memcached_up{CLOUD})",
+    ("an exporter of the host", "Host"): "count(node_load1{CLOUD})",
+    ("an exporter of its programs", "Host"): (
+        "count(count by (instance) (namedprocess_namegroup_num_procs{CLOUD}))"
+    ),
+    ("an exporter of the database server", "Galera"): "sum(mysql_up{CLOUD})",
     ("keylag diagnose --listen", "Token calls"): (
         f"sum({METRICS['success']}{{CLOUD}})"
     ),

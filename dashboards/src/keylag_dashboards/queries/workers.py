@@ -1,4 +1,4 @@
-"""Queries of *Workers and host*: load, queueing, password hashing."""
+"""Queries of *Workers*: load, queueing, password hashing."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,0 +1,64 @@
+"""Queries of *Galera*: the sites' Keystones, and the nodes of their database."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from keylag_dashboards.queries import REPORTING
+
+NANOSECONDS: Final = "1e9"
+SITE: Final = "region, host_name"
+_STATUS: Final = "mysql_global_status_wsrep_"
+_CALLS: Final = f"sum by ({SITE}, http_request_method) ({REPORTING})"
+_SQL: Final = f"""sum by ({SITE}, http_request_method) (
+    rate(keystone_request_phase_time_seconds_total{{
+        TOKENS, keystone_phase="sql"}}[RATE]))"""
+_WALL: Final = f"""sum by ({SITE}, http_request_method) (
+    rate(http_server_request_duration_seconds_sum{{TOKENS}}[RATE]))"""
+_STATEMENTS: Final = f"""sum by ({SITE}, http_request_method) (
+    rate(keystone_request_sql_statements_total{{TOKENS}}[RATE]))"""
+
+
+def _by_node(query: str, function: str = "max") -> str:
+    """Return a query by the name of the node, which Prometheus has as `instance`."""
+    named = f'label_replace({query}, "node", "$1", "instance", "(.+)")'
+    return f"{function} by (node) ({named})"
+
+
+def _status(name: str) -> str:
+    return f"{_STATUS}{name}{{DATABASE}}"
+
+
+def _now(name: str) -> str:
+    return _by_node(_status(name))
+
+
+def _rate(name: str) -> str:
+    return _by_node(f"rate({_status(name)}[RATE])")
+
+
+_LAST: Final = _status("last_committed")
+
+QUERIES: Final[Mapping[str, str]] = {
+    "site_wall": f"{_WALL} / ({_CALLS} > 0)",
+    "site_sql": f"{_SQL} / ({_CALLS} > 0)",
+    "site_statement": f"{_SQL} / ({_STATEMENTS} > 0)",
+    "serves": _now("cluster_status"),
+    "state": _now("local_state"),
+    "seen": _now("cluster_size"),
+    "behind": f"clamp_min(scalar(max({_LAST})) - {_by_node(_LAST)}, 0)",
+    "to_apply": _now("local_recv_queue"),
+    "to_send": _now("local_send_queue"),
+    "paused": f"clamp_max({_rate('flow_control_paused_ns')} / {NANOSECONDS}, 1)",
+    "pauses": _rate("flow_control_sent"),
+    "message": _by_node("""mysql_galera_evs_repl_latency_avg_seconds{DATABASE}
+        and on (instance) mysql_galera_evs_repl_latency_sample_size{DATABASE} > 0"""),
+    "slowest_message": _by_node(
+        """mysql_galera_evs_repl_latency_max_seconds{DATABASE}
+        and on (instance) mysql_galera_evs_repl_latency_sample_size{DATABASE} > 0"""
+    ),
+    "failures": _rate("local_cert_failures"),
+    "aborts": _rate("local_bf_aborts"),
+    "sync_waits": _rate("causal_reads"),
+    "sent_bytes": _rate("replicated_bytes"),
+    "received_bytes": _rate("received_bytes"),
+}

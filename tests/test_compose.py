@@ -97,7 +97,9 @@ def test_mounts_exist_and_volumes_are_used() -> None:
     files = {s["env_file"] for s in SERVICES.values() if "env_file" in s}
 
     assert sorted(p for p in paths | files if not (ROOT / p).exists()) == []
-    assert {s for s in sources if not s.startswith(".")} == set(COMPOSE["volumes"])
+    volumes = {source for source in sources if source[0] not in "./"}
+    assert volumes == set(COMPOSE["volumes"])
+    assert sources - paths - {"./out"} - volumes == {"/proc", "/sys"}
 
 
 @each_service
@@ -133,7 +135,8 @@ def test_prometheus_targets_are_services() -> None:
     jobs = yaml.safe_load((folder / "prometheus.yml").read_text())["scrape_configs"]
     files = [f for job in jobs for sd in job["file_sd_configs"] for f in sd["files"]]
     listed = [yaml.safe_load((folder / f).read_text()) for f in files]
-    hosts = {t.split(":")[0] for (group,) in listed for t in group["targets"]}
+    targets = [t for groups in listed for one in groups for t in one["targets"]]
+    hosts = {target.split(":")[0] for target in targets}
 
     assert hosts - {"127.0.0.1"} <= set(SERVICES)
     assert {p.name for p in (folder / "targets").iterdir()} == {
@@ -141,11 +144,16 @@ def test_prometheus_targets_are_services() -> None:
     }
 
 
-def test_the_exporters_container_reads_every_source() -> None:
+def test_containers_read_every_source() -> None:
     """`keylag-exporter all` runs the sources that have an option."""
     command = " ".join(SERVICES["exporters"]["command"])
+    missing = {name for name in SOURCES if f"--{name}-" not in command}
 
-    assert [name for name in SOURCES if f"--{name}-" not in command] == []
+    # The processes need the host's, and the host has the official exporter.
+    assert missing == {"processes", "host"}
+    assert SERVICES["processes"]["command"][0] == "processes"
+    assert SERVICES["processes"]["pid"] == "host"
+    assert "node-exporter" in SERVICES
 
 
 @pytest.mark.parametrize("name", ["keystone", "service"])

@@ -16,6 +16,7 @@ TARGETS = {
     "otel-collector": ("otel-collector-self",),
     "keylag-exporter": ("exporters*", "*-exporters"),
     "keylag-diagnosis": ("diagnosis",),
+    "node-exporter": (),
     "prometheus": ("prometheus",),
 }
 """Patterns of the ports that each job of prometheus.yml scrapes."""

@@ -261,14 +261,17 @@ def test_an_unknown_lever_is_refused(tmp_path: Path) -> None:
     assert "'ionice'" in ended.output
 
 
-def test_the_plan_of_an_experiment_has_an_arm_for_each_lever() -> None:
-    text = (CHECKOUT / "experiments" / "neighbours-levers.toml").read_text()
-    plan = tomllib.loads(text)
-
-    switches = {name: arm["switch"] for name, arm in plan["arms"].items()}
+def test_the_plans_of_experiments_have_an_arm_for_each_lever() -> None:
     command = "keylag lab neighbours set"
-    assert switches.pop("none") == command
-    assert switches == {name: f"{command} {name}" for name in LEVERS}
+    found = []
+    for path in (CHECKOUT / "experiments").glob("neighbours-*.toml"):
+        arms = tomllib.loads(path.read_text())["arms"]
+        switches = {name: arm["switch"] for name, arm in arms.items()}
+        assert switches.pop("none") == command
+        assert switches == {name: f"{command} {name}" for name in switches}
+        found += switches
+
+    assert sorted(found) == sorted(LEVERS)
 
 
 @pytest.fixture

@@ -112,6 +112,13 @@ def test_file_of_fio_has_blocks_on_the_disk_and_is_kept(tmp_path: Path) -> None:
     assert path.stat().st_mtime_ns == begun.st_mtime_ns
 
 
+def test_limited_writes_are_those_of_one_device() -> None:
+    StorageOptions([0.0], writes_per_second=20).check()
+
+    with pytest.raises(LabError, match="Choose one device, or no limit"):
+        StorageOptions([0.0, 0.02], writes_per_second=20).check()
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

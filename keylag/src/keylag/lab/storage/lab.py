@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,7 +9,6 @@ from typing import Final
 from rich.console import Console
 
 from keylag import sample_cloud
-from keylag.errors import KeylagError
 from keylag.faults.changes.limited import WRITES, Limited
 from keylag.faults.planting import take_back_before_stop
 from keylag.faults.site import Site
@@ -63,6 +61,7 @@ class StorageLab:
         Raises the errors of the parts, and then stops what it started.
         """
         iproute.require_root(MAKES)
+        options.check()
         check_path(self.folder)
         for program in PROGRAMS:
             find_program(program, ADVICE)
@@ -80,6 +79,7 @@ class StorageLab:
 
         Raises LabError, StackError, FaultError or OSError.
         """
+        options.check()
         stack = self._stack(options)
         stop_services(stack.folder, [mariadb.SERVICE])
         self._remove_device()
@@ -107,14 +107,16 @@ class StorageLab:
     def down(self) -> list[str]:
         """Stop everything, and delete the devices; data on the disk and logs stay.
 
-        Returns the names of what was stopped.  Raises LabError or OSError.
+        Returns the names of what was stopped.  Raises LabError or OSError, and
+        FaultError if faults could not be taken back; then, too, all has stopped.
         """
         iproute.require_root(MAKES)
-        with suppress(KeylagError):
+        try:
             take_back_before_stop(self.stack_folder)
-        stopped = stop_stack(self.stack_folder)
-        self._remove_device()
-        StorageOptions.forget(self.folder)
+        finally:
+            stopped = stop_stack(self.stack_folder)
+            self._remove_device()
+            StorageOptions.forget(self.folder)
         return stopped
 
     def _place(self, options: StorageOptions) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from keylag.lab.iproute import LabError
 from keylag.lab.link import format_duration
 from keylag.lab.saved_options import SavedOptions
 
@@ -34,6 +35,15 @@ class StorageOptions(SavedOptions):
     """Limit of the database's writes; 0: without one."""
     flush: int = 1
     """A key of FLUSHES."""
+
+    def check(self) -> None:
+        """Raise LabError if the options exclude each other."""
+        if self.writes_per_second and len(self.delays_seconds) > 1:
+            message = (
+                "The kernel limits the writes of one device. Choose one device, or no "
+                "limit of the writes."
+            )
+            raise LabError(message)
 
     def __str__(self) -> str:
         """Return the options for users: `devices with 0 ms and 5 ms, flush 1`."""

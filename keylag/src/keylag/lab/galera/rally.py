@@ -15,6 +15,7 @@ from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.site import REVOCATION_EVENTS, site_folder
 from keylag.lab.iproute import NO_PROXY, LabError, command_in
 from keylag.services.base import inherited_environment
+from keylag.services.keystone import REGION
 from keylag.stack_info import StackInfo
 from keylag.state import state_folder, write_private
 from keylag.tools import venvs
@@ -137,6 +138,8 @@ class Rally:
         admin = StackInfo(site_folder(self.lab.folder, router.name)).admin()
         return {
             "auth_url": f"{haproxy.keystone_url(router)}/v3",
+            # The catalog has other regions, too, whose endpoints do not exist.
+            "region_name": REGION,
             "admin": {
                 "username": admin.username,
                 "password": admin.password,

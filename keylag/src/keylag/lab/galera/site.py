@@ -58,13 +58,19 @@ def start(cluster: Cluster, segment: int, *, revoke: bool) -> None:
     Raises StackError, PortTakenError or ToolError.
     """
     router = cluster.network.sites[segment].router
-    attributes = f"host.name=site-{router.name},cluster=galera-wan"
+    labels = {
+        "host.name": f"site-{router.name}",
+        "cluster": "galera-wan",
+        "region": router.name,
+    }
     sync_wait = {"OS_DATABASE__MYSQL_WSREP_SYNC_WAIT": "1"}
     options = StackOptions(
         cache=cluster.options.cache,
         environment={
             **(sync_wait if cluster.options.sync_wait else {}),
-            "OTEL_RESOURCE_ATTRIBUTES": attributes,
+            "OTEL_RESOURCE_ATTRIBUTES": ",".join(
+                f"{name}={value}" for name, value in labels.items()
+            ),
             # The catalog has an address that both sites reach.
             "OS_DEFAULT__PUBLIC_ENDPOINT": haproxy.keystone_url(router),
         },

@@ -45,6 +45,9 @@ FIXES = {
     "pymemcache-timeout": Fix(
         "dogpile.cache.backends.memcached", "dogpile.cache", "1.5.0"
     ),
+    "last-active-retry": Fix(
+        "keystone.identity.shadow_backends.sql", "keystone", "30.0.0"
+    ),
     "scrypt-rounds": Fix("keystone.common.password_hashing", "keystone", "30.0.0"),
 }
 

@@ -12,6 +12,8 @@ from samples import sample
 from test_jtl import BARE, FAILED, HEADER, SETUP
 
 from keylag.cli import main
+from keylag.commands.lab_output import milliseconds
+from keylag.experiment.interval import Interval
 from keylag.jtl import Sample
 from keylag.lab import intervals
 from keylag.lab.galera import haproxy
@@ -26,7 +28,7 @@ from keylag.lab.galera.measurement import (
 )
 from keylag.lab.galera.node import SYNCED
 from keylag.lab.galera.options import ClusterOptions
-from keylag.lab.galera.rally import SCENARIOS, read_iterations, run_scenario
+from keylag.lab.galera.rally import SCENARIOS, RallyLoad, read_iterations, run_scenario
 from keylag.lab.galera.site import REVOCATION_EVENTS
 from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
@@ -171,6 +173,18 @@ def iteration(began: float, seconds: float, *error: str) -> dict[str, object]:
     }
 
 
+def test_each_iteration_at_the_same_time_has_a_user_of_its_own() -> None:
+    context = RallyLoad(3, 2).workload()["context"]["users@openstack"]
+    shared = RallyLoad(3, 2, users=1).workload()["context"]["users@openstack"]
+
+    assert (context["users_per_tenant"], shared["users_per_tenant"]) == (2, 1)
+
+
+def test_few_iterations_have_no_interval() -> None:
+    assert milliseconds(intervals.median([1.0, 2.0, 3.0])) == ("2000", "-")
+    assert milliseconds(Interval(0.9, 1.0, 1.2)) == ("1000", "900 to 1200")
+
+
 def rally_report(*iterations: dict[str, object]) -> dict[str, object]:
     """Return a report of Rally with one workload."""
     workload = {"data": list(iterations)}
@@ -263,10 +277,9 @@ def test_rally_creates_users_over_the_link(lab: GaleraWan, tmp_path: Path) -> No
     measure(lab, Link(ROUND_TRIP_SECONDS), 8, tmp_path / "load")
 
     for name in SCENARIOS:
-        found = run_scenario(lab, name, tmp_path / name, times=3, concurrency=2)
-        assert len(found.seconds) + len(found.errors) == 3
-        # A log-in may stay without an answer: see docs/labs/galera-wan.md.
-        assert len(found.errors) <= 1
+        found = run_scenario(lab, name, tmp_path / name, RallyLoad(3, 2))
+        assert found.errors == ()
+        assert len(found.seconds) == 3
         assert min(found.actions["keystone_v3.create_user"]) > ROUND_TRIP_SECONDS
 
     cluster = lab.cluster()

@@ -31,6 +31,7 @@ from keylag.lab.galera.rally import (
     SCENARIOS,
     TIMES,
     Iterations,
+    RallyLoad,
     run_scenario,
 )
 from keylag.lab.link import Link
@@ -203,11 +204,23 @@ def _table(found: Measured) -> Table:
     show_default=True,
     help="Iterations at the same time.",
 )
+@click.option(
+    "--users",
+    type=click.IntRange(1, 100),
+    help="Users who log in; with fewer than iterations at the same time, Galera may "
+    "refuse their first log-ins.  [default: as many as iterations at the same time]",
+)
 @out_folder_option("lab/galera-rally", "Rally's reports")
 @output_option()
 @folder_option
-def run_rally(
-    times: int, concurrency: int, out: Path | None, form: str, folder: Path
+def run_rally(  # noqa: PLR0913 - one for each option
+    *,
+    times: int,
+    concurrency: int,
+    users: int | None,
+    out: Path | None,
+    form: str,
+    folder: Path,
 ) -> None:
     """Run Rally's scenarios of users at site a, with 50 revocation events.
 
@@ -215,18 +228,17 @@ def run_rally(
     afterwards, which takes longer than the scenario if the link is long.
     """
     lab = GaleraWan(folder)
-    link = lab.link()
+    link, load = lab.link(), RallyLoad(times, concurrency, users)
     found: dict[str, Iterations] = {}
     with results.folder(out, "lab", "galera-rally") as reports:
         for name in SCENARIOS:
             with show_step(Console(stderr=True), f"Running {name} over {link}"):
-                found[name] = run_scenario(
-                    lab, name, reports / name, times, concurrency
-                )
+                found[name] = run_scenario(lab, name, reports / name, load)
         document = {
             "link": link.as_json(),
             "times": times,
             "concurrency": concurrency,
+            "users": users or concurrency,
             "scenarios": {name: one.as_json() for name, one in found.items()},
         }
         keep(document, reports)

@@ -1,6 +1,7 @@
 """Options and output that the laboratories' measurements share."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -30,9 +31,10 @@ def new_table(texts: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
 
 
 def milliseconds(seconds: Interval) -> tuple[str, str]:
-    """Return an estimate in ms, and its interval."""
+    """Return an estimate in ms, and its interval; few calls have none."""
     ms = seconds.scaled(1000)
-    return f"{ms.mid:.0f}", f"{ms.low:.0f} to {ms.high:.0f}"
+    known = math.isfinite(ms.high - ms.low)
+    return f"{ms.mid:.0f}", f"{ms.low:.0f} to {ms.high:.0f}" if known else "-"
 
 
 def keep(document: Mapping[str, Any], folder: Path) -> None:

@@ -49,12 +49,34 @@ class Iterations:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class RallyLoad:
+    """How many iterations run, and who logs in before each of them."""
+
+    times: int = TIMES
+    concurrency: int = CONCURRENCY
+    """Iterations at the same time."""
+    users: int | None = None
+    """As many as iterations at the same time, if it is None.
+
+    If a new user logs in twice at the same time, Galera may refuse one of both.
+    """
+
+    def workload(self) -> dict[str, Any]:
+        """Return it for Rally."""
+        context = {
+            "users_per_tenant": self.users or self.concurrency,
+            "user_choice_method": "round_robin",
+        }
+        numbers = {"times": self.times, "concurrency": self.concurrency}
+        return {
+            "runner": {"type": "constant", **numbers},
+            "context": {"users@openstack": context},
+        }
+
+
 def run_scenario(
-    lab: GaleraWan,
-    scenario: str,
-    out: Path,
-    times: int = TIMES,
-    concurrency: int = CONCURRENCY,
+    lab: GaleraWan, scenario: str, out: Path, load: RallyLoad | None = None
 ) -> Iterations:
     """Run a scenario with 50 revocation events, and return its iterations.
 
@@ -64,9 +86,8 @@ def run_scenario(
     lab.cluster().limit_events(REVOCATION_EVENTS)
     rally = Rally(lab, out)
     rally.prepare()
-    runner = {"type": "constant", "times": times, "concurrency": concurrency}
-    task = {SCENARIOS[scenario]: [{"runner": runner}]}
-    rally.write("task.json", task)
+    workload = (load or RallyLoad()).workload()
+    rally.write("task.json", {SCENARIOS[scenario]: [workload]})
     rally.run("task", "start", "task.json", "--env", ENVIRONMENT)
     rally.run("task", "report", "--json", "--out", "rally.json")
     return read_iterations(json.loads((out / "rally.json").read_text("utf-8")))

@@ -156,8 +156,8 @@ REPLICATION: Final = Row(
         Panel(
             "Conflicts",
             "Writes of the same rows at several nodes: a transaction failed when it"
-            " committed, or a write of another node aborted it. Let all Keystones write"
-            " to one node.",
+            " committed, or a write of another node aborted it. Keystone repeats some,"
+            " and fails the call of others. Let all Keystones write to one node.",
             "ops",
             "lines",
             {

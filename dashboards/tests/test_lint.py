@@ -189,7 +189,9 @@ def test_variables_follow_the_linter(board) -> None:
         "datasource",
         "prometheus",
     )
-    assert [one["name"] for one in variables][:4] == [
+    names = [one["name"] for one in variables]
+    assert len(names) == len(set(names))
+    assert names[:4] == [
         "cluster",
         "region",
         "job",

@@ -102,7 +102,8 @@ def _rendered(board: Board, collapsed: Callable[[Row], bool]) -> dict[str, Any]:
 
 def _state_variables(board: Board) -> list[str]:
     """Return the hidden variables with the states of the sources of its rows."""
-    return [state_variable(row.source) for row in board.rows if row.source]
+    sources = dict.fromkeys(row.source for row in board.rows if row.source)
+    return [state_variable(source) for source in sources]
 
 
 def _input() -> dict[str, str]:

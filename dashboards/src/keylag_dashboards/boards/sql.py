@@ -22,6 +22,7 @@ BOTH_SIDES: Final = Row(
             explained_by=(
                 "sql: Outside the database",
                 "sql: Statements with the most time",
+                "galera: Message to all nodes",
             ),
         ),
         Panel(

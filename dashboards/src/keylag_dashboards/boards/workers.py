@@ -54,7 +54,11 @@ WORKERS: Final = Row(
             "CPU share of a worker",
             "Far below the busy share: workers wait for servers or for a CPU.",
             "cpu",
-            ("sql: Time in SQL per call", "cache: Time per round trip"),
+            (
+                "sql: Time in SQL per call",
+                "cache: Time per round trip",
+                "host: CPU time by program",
+            ),
         ),
         _spread(
             "Garbage collection",

@@ -91,6 +91,6 @@ RULE: Final = Rule(
     " quarter of Keystone's reads, they are others'. Reads cost what they take beyond"
     " 0.8 ms, which a near node needs with the driver's own time, scaled by the"
     " machine's speed, or beyond messages that do not wait, if those take longer.",
-    panel="sql: Time in SQL per call",
+    panel="galera: Statements that waited",
     explains=("D1", "D2"),
 )

@@ -68,6 +68,6 @@ RULE: Final = Rule(
     threshold="Pauses of 1 % of the time: a cluster that is written to has shorter"
     " ones. Writes and commits cost what they take beyond 40 ms, which a log-out's two"
     " commits need with a usual disk.",
-    panel="sql: Time in SQL per call",
+    panel="galera: Paused by flow control",
     explains=("D2", "D4"),
 )

@@ -118,6 +118,6 @@ RULE: Final = Rule(
     threshold="A sixth of the busy time, as for all causes, beyond 15 % that workers"
     " and servers of one host wait for each other if there is a busy worker for each"
     " CPU, and less if there are fewer. The kernel counts it.",
-    panel="workers: CPU share of a worker",
+    panel="host: CPU time by program",
     explains=("C4", "D1", "D2", "A1", "A2", "T1", "W1", "W3", "N1"),
 )

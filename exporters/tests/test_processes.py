@@ -191,10 +191,11 @@ def test_groups_above_the_limit_are_summed(write, create_source, samples):
     source.collect()
     write(8, "second", user=200)
     write(9, "third", user=300)
+    write(10, "uwsgi", "uwsgi keystone.ini")
     source.collect()
     found = samples(source.collect())
 
-    assert groups(found) == {"first", "other"}
+    assert groups(found) == {"first", "other", "keystone"}
     assert value(found, "num_procs", "other") == 2
     assert value(found, "cpu_seconds_total", "other", mode="user") == 5
 
@@ -206,9 +207,12 @@ def test_process_that_ends_meanwhile_is_left_out(proc, write, create_source, sam
     assert groups(samples(create_source().collect())) == {"mariadbd"}
 
 
-def test_wrong_proc_is_named_in_the_error(proc, create_source):
-    with pytest.raises(UnreachableError, match=f"is {proc} a /proc"):
-        create_source().collect()
+@pytest.mark.parametrize("name", [".", "missing"])
+def test_wrong_proc_is_named_in_the_error(proc, settings, name):
+    source = SOURCE_TYPE.create(settings(SOURCE_TYPE, {"proc": proc / name}))
+
+    with pytest.raises(UnreachableError, match=f"is {proc / name} a /proc"):
+        source.collect()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from keylag_exporters.cgroup import read_file
 from keylag_exporters.families import Families
 from keylag_exporters.metric import Metric
 from keylag_exporters.model import Option, SourceType, UnreachableError
@@ -28,8 +27,6 @@ KTHREADD_PID = 2
 """The parent of all threads of the kernel."""
 KEYSTONE = "keystone=wsgi.*keystone;keystone=keystone.*wsgi"
 """The server that runs Keystone runs other services, too."""
-STAT = re.compile(r"\d+ \((?P<program>.*)\) (?P<fields>.*)", re.DOTALL)
-"""The name of a program may have spaces and parentheses."""
 # Fields of /proc/PID/stat, counted from the state
 PARENT, MAJOR_FAULTS, USER_TICKS, SYSTEM_TICKS = 1, 9, 11, 12
 START, RESIDENT_PAGES = 19, 21
@@ -152,38 +149,43 @@ class ProcessesSource:
         known = self._groups.get((process.key, process.program))
         if known is not None:
             return known
-        name = KERNEL if process.is_kernel else self._name(process)
+        pid, _ = process.key
+        command_line = _read(f"{self._proc}/{pid}/cmdline").replace("\0", " ")
+        for one in self._patterns:
+            if one.command_line.search(command_line):
+                return one.group
+        name = KERNEL if process.is_kernel else process.program
         # A group keeps its series: sums that lose one would go back.
         full = len(self._totals) >= self._limit and name not in self._totals
         return OTHER if full else name
 
-    def _name(self, process: Process) -> str:
-        pid, _ = process.key
-        arguments = read_file(self._proc / str(pid) / "cmdline").split("\0")
-        command_line = " ".join(arguments)
-        for one in self._patterns:
-            if one.command_line.search(command_line):
-                return one.group
-        return process.program
-
     def _processes(self) -> Iterator[Process]:
         """Yield the processes that can be read; one may end meanwhile."""
-        for folder in self._proc.glob("[0-9]*"):
-            found = STAT.match(read_file(folder / "stat"))
-            if not found:
+        try:
+            entries = list(os.scandir(self._proc))
+        except OSError:
+            return
+        for entry in entries:
+            if not entry.name.isdecimal():
                 continue
-            fields = found["fields"].split()
-            pid = int(folder.name)
+            folder = entry.path
+            _, _, text = _read(f"{folder}/stat").partition(" (")
+            program, _, rest = text.rpartition(") ")
+            if not program:
+                continue
+            fields, pid = rest.split(), int(entry.name)
+            is_kernel = KTHREADD_PID in (pid, int(fields[PARENT]))
             used = {
                 (CPU, "user"): int(fields[USER_TICKS]) / TICKS_PER_SECOND,
                 (CPU, "system"): int(fields[SYSTEM_TICKS]) / TICKS_PER_SECOND,
                 (FAULTS,): float(fields[MAJOR_FAULTS]),
             }
-            used.update(_transfers(read_file(folder / "io")))
+            if not is_kernel:
+                used.update(_transfers(_read(f"{folder}/io")))
             yield Process(
                 (pid, int(fields[START])),
-                found["program"],
-                KTHREADD_PID in (pid, int(fields[PARENT])),
+                program,
+                is_kernel,
                 int(fields[RESIDENT_PAGES]) * PAGE_BYTES,
                 used,
             )
@@ -191,10 +193,22 @@ class ProcessesSource:
 
 def _transfers(text: str) -> Iterator[tuple[tuple[str, ...], float]]:
     """Yield TRANSFERS; none of a process that this one may not see."""
+    found = dict(line.split(": ") for line in text.splitlines())
     for name, metric, _ in TRANSFERS:
-        found = re.search(rf"^{name}: (\d+)", text, re.MULTILINE)
-        if found:
-            yield (metric,), float(found[1])
+        if name in found:
+            yield (metric,), float(found[name])
+
+
+def _read(path: str) -> str:
+    """Return the content of a file; empty if it is missing or forbidden.
+
+    A host has thousands of these files, so it does without `Path`.
+    """
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - see above
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
 
 
 SOURCE_TYPE = SourceType(
@@ -210,7 +224,9 @@ SOURCE_TYPE = SourceType(
             check_patterns,
             KEYSTONE,
         ),
-        Option("limit", "Number of groups with series of their own.", parse_count, 64),
+        Option(
+            "limit", "Number of programs with series of their own.", parse_count, 64
+        ),
     ),
     metrics=METRICS,
     create=ProcessesSource,

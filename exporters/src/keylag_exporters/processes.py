@@ -111,7 +111,8 @@ class ProcessesSource:
     def collect(self) -> Families:
         """Return all families; raises UnreachableError if this is no /proc.
 
-        Counters have what ended processes had used at their last reading.
+        Counters begin at zero, as a restart of the exporter would otherwise count all
+        that processes used before.  They keep what ended processes had used.
         """
         number: Counter[str] = Counter()
         resident_bytes: Counter[str] = Counter()
@@ -123,7 +124,8 @@ class ProcessesSource:
             number[group] += 1
             resident_bytes[group] += one.resident_bytes
             used[one.key] = one.used
-            self._add(group, one.used, self._used.get(one.key, {}))
+            unknown = {} if self._used else one.used
+            self._add(group, one.used, self._used.get(one.key, unknown))
         if not used:
             message = f"{self._proc} has no processes; is {self._proc} a /proc?"
             raise UnreachableError(message)

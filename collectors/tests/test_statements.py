@@ -119,6 +119,17 @@ def test_error_is_counted_by_kind_and_propagates(active_timer, number, kind) -> 
     assert counted(active_timer) == {("sql_errors", "trust", kind): 1}
 
 
+def test_commit_that_a_cluster_refuses_is_counted(active_timer) -> None:
+    def refuse(*_) -> None:
+        raise RuntimeError(1213, "Deadlock found when trying to get lock")
+
+    commit = statements.timed_driver_call("commit")(refuse)
+    with pytest.raises(RuntimeError):
+        commit(None, None)
+
+    assert counted(active_timer) == {("sql_errors", "commit", "deadlock"): 1}
+
+
 def test_statement_cache_is_bounded(active_timer, monkeypatch) -> None:
     monkeypatch.setattr(statements, "_CACHE_LIMIT", 10)
     execute = statements.wrap_statement(lambda *_: None)

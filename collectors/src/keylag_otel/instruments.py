@@ -163,7 +163,8 @@ COUNTERS = {
     "sql_errors": Instrument(
         "keystone.sql.errors",
         "{error}",
-        "SQL statements that failed; deadlock, lock_timeout, disconnect or other",
+        "SQL statements and commits that failed; deadlock, lock_timeout, disconnect or "
+        "other",
         (TABLE_CLASS, ERROR_TYPE),
         limit=128,
     ),

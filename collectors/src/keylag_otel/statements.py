@@ -108,9 +108,20 @@ def count_sql_error(
     timer: RequestTimer, args: tuple[Any, ...], error: Exception
 ) -> None:
     """Count a failed statement by table class and kind of error."""
+    timer.increment(counter_id("sql_errors", table_class(args[2]), _kind(error)))
+
+
+def count_commit_error(
+    timer: RequestTimer, args: tuple[Any, ...], error: Exception
+) -> None:
+    """Count a failed commit; a Galera cluster refuses those that conflict."""
+    del args
+    timer.increment(counter_id("sql_errors", "commit", _kind(error)))
+
+
+def _kind(error: Exception) -> str:
     number = error.args[0] if error.args else None
-    kind = _ERRORS.get(number, "other") if isinstance(number, int) else "other"
-    timer.increment(counter_id("sql_errors", table_class(args[2]), kind))
+    return _ERRORS.get(number, "other") if isinstance(number, int) else "other"
 
 
 def wrap_statement(call: Call) -> Call:
@@ -125,7 +136,8 @@ def wrap_statement(call: Call) -> Call:
 def timed_driver_call(name: str) -> WrapperFactory:
     """Time a call of the driver that has no statement."""
     kind = CALL_KINDS.index(("sql", name))
-    return timed("sql", kinds=(kind, kind))
+    hooks = {"on_error": count_commit_error} if name == "commit" else {}
+    return timed("sql", kinds=(kind, kind), **hooks)
 
 
 def count_connect(timer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

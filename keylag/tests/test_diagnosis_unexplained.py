@@ -141,3 +141,14 @@ def test_calls_of_which_many_fail_are_not_healthy(
     assert diagnosis.is_healthy == (not says)
     assert ("fail after" in console.export_text()) == bool(says)
     assert [one["call"] for one in as_json(diagnosis)["failing"]] == says
+
+
+def test_commits_that_a_cluster_refuses_are_named_with_the_calls_that_fail() -> None:
+    many = replace(FAILED_LOGINS, per_second=0.1)
+    diagnosis = judge(make_facts(many, refused_commits=0.2))
+    (text,) = wording.open_questions(diagnosis)
+
+    assert "the Galera cluster refused 0.2 commits/s" in text
+    assert "let all Keystones write to one node" in text
+    (failing,) = as_json(diagnosis)["failing"]
+    assert failing["refused_commits_per_second"] == 0.2

@@ -60,6 +60,7 @@ def as_json(diagnosis: Diagnosis, grafana: str = "") -> dict[str, Any]:
                 "per_second": one.per_second,
                 "share": one.share,
                 "seconds": one.seconds,
+                "refused_commits_per_second": one.refused_commits_per_second,
             }
             for one in diagnosis.failing
         ],

@@ -290,6 +290,15 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
         "s/s",
         "time in driver calls",
     ),
+    "refused_commits": Measurement(
+        KEYSTONE,
+        _rate(
+            "keystone_sql_errors_total",
+            matchers='keystone_sql_table_class="commit", error_type="deadlock", ALL',
+        ),
+        "commits/s",
+        "commits that a Galera cluster refused",
+    ),
     "sql_pool_waits": Measurement(
         KEYSTONE,
         _rate("keystone_sql_pool_waits_total"),

@@ -94,10 +94,17 @@ def open_questions(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _failing_text(one: Failing) -> str:
+    reason = "Keystone's log has the reason."
+    if one.refused_commits_per_second:
+        rate = format_number(one.refused_commits_per_second, "commits/s")
+        reason += (
+            f" Meanwhile the Galera cluster refused {rate}, because several nodes wrote"
+            " the same rows: let all Keystones write to one node."
+        )
     return (
         f"{one.share:.0%} of {name_kind(one.kind)} fail after"
         f" {format_number(one.seconds, 's')}, with an error of Keystone (5xx), and not"
-        " because of their client. Keystone's log has the reason."
+        f" because of their client. {reason}"
     )
 
 

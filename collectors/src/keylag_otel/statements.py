@@ -136,7 +136,9 @@ def wrap_statement(call: Call) -> Call:
 def timed_driver_call(name: str) -> WrapperFactory:
     """Time a call of the driver that has no statement."""
     kind = CALL_KINDS.index(("sql", name))
-    hooks = {"on_error": count_commit_error} if name == "commit" else {}
+    hooks: dict[str, Any] = {}
+    if name == "commit":
+        hooks["on_error"] = count_commit_error
     return timed("sql", kinds=(kind, kind), **hooks)
 
 

@@ -1,7 +1,7 @@
 """The services of a stack: one module each, with a `SERVICE`."""
 
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from keylag.services import (
@@ -70,12 +70,13 @@ def is_installed(name: str) -> bool:
 
 def select_services(extras: Collection[str]) -> tuple[Service, ...]:
     """Return the usual services, the installed optional ones, and the extra ones."""
+    return installed_services(one for one in SERVICES if one.extra in {"", *extras})
+
+
+def installed_services(services: Iterable[Service]) -> tuple[Service, ...]:
+    """Return the services without the optional ones that are not installed."""
     missing = {name for name in OPTIONAL_SERVICES if not is_installed(name)}
-    return tuple(
-        one
-        for one in SERVICES
-        if one.extra in {"", *extras} and one.name not in missing
-    )
+    return tuple(one for one in services if one.name not in missing)
 
 
 def require_programs(extras: Collection[str]) -> None:

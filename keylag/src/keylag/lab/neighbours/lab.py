@@ -16,6 +16,8 @@ from keylag.lab.neighbours.ycsb import Ycsb
 from keylag.sample_cloud import initial_data, revoke_tokens
 from keylag.services import (
     exporters,
+    grafana,
+    installed_services,
     keystone,
     mariadb,
     memcached,
@@ -36,6 +38,7 @@ SERVICES: Final = (
     prometheus.SERVICE,
     keystone.SERVICE,
     exporters.SERVICE,
+    grafana.SERVICE,
 )
 OPTIONS: Final = StackOptions(cache="memcache_pool")
 TENANTS: Final = (1, 2, 3)
@@ -108,7 +111,7 @@ class Neighbours:
             OPTIONS,
             initial_data=initial_data(),
             console=Console(stderr=True),
-            services=SERVICES,
+            services=installed_services(SERVICES),
         )
         stack.up()
         # The first calls of each worker load what later ones find.

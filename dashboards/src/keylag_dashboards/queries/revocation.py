@@ -18,6 +18,12 @@ _CALLS: Final = """sum(
 _CHECKS: Final = """keystone_cache_memoized_calls_total{
     KEYSTONE, keystone_cache_function=~".*check_revocation.*\""""
 
+
+def _of_table(query: str, by: str = "") -> str:
+    """Return a sum over tables: exporters of one region read the same one."""
+    return f"sum by ({by}) (max by (cluster, region, kind) ({query}))"
+
+
 QUERIES: Final[Mapping[str, str]] = {
     **{
         f"check {part}": f"""sum(rate(keystone_request_phase_time_seconds_total{{
@@ -49,16 +55,16 @@ QUERIES: Final[Mapping[str, str]] = {
         "all operations",
     ),
     "live": or_zero(
-        "(sum by (kind) (keylag_revocations_live_events{EXPORTER}) > 0)",
+        f"({_of_table('keylag_revocations_live_events{EXPORTER}', 'kind')} > 0)",
         "kind",
         "no events",
         "keylag_revocations_live_events{EXPORTER}",
     ),
-    "expired": "sum(keylag_revocations_expired_events{EXPORTER})",
-    "limit": """max(keylag_revocations_count_limit{EXPORTER}) and on ()
-        sum(keylag_revocations_live_events{EXPORTER})
-        > 0.2 * max(keylag_revocations_count_limit{EXPORTER})""",
-    "growth": "sum(rate(keylag_revocations_inserted_total{EXPORTER}[RATE]))",
+    "expired": _of_table("keylag_revocations_expired_events{EXPORTER}"),
+    "limit": f"""max(keylag_revocations_count_limit{{EXPORTER}}) and on ()
+        {_of_table("keylag_revocations_live_events{EXPORTER}")}
+        > 0.2 * max(keylag_revocations_count_limit{{EXPORTER}})""",
+    "growth": _of_table("rate(keylag_revocations_inserted_total{EXPORTER}[RATE])"),
     "oldest": "max(keylag_revocations_oldest_event_age_seconds{EXPORTER})",
     "per_check": "max by (token_age) (keylag_revocations_events_per_check{EXPORTER})",
     "predicted": """max by (token_age) (

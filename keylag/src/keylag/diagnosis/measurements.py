@@ -435,7 +435,7 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
     ),
     "live_events": Measurement(
         REVOCATIONS,
-        "sum(keylag_revocations_live_events{ALL})",
+        "sum(max by (cluster, region, kind) (keylag_revocations_live_events{ALL}))",
         "events",
         "live revocation events",
     ),

@@ -72,17 +72,25 @@ def make_folder(path: Path) -> None:
     path.mkdir(exist_ok=True, parents=True, mode=0o700)
 
 
-def node_arguments(address: str, provider: Mapping[str, str]) -> list[str]:
-    """Return the arguments of a node of the cluster at an address."""
+def node_arguments(
+    cluster: str,
+    provider: Mapping[str, str],
+    host: str = HOST,
+    transfer: str = "keylag",
+) -> list[str]:
+    """Return the arguments of a node at a host.
+
+    `cluster` is the URL that it joins, `transfer` the method by which it gets all data.
+    """
     options = ";".join(f"{name}={value}" for name, value in provider.items())
     return [
         "--wsrep-on=ON",
         f"--wsrep-provider={GALERA_LIBRARY}",
         f"--wsrep-provider-options={options}",
         "--wsrep-cluster-name=keylag",
-        f"--wsrep-cluster-address={address}",
-        f"--wsrep-node-address={HOST}",
-        "--wsrep-sst-method=keylag",
+        f"--wsrep-cluster-address={cluster}",
+        f"--wsrep-node-address={host}",
+        f"--wsrep-sst-method={transfer}",
         "--binlog-format=ROW",
         "--innodb-autoinc-lock-mode=2",
     ]

@@ -20,9 +20,10 @@ from keylag.lab.server import HostServer
 from keylag.paths import DEPLOY
 from keylag.services.base import inherited_environment, socket_folder
 from keylag.services.galera import administrator
+from keylag.services.galera_cluster import cluster_address, node_arguments
 from keylag.services.mariadb import user_option
 from keylag.stack import make_own_folder
-from keylag.tools.programs import GALERA_LIBRARY, find_program
+from keylag.tools.programs import find_program
 from keylag.tools.tool import tail
 
 TRANSFER_PROGRAMS: Final = DEPLOY / "galera-wan"
@@ -89,11 +90,15 @@ class Node(HostServer):
         """
         for path in (self.data, self._temporary, self.socket.parent):
             make_own_folder(path)
-        addresses = ",".join(one.replication_address for one in members)
+        joined = [] if first else [one.replication_address for one in members]
         arguments = [
             *map(str, self._server_arguments()),
-            f"--wsrep-cluster-address=gcomm://{'' if first else addresses}",
-            f"--wsrep-provider-options={self.provider_options(options)}",
+            *node_arguments(
+                cluster_address(",".join(joined)),
+                self.provider_options(options),
+                self.host.address,
+                "keylag_rsync",
+            ),
         ]
         more = ["--wsrep-new-cluster"] if first else self._recover(arguments)
         programs = inherited_environment().get("PATH", os.defpath)
@@ -133,21 +138,14 @@ class Node(HostServer):
             f"--port={SQL_PORT}",
             f"--slow-query-log-file={self.slow_log}",
             *user_option(),
-            "--binlog-format=ROW",
-            "--innodb-autoinc-lock-mode=2",
-            "--wsrep-on=ON",
-            f"--wsrep-provider={GALERA_LIBRARY}",
-            "--wsrep-cluster-name=keylag",
             f"--wsrep-node-name={self.name}",
-            f"--wsrep-node-address={address}",
-            "--wsrep-sst-method=keylag_rsync",
             f"--wsrep-sst-receive-address={address}:{TRANSFER_PORT}",
         ]
 
-    def provider_options(self, options: ClusterOptions) -> str:
-        """Return the options of Galera's library, as one value."""
+    def provider_options(self, options: ClusterOptions) -> Mapping[str, str]:
+        """Return the options of Galera's library."""
         segment = self.segment if options.segments else 0
-        found = {
+        return {
             # The position in the cluster, which belongs to the data.
             "base_dir": str(self.data),
             "base_host": self.host.address,
@@ -158,7 +156,6 @@ class Node(HostServer):
             "ist.recv_addr": f"{self.host.address}:{INCREMENTAL_PORT}",
             **options.provider,
         }
-        return ";".join(f"{name}={value}" for name, value in found.items())
 
     def kill(self) -> None:
         """End the server at once, as a power failure would."""

@@ -26,7 +26,7 @@ from keylag.lab.galera.measurement import (
     measure,
     read_latencies,
 )
-from keylag.lab.galera.node import SYNCED
+from keylag.lab.galera.node import SYNCED, Node
 from keylag.lab.galera.options import ClusterOptions
 from keylag.lab.galera.rally import SCENARIOS, RallyLoad, read_iterations, run_scenario
 from keylag.lab.galera.site import REVOCATION_EVENTS
@@ -95,6 +95,16 @@ def test_nodes_replicate_at_the_addresses_of_their_hosts(tmp_path: Path) -> None
     options = node.provider_options(ClusterOptions())
     assert options["gmcast.listen_addr"] == "tcp://10.64.2.2:4567"
     assert options["evs.suspect_timeout"] == "PT10S"
+
+
+def test_a_program_that_becomes_another_one_has_not_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = cluster(tmp_path, ClusterOptions()).nodes[0]
+    found = iter([[], [7]])
+    monkeypatch.setattr(Node, "pids", lambda _: next(found))
+
+    assert node.require_pids() == [7]
 
 
 def test_haproxy_spreads_connections_over_the_nodes_of_its_site(tmp_path: Path) -> None:

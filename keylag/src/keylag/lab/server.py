@@ -59,6 +59,11 @@ class LabServer:
         """Return the numbers of its processes; raises LabError if it has ended."""
         pids = self.pids()
         if not pids:
+            # While one program becomes another, as `ip netns exec` does, it has no
+            # variables for a moment.
+            time.sleep(POLL_SECONDS)
+            pids = self.pids()
+        if not pids:
             message = f"{self.service} ended. The end of {self.log}:\n{tail(self.log)}"
             raise LabError(message)
         return pids

@@ -15,7 +15,7 @@ import pymysql
 
 from keylag import processes
 from keylag.lab.galera.options import ClusterOptions
-from keylag.lab.iproute import LabError, run
+from keylag.lab.iproute import run
 from keylag.lab.server import HostServer
 from keylag.paths import DEPLOY
 from keylag.services.base import inherited_environment, socket_folder
@@ -24,7 +24,6 @@ from keylag.services.galera_cluster import cluster_address, node_arguments
 from keylag.services.mariadb import user_option
 from keylag.stack import make_own_folder
 from keylag.tools.programs import find_program
-from keylag.tools.tool import tail
 
 TRANSFER_PROGRAMS: Final = DEPLOY / "galera-wan"
 """What state transfer finds before the system's programs."""
@@ -201,18 +200,11 @@ class Node(HostServer):
         Raises LabError if it ends, or after the time-out.
         """
         begun = time.monotonic()
-        while (waited := time.monotonic() - begun) < timeout_seconds:
-            if self.status().get("local_state_comment") == SYNCED:
-                return waited
-            if not self.pids():
-                message = f"{self.name} ended. The end of {self.log}:\n{tail(self.log)}"
-                raise LabError(message)
-            time.sleep(POLL_SECONDS)
-        message = (
-            f"{self.name} has not joined the cluster after {timeout_seconds:.0f} s. "
-            f"The end of {self.log}:\n{tail(self.log)}"
-        )
-        raise LabError(message)
+        self.wait_until(self._is_synced, timeout_seconds)
+        return time.monotonic() - begun
+
+    def _is_synced(self) -> bool:
+        return self.status().get("local_state_comment") == SYNCED
 
     def copy_data_of(self, other: "Node") -> None:
         """Replace its data with that of another server; neither may run."""

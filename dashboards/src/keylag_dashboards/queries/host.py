@@ -24,6 +24,8 @@ REQUESTS: Final[Mapping[str, tuple[str, str]]] = {
 _CPU: Final = "namedprocess_namegroup_cpu_seconds_total"
 _READ: Final = "namedprocess_namegroup_read_bytes_total"
 _WRITTEN: Final = "namedprocess_namegroup_write_bytes_total"
+_RUN: Final = """sum by (groupname) (
+    namedprocess_namegroup_num_procs{MACHINE}) > 0"""
 
 
 def _rate(metric: str) -> str:
@@ -36,6 +38,11 @@ def _disk_rate(name: str) -> str:
 
 def _by_program(metric: str, window: str = "RATE") -> str:
     return f"sum by (groupname) (rate({metric}{{MACHINE}}[{window}]))"
+
+
+def _running(query: str) -> str:
+    """Return a query without programs of which no process runs now."""
+    return f"{query} and on (groupname) {_RUN}"
 
 
 def _most(metric: str) -> str:
@@ -72,11 +79,12 @@ QUERIES: Final[Mapping[str, str]] = {
     "programs_cpu": _most(_CPU),
     "programs_written": _most(_WRITTEN),
     "programs_read": _most(_READ),
-    "program_cpu": _by_program(_CPU, "SHOWN"),
-    "program_number": """sum by (groupname) (
-        namedprocess_namegroup_num_procs{MACHINE}) > 0""",
-    "program_memory": """sum by (groupname) (
-        namedprocess_namegroup_memory_bytes{MACHINE, memtype="resident"})""",
-    "program_read": _by_program(_READ, "SHOWN"),
-    "program_written": _by_program(_WRITTEN, "SHOWN"),
+    "program_cpu": _running(_by_program(_CPU, "SHOWN")),
+    "program_number": _RUN,
+    "program_memory": _running(
+        """sum by (groupname) (
+        namedprocess_namegroup_memory_bytes{MACHINE, memtype="resident"})"""
+    ),
+    "program_read": _running(_by_program(_READ, "SHOWN")),
+    "program_written": _running(_by_program(_WRITTEN, "SHOWN")),
 }

@@ -1,10 +1,12 @@
 """The pages of what laboratories measured."""
 
+import math
 import os
 import subprocess
 from pathlib import Path
 
 from keylag import processes
+from keylag.experiment.interval import Interval
 from keylag.lab import intervals
 from keylag.lab.accuracy import Figure
 from keylag.lab.galera.failures import FAILURES, Outcome
@@ -198,3 +200,8 @@ def test_page_of_storage_has_calls_rates_and_what_was_named() -> None:
     assert "| slow storage | device with 30 ms | D2: its storage | yes |" in page
     assert "| locks | 100 ms | D2: its CPU | **no** |" in page
     assert "1 of 3 are right." in page
+
+
+def test_few_values_have_no_interval() -> None:
+    assert lab_page.with_interval(Interval(0.5, 1.25, 2.0), 1) == "1.2 [0.5, 2.0]"
+    assert lab_page.milliseconds(Interval(-math.inf, 1.5, math.inf)) == "1500"

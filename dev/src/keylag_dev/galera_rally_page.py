@@ -22,7 +22,7 @@ from keylag.lab.galera.site import REVOCATION_EVENTS
 from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
-from keylag_dev.lab_page import measuring, milliseconds, write_page
+from keylag_dev.lab_page import measuring, milliseconds, with_interval, write_page
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-rally.md"
 ROUND_TRIPS_SECONDS: Final = (0.1, 0.2, 0.3, 0.4, 0.5)
@@ -74,7 +74,7 @@ def _lines(times: Times, failed: int) -> Iterator[str]:
                 format_duration(seconds),
                 milliseconds(intervals.mean(one)),
                 milliseconds(intervals.mean(two)),
-                f"{saved.mid:.1f} % [{saved.low:.1f}, {saved.high:.1f}]",
+                with_interval(saved, 1, " %"),
                 PAPER[scenario].get(seconds, "-"),
             ]
             yield f"| {' | '.join(cells)} |"

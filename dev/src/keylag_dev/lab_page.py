@@ -1,5 +1,6 @@
 """What the pages of laboratories share: a folder, the end, and what it took."""
 
+import math
 import os
 import tempfile
 import time
@@ -80,5 +81,13 @@ def write_page(page: Path, text: str, cost: LabCost) -> None:
 
 def milliseconds(seconds: Interval) -> str:
     """Return an estimate and its interval, in ms."""
-    ms = seconds.scaled(1000)
-    return f"{ms.mid:.0f} [{ms.low:.0f}, {ms.high:.0f}]"
+    return with_interval(seconds.scaled(1000), 0)
+
+
+def with_interval(found: Interval, decimals: int, unit: str = "") -> str:
+    """Return an estimate with its interval, which few values do not have."""
+    low, mid, high = (
+        f"{one:.{decimals}f}" for one in (found.low, found.mid, found.high)
+    )
+    known = math.isfinite(found.high - found.low)
+    return f"{mid}{unit}" + (f" [{low}, {high}]" if known else "")

@@ -2,7 +2,7 @@
 
     python -m keylag_dev.neighbours_page
 
-Needs root and an idle machine: some 10 minutes for the numbers of tenants, and four for
+Needs root and an idle machine: some 20 minutes for the numbers of tenants, and four for
 each round of the levers.
 """
 
@@ -26,7 +26,7 @@ from keylag.lab.neighbours.ycsb import RECORDS, THREADS
 from keylag.paths import CHECKOUT
 from keylag.phases import CATEGORY_NAMES
 from keylag.state import state_folder
-from keylag_dev.lab_page import measuring, milliseconds, write_page
+from keylag_dev.lab_page import measuring, milliseconds, with_interval, write_page
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "neighbours-results.md"
 SECONDS: Final = 30
@@ -232,9 +232,7 @@ def _ratio(pairs: Sequence[tuple[Measured, Measured]], figure: Figure) -> str:
     logs = [math.log(one / base) for one, base in values if one > 0 and base > 0]
     if not logs:
         return "-"
-    found = intervals.mean(logs)
-    low, mid, high = (math.exp(value) for value in (found.low, found.mid, found.high))
-    return f"{mid:.2f} [{low:.2f}, {high:.2f}]"
+    return with_interval(intervals.mean(logs).mapped(math.exp), 2)
 
 
 def _measure_numbers(lab: Neighbours, folders: Iterator[Path]) -> Iterator[Measured]:

@@ -2,7 +2,7 @@
 
     python -m keylag_dev.galera_rally_page
 
-Needs root and some 25 minutes of an idle machine.
+Needs root and some 50 minutes of an idle machine.
 """
 
 from collections import defaultdict

@@ -9,6 +9,7 @@ import pytest
 
 from keylag.services import grafana
 from keylag.services.base import Secrets, ServiceContext, StackOptions
+from keylag_dashboards.boards import BOARDS
 
 SITE = ServiceContext(
     folder=Path("/stack"),
@@ -73,14 +74,4 @@ def test_dashboards_have_the_generated_uids() -> None:
     files = Path(ENVIRONMENT["KEYLAG_DASHBOARDS"]).glob("*.json")
     uids = {json.loads(file.read_text(encoding="utf-8"))["uid"] for file in files}
 
-    names = (
-        "home",
-        "tokens",
-        "sql",
-        "cache",
-        "revocation",
-        "workers",
-        "services",
-        "experiment",
-    )
-    assert uids == {f"keylag-{name}" for name in names}
+    assert uids == {f"keylag-{board.name}" for board in BOARDS}

@@ -61,11 +61,13 @@ def test_page_of_token_calls_has_a_row_for_each_round_trip() -> None:
     }
     found = Measured(Link(0.2), calls, 7, 4321.0, ("D1",))
 
-    page = galera_wan_page.render([("near", found), ("far", found)])
+    rows = [("near", Link(0.2), found), ("far", Link(0.2), found)]
+    page = galera_wan_page.render([*rows, ("no cache", Link(0.1), None)])
 
     figures = "| 200 ms | 300 [300, 300] | - | - | 7 | 4.3 | 1 | D1 |"
     assert f"| near {figures}" in page
     assert f"| far {figures}" in page
+    assert f"| no cache | 100 ms |{7 * ' - |'}" in page
 
 
 def test_page_of_failures_says_what_did_not_heal() -> None:

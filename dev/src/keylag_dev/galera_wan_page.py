@@ -2,10 +2,11 @@
 
     python -m keylag_dev.galera_wan_page
 
-Needs root and some 20 minutes of an idle machine.
+Needs root and some 25 minutes of an idle machine.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import click
@@ -14,6 +15,7 @@ from keylag.lab.galera.lab import USERS, GaleraWan
 from keylag.lab.galera.measurement import Measured, measure
 from keylag.lab.galera.options import NODES, ClusterOptions
 from keylag.lab.galera.site import REVOCATION_EVENTS
+from keylag.lab.iproute import LabError
 from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
@@ -36,7 +38,7 @@ revocation events at the start. One client sends calls to the Keystone of site a
 Each figure of a call is the median at the client in ms, with its interval at 95 %.
 *A write* is a transaction of the cluster. Its kB are those over the link in both
 directions, less what an idle cluster sends. *Named* is what `keylag diagnose` says at
-site a.
+site a. A row without figures: the first log-ins took longer than {SECONDS} s.
 """
 VARIANTS: Final[Mapping[str, ClusterOptions]] = {
     "two segments": ClusterOptions(),
@@ -48,8 +50,8 @@ VARIANTS: Final[Mapping[str, ClusterOptions]] = {
 }
 """What site a has, each with two segments unless it says otherwise."""
 
-Row = tuple[str, Measured]
-"""A variant, and what was measured."""
+Row = tuple[str, Link, Measured | None]
+"""A variant, the link, and what was measured; None if the load did not begin."""
 
 
 def render(rows: Sequence[Row]) -> str:
@@ -62,17 +64,20 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
     headings = ("variant", "round trip", *METHODS, "writes", "a write, kB", "failed")
     yield f"| {' | '.join((*headings, 'named'))} |"
     yield f"|{'---|' * 2}{'---:|' * (len(headings) - 2)}---|"
-    for name, found in rows:
-        cells = [
-            name,
-            format_duration(found.link.round_trip_seconds),
-            *(_median(found, method) for method in METHODS),
-            str(found.writes),
-            f"{found.bytes_per_write / 1000:.1f}",
-            str(sum(one.failed for one in found.calls.values())),
-            ", ".join(found.causes) or "-",
-        ]
+    for name, link, found in rows:
+        figures = _figures(found) if found else (len(headings) - 1) * ["-"]
+        cells = (name, format_duration(link.round_trip_seconds), *figures)
         yield f"| {' | '.join(cells)} |"
+
+
+def _figures(found: Measured) -> list[str]:
+    return [
+        *(_median(found, method) for method in METHODS),
+        str(found.writes),
+        f"{found.bytes_per_write / 1000:.1f}",
+        str(sum(one.failed for one in found.calls.values())),
+        ", ".join(found.causes) or "-",
+    ]
 
 
 def _median(found: Measured, method: str) -> str:
@@ -80,6 +85,14 @@ def _median(found: Measured, method: str) -> str:
         if label.startswith(f"{method} "):
             return milliseconds(one.median)
     return "-"
+
+
+def _measure(lab: GaleraWan, link: Link, folder: Path) -> Measured | None:
+    try:
+        return measure(lab, link, SECONDS, folder)
+    except LabError as error:
+        click.echo(error)
+        return None
 
 
 @click.command()
@@ -93,8 +106,8 @@ def main() -> None:
             cost.note_start()
             for number, seconds in enumerate(ROUND_TRIPS_SECONDS):
                 folder = out / f"{variant}-{number}"
-                found = measure(lab, Link(seconds), SECONDS, folder)
-                rows.append((name, found))
+                found = _measure(lab, Link(seconds), folder)
+                rows.append((name, Link(seconds), found))
                 click.echo(f"{name}, {format_duration(seconds)}: measured")
     write_page(PAGE, render(rows), cost)
 

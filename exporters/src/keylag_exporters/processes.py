@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from keylag_exporters.cgroup import read_file
 from keylag_exporters.families import Families
 from keylag_exporters.metric import Metric
 from keylag_exporters.model import Option, SourceType, UnreachableError
@@ -118,14 +119,15 @@ class ProcessesSource:
         resident_bytes: Counter[str] = Counter()
         used: dict[tuple[int, int], Used] = {}
         groups: dict[tuple[tuple[int, int], str], str] = {}
+        is_first = not self._used
         for one in self._processes():
             group = self._group(one)
             groups[one.key, one.program] = group
             number[group] += 1
             resident_bytes[group] += one.resident_bytes
             used[one.key] = one.used
-            unknown = {} if self._used else one.used
-            self._add(group, one.used, self._used.get(one.key, unknown))
+            before = one.used if is_first else self._used.get(one.key, {})
+            self._add(group, one.used, before)
         if not used:
             message = f"{self._proc} has no processes; is {self._proc} a /proc?"
             raise UnreachableError(message)
@@ -152,7 +154,7 @@ class ProcessesSource:
         if known is not None:
             return known
         pid, _ = process.key
-        command_line = _read(f"{self._proc}/{pid}/cmdline").replace("\0", " ")
+        command_line = read_file(f"{self._proc}/{pid}/cmdline").replace("\0", " ")
         for one in self._patterns:
             if one.command_line.search(command_line):
                 return one.group
@@ -171,7 +173,7 @@ class ProcessesSource:
             if not entry.name.isdecimal():
                 continue
             folder = entry.path
-            _, _, text = _read(f"{folder}/stat").partition(" (")
+            _, _, text = read_file(f"{folder}/stat").partition(" (")
             program, _, rest = text.rpartition(") ")
             if not program:
                 continue
@@ -183,7 +185,7 @@ class ProcessesSource:
                 (FAULTS,): float(fields[MAJOR_FAULTS]),
             }
             if not is_kernel:
-                used.update(_transfers(_read(f"{folder}/io")))
+                used.update(_transfers(read_file(f"{folder}/io")))
             yield Process(
                 (pid, int(fields[START])),
                 program,
@@ -199,18 +201,6 @@ def _transfers(text: str) -> Iterator[tuple[tuple[str, ...], float]]:
     for name, metric, _ in TRANSFERS:
         if name in found:
             yield (metric,), float(found[name])
-
-
-def _read(path: str) -> str:
-    """Return the content of a file; empty if it is missing or forbidden.
-
-    A host has thousands of these files, so it does without `Path`.
-    """
-    try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - see above
-            return file.read().decode(errors="replace")
-    except OSError:
-        return ""
 
 
 SOURCE_TYPE = SourceType(

@@ -36,7 +36,7 @@ EXPORTERS = {
     "mysql": "database",
     **dict.fromkeys(("node", "container", "namedprocess"), "machine"),
 }
-"""Variables that select the instance of exporters, by the begin of their metrics."""
+"""Variables that select an exporter's instance, by the first word of its metrics."""
 SERIES = re.compile(r"(?P<metric>[\w:]+)\{(?P<matchers>[^}]*)\}")
 RANGE = re.compile(r"(\w+)\([^()]*\{[^{}]*\}\[([^\]]+)\]")
 RULES = (*recorded_rates(), *recording_rules())

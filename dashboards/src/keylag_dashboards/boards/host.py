@@ -34,7 +34,7 @@ BESIDE: Final = Row(
             " enough is near zero, except for the CPU under load.",
             "percentunit",
             "lines",
-            dict(PRESSURES.items()),
+            PRESSURES,
             maximum=1,
             empty_reason="Linux has it since 4.20, unless booted with psi=0",
             explained_by=(_PROGRAMS, "host: Time of a request"),

@@ -6,22 +6,33 @@ from typing import Final
 from keylag_dashboards.queries import REPORTING
 
 NANOSECONDS: Final = "1e9"
-SITE: Final = "region, host_name"
 _STATUS: Final = "mysql_global_status_wsrep_"
-_CALLS: Final = f"sum by ({SITE}, http_request_method) ({REPORTING})"
-_SQL: Final = f"""sum by ({SITE}, http_request_method) (
-    rate(keystone_request_phase_time_seconds_total{{
-        TOKENS, keystone_phase="sql"}}[RATE]))"""
-_WALL: Final = f"""sum by ({SITE}, http_request_method) (
-    rate(http_server_request_duration_seconds_sum{{TOKENS}}[RATE]))"""
-_STATEMENTS: Final = f"""sum by ({SITE}, http_request_method) (
-    rate(keystone_request_sql_statements_total{{TOKENS}}[RATE]))"""
 
 
-def _by_node(query: str, function: str = "max") -> str:
+def _by_site(rate: str) -> str:
+    return f"sum by (region, host_name, http_request_method) ({rate})"
+
+
+_CALLS: Final = _by_site(REPORTING)
+_SQL: Final = _by_site("""rate(keystone_request_phase_time_seconds_total{
+    TOKENS, keystone_phase="sql"}[RATE])""")
+_WALL: Final = _by_site("rate(http_server_request_duration_seconds_sum{TOKENS}[RATE])")
+_STATEMENTS: Final = _by_site(
+    "rate(keystone_request_sql_statements_total{TOKENS}[RATE])"
+)
+
+
+def _by_node(query: str) -> str:
     """Return a query by the name of the node, which Prometheus has as `instance`."""
     named = f'label_replace({query}, "node", "$1", "instance", "(.+)")'
-    return f"{function} by (node) ({named})"
+    return f"max by (node) ({named})"
+
+
+def _message(statistic: str) -> str:
+    """Return the time of messages of the nodes that sent some."""
+    latency = "mysql_galera_evs_repl_latency"
+    return _by_node(f"""{latency}_{statistic}_seconds{{DATABASE}}
+        and on (instance) {latency}_sample_size{{DATABASE}} > 0""")
 
 
 def _status(name: str) -> str:
@@ -50,12 +61,8 @@ QUERIES: Final[Mapping[str, str]] = {
     "to_send": _now("local_send_queue"),
     "paused": f"clamp_max({_rate('flow_control_paused_ns')} / {NANOSECONDS}, 1)",
     "pauses": _rate("flow_control_sent"),
-    "message": _by_node("""mysql_galera_evs_repl_latency_avg_seconds{DATABASE}
-        and on (instance) mysql_galera_evs_repl_latency_sample_size{DATABASE} > 0"""),
-    "slowest_message": _by_node(
-        """mysql_galera_evs_repl_latency_max_seconds{DATABASE}
-        and on (instance) mysql_galera_evs_repl_latency_sample_size{DATABASE} > 0"""
-    ),
+    "message": _message("avg"),
+    "slowest_message": _message("max"),
     "failures": _rate("local_cert_failures"),
     "aborts": _rate("local_bf_aborts"),
     "sync_waits": _rate("causal_reads"),

@@ -38,7 +38,8 @@ revocation events at the start. One client sends calls to the Keystone of site a
 Each figure of a call is the median at the client in ms, with its interval at 95 %.
 *A write* is a transaction of the cluster. Its kB are those over the link in both
 directions, less what an idle cluster sends. *Named* is what `keylag diagnose` says at
-site a. A row without figures: the first log-ins took longer than {SECONDS} s.
+site a. A row without figures: the load could not be sent, as when its log-ins take
+longer than {SECONDS} s.
 """
 VARIANTS: Final[Mapping[str, ClusterOptions]] = {
     "two segments": ClusterOptions(),
@@ -89,10 +90,12 @@ def _median(found: Measured, method: str) -> str:
 
 def _measure(lab: GaleraWan, link: Link, folder: Path) -> Measured | None:
     try:
-        return measure(lab, link, SECONDS, folder)
+        found = measure(lab, link, SECONDS, folder)
     except LabError as error:
         click.echo(error)
         return None
+    click.echo(f"{format_duration(link.round_trip_seconds)}: measured")
+    return found
 
 
 @click.command()
@@ -103,12 +106,12 @@ def main() -> None:
     with measuring(lab) as (out, cost):
         for variant, (name, options) in enumerate(VARIANTS.items()):
             lab.up(Link(), options, click.echo)
+            click.echo(name)
             cost.note_start()
             for number, seconds in enumerate(ROUND_TRIPS_SECONDS):
                 folder = out / f"{variant}-{number}"
                 found = _measure(lab, Link(seconds), folder)
                 rows.append((name, Link(seconds), found))
-                click.echo(f"{name}, {format_duration(seconds)}: measured")
     write_page(PAGE, render(rows), cost)
 
 

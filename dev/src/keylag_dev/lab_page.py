@@ -1,6 +1,5 @@
 """What the pages of laboratories share: a folder, the end, and what it took."""
 
-import math
 import os
 import tempfile
 import time
@@ -89,5 +88,4 @@ def with_interval(found: Interval, decimals: int, unit: str = "") -> str:
     low, mid, high = (
         f"{one:.{decimals}f}" for one in (found.low, found.mid, found.high)
     )
-    known = math.isfinite(found.high - found.low)
-    return f"{mid}{unit}" + (f" [{low}, {high}]" if known else "")
+    return f"{mid}{unit}" + (f" [{low}, {high}]" if found.is_bounded else "")

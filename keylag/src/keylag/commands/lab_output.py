@@ -1,7 +1,6 @@
 """Options and output that the laboratories' measurements share."""
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -33,8 +32,8 @@ def new_table(texts: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
 def milliseconds(seconds: Interval) -> tuple[str, str]:
     """Return an estimate in ms, and its interval; few calls have none."""
     ms = seconds.scaled(1000)
-    known = math.isfinite(ms.high - ms.low)
-    return f"{ms.mid:.0f}", f"{ms.low:.0f} to {ms.high:.0f}" if known else "-"
+    interval = f"{ms.low:.0f} to {ms.high:.0f}" if ms.is_bounded else "-"
+    return f"{ms.mid:.0f}", interval
 
 
 def keep(document: Mapping[str, Any], folder: Path) -> None:

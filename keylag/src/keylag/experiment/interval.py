@@ -1,5 +1,6 @@
 """An interval for a difference."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,6 +24,11 @@ class Interval:
     def at_least(self, bound: float) -> "Interval":
         """Return the interval without values below a bound, but with its estimate."""
         return Interval(max(self.low, min(bound, self.mid)), self.mid, self.high)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the data is large enough for both ends."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
 
     @property
     def holds_zero(self) -> bool:

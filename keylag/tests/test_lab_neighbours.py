@@ -21,7 +21,12 @@ from keylag.lab.neighbours.cassandra import Cassandra, render_config
 from keylag.lab.neighbours.host import Reading, compute_figures, parse_counters
 from keylag.lab.neighbours.lab import Neighbours
 from keylag.lab.neighbours.levers import LEVERS
-from keylag.lab.neighbours.measurement import measure, summarise, window_of
+from keylag.lab.neighbours.measurement import (
+    SHARES,
+    measure,
+    summarise,
+    window_of,
+)
 from keylag.lab.neighbours.options import NeighbourOptions
 from keylag.lab.neighbours.window import Window
 from keylag.lab.neighbours.ycsb import RECORDS, Ycsb
@@ -272,6 +277,14 @@ def test_the_plans_of_experiments_have_an_arm_for_each_lever() -> None:
         found += switches
 
     assert sorted(found) == sorted(LEVERS)
+
+
+@pytest.mark.parametrize("name", ["neighbours-disk", "neighbours-scheduler"])
+def test_plans_for_the_disk_decide_by_the_call_that_waits_for_it(name: str) -> None:
+    plan = tomllib.loads((CHECKOUT / "experiments" / f"{name}.toml").read_text())
+
+    assert plan["decision"]["method"] == "DELETE"
+    assert plan["load"]["properties"]["revoke_percent"] == SHARES["revoke"]
 
 
 @pytest.fixture

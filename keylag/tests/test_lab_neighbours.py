@@ -27,11 +27,12 @@ from keylag.lab.neighbours.measurement import (
     summarise,
     window_of,
 )
-from keylag.lab.neighbours.options import NeighbourOptions
+from keylag.lab.neighbours.options import UNLIMITED, NeighbourOptions
 from keylag.lab.neighbours.window import Window
-from keylag.lab.neighbours.ycsb import RECORDS, Ycsb
+from keylag.lab.neighbours.ycsb import Ycsb
 from keylag.paths import CHECKOUT
 from keylag.server_timing import ServerTiming
+from keylag.stack_info import StackInfo
 from keylag.state import state_folder
 from keylag.tools import cassandra as tool
 from keylag.tools.install import installed_path
@@ -152,13 +153,31 @@ def test_figures_of_a_tenant_are_those_of_its_logs(
 def test_rows_count_as_written_if_ycsb_says_so_of_all(tmp_path: Path) -> None:
     client = Ycsb(tmp_path, Cassandra(tmp_path, 1))
     client.folder.mkdir(parents=True)
-    assert not client._is_loaded()
+    assert not client._is_loaded(1000)
 
-    client._loaded.write_text(f"[INSERT], Return=OK, {RECORDS - 1}\n")
-    assert not client._is_loaded()
+    client._loaded.write_text("[INSERT], Return=OK, 1000\n")
+    assert client._is_loaded(1000)
+    assert not client._is_loaded(10_000)
 
-    client._loaded.write_text(f"[INSERT], Return=OK, {RECORDS}\n")
-    assert client._is_loaded()
+
+def test_each_tenant_gets_the_rows_that_up_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[NeighbourOptions] = []
+    monkeypatch.setattr(Neighbours, "up", lambda _, options, __: asked.append(options))
+    monkeypatch.setattr(
+        Neighbours, "set_neighbours", lambda _, options, __: asked.append(options)
+    )
+    monkeypatch.setattr(StackInfo, "url", lambda *_: "http://127.0.0.1:5000")
+    words = ["lab", "neighbours"]
+    state = f"--state={tmp_path}"
+
+    up = CliRunner().invoke(main, [*words, "up", "--records=1000000", state])
+    asked[0].write(tmp_path)
+    more = CliRunner().invoke(main, [*words, "tenants", "3", "--rate=0", state])
+
+    assert (up.exit_code, more.exit_code) == (0, 0)
+    assert asked[1] == NeighbourOptions(3, UNLIMITED, 1_000_000)
 
 
 def reading(seconds: float, **values: float) -> Reading:

@@ -22,7 +22,7 @@ from keylag.lab.neighbours.lab import TENANTS, Neighbours
 from keylag.lab.neighbours.levers import LEVERS
 from keylag.lab.neighbours.measurement import CLIENTS, Measured, measure
 from keylag.lab.neighbours.options import UNLIMITED, NeighbourOptions
-from keylag.lab.neighbours.ycsb import RECORDS, THREADS
+from keylag.lab.neighbours.ycsb import THREADS
 from keylag.paths import CHECKOUT
 from keylag.phases import CATEGORY_NAMES
 from keylag.state import state_folder
@@ -55,7 +55,7 @@ INTRODUCTION: Final = f"""\
 -->
 
 {CLIENTS} clients send token calls to Keystone for {SECONDS} s. Each neighbour is a
-Cassandra with {RECORDS} rows of 1 kB and a YCSB with {THREADS} threads, half of whose
+Cassandra with {NeighbourOptions.records} rows of 1 kB and a YCSB with {THREADS} threads, half of whose
 operations read a row and half update one.
 
 ## By the number of neighbours

@@ -1,6 +1,7 @@
 """`keylag lab neighbours`: Keystone on a machine that other databases share."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -74,14 +75,21 @@ def rate_option(
     help="Neighbours of Keystone.",
 )
 @rate_option(NeighbourOptions.rate_per_second, shown=True)
+@click.option(
+    "--records",
+    type=click.IntRange(1, 100_000_000),
+    default=NeighbourOptions.records,
+    show_default=True,
+    help="Rows of each tenant, of 1 kB each.",
+)
 @folder_option
-def up(folder: Path, tenants: int, rate: int) -> None:
+def up(folder: Path, tenants: int, rate: int, records: int) -> None:
     """Start Keystone and its neighbours, with all levers off.
 
     The first start of a tenant writes its rows.
     """
     lab = Neighbours(folder)
-    lab.up(NeighbourOptions(tenants, rate), click.echo)
+    lab.up(NeighbourOptions(tenants, rate, records), click.echo)
     click.echo(f"Keystone: {StackInfo(lab.stack).url('keystone')}/v3")
     click.echo(f"Folder of the laboratory: {folder}")
 
@@ -99,7 +107,7 @@ def set_tenants(folder: Path, number: int, rate: int | None) -> None:
     lab = Neighbours(folder)
     before = lab.options()
     rate = before.rate_per_second if rate is None else rate
-    options = NeighbourOptions(number, rate)
+    options = replace(before, tenants=number, rate_per_second=rate)
     lab.set_neighbours(options, click.echo)
     click.echo(f"Tenants that run: {number}.")
 
@@ -213,13 +221,17 @@ def status(folder: Path, form: str) -> None:
     document = {
         "tenants": running,
         "rate_per_second": options.rate_per_second,
+        "records": options.records,
         "levers": list(switches.record),
     }
     table = new_table(("lever", "on", "what it sets"), ())
     for name, lever in LEVERS.items():
         table.add_row(name, "yes" if name in switches.record else "-", lever.summary)
     tenants = ", ".join(map(str, running)) or "none"
-    rate = f"{options.rate_per_second or 'unlimited'} operations/s"
+    rate = (
+        f"{options.rate_per_second or 'unlimited'} operations/s on {options.records} "
+        "rows each"
+    )
     summary = f"Tenants that run: {tenants}, {rate}. Disk: {switches.disk.name}."
     show(document, form, table, summary)
 

@@ -138,7 +138,7 @@ class Neighbours:
             try:
                 self.database(number).start()
                 self.switches().renew()
-                self.client(number).start(options.rate_per_second)
+                self.client(number).start(options)
             except BaseException:
                 self._stop_tenant(number)
                 raise

@@ -10,7 +10,7 @@ UNLIMITED: Final = 0
 
 @dataclass(frozen=True)
 class NeighbourOptions(SavedOptions):
-    """How many tenants there are, and what each sends to its database."""
+    """How many tenants there are, and what each has in its database and sends to it."""
 
     FILE: ClassVar = "neighbours.json"
     LABORATORY: ClassVar = "neighbours"
@@ -19,3 +19,5 @@ class NeighbourOptions(SavedOptions):
     tenants: int = 1
     rate_per_second: int = 500
     """Operations of each tenant; UNLIMITED: as many as its threads can send."""
+    records: int = 100_000
+    """Rows of each tenant, of 1 kB each, as YCSB's core workloads have them."""

@@ -11,17 +11,15 @@ from keylag.lab.iproute import LabError
 from keylag.lab.neighbours import hdr_log
 from keylag.lab.neighbours.cassandra import Cassandra, launcher, log_option
 from keylag.lab.neighbours.hdr_log import Latencies
+from keylag.lab.neighbours.options import NeighbourOptions
 from keylag.lab.neighbours.window import Window
 from keylag.lab.server import LabServer
 
 THREADS: Final = 18
-RECORDS: Final = 100_000
-"""Of 1 kB each, as YCSB's core workloads have them."""
 HEAP: Final = "128m"
 START_SECONDS: Final = 60.0
 WORKLOAD: Final[Mapping[str, object]] = {
     "workload": "site.ycsb.workloads.CoreWorkload",
-    "recordcount": RECORDS,
     "readproportion": 0.5,
     "updateproportion": 0.5,
     "requestdistribution": "uniform",
@@ -69,27 +67,28 @@ class Ycsb(LabServer):
         """The folder with its results."""
         return self.database.folder.with_name("ycsb")
 
-    def start(self, rate_per_second: int) -> None:
+    def start(self, options: NeighbourOptions) -> None:
         """Write all rows, unless they are there, and start, in place of one that runs.
 
-        With UNLIMITED, each thread sends one operation after the other.  Raises
-        LabError, CommandError, ToolError or OSError.
+        With the rate UNLIMITED, each thread sends one operation after the other.
+        Raises LabError, CommandError, ToolError or OSError.
         """
         self.stop()
         self.folder.mkdir(parents=True, exist_ok=True)
-        if not self._is_loaded():
-            self._load()
+        if not self._is_loaded(options.records):
+            self._load(options.records)
         for log in self.folder.glob("*.hdr"):
             log.unlink()
-        options = {
+        properties = {
+            "recordcount": options.records,
             "operationcount": ENDLESS,
-            "target": rate_per_second,
+            "target": options.rate_per_second,
             "measurementtype": "hdrhistogram",
             "hdrhistogram.fileoutput": "true",
             "hdrhistogram.output.path": f"{self.folder}/",
             "status.interval": 1,
         }
-        self.start_command(self._command("-t", "-s", **options), {})
+        self.start_command(self._command("-t", "-s", **properties), {})
         self.wait_until(self._has_results, START_SECONDS)
 
     def figures(self, window: Window) -> TenantFigures:
@@ -125,20 +124,21 @@ class Ycsb(LabServer):
         """What YCSB reports about the rows that it wrote."""
         return self.folder / "load.txt"
 
-    def _is_loaded(self) -> bool:
+    def _is_loaded(self, records: int) -> bool:
         if not self._loaded.exists():
             return False
-        return f"[INSERT], Return=OK, {RECORDS}\n" in self._loaded.read_text("utf-8")
+        return f"[INSERT], Return=OK, {records}\n" in self._loaded.read_text("utf-8")
 
-    def _load(self) -> None:
-        command = self._command("-load", exportfile=self._loaded)
+    def _load(self, records: int) -> None:
+        properties = {"recordcount": records, "exportfile": self._loaded}
+        command = self._command("-load", **properties)
         processes.run_and_wait(command, self.environment({}), self.log)
-        if not self._is_loaded():
+        if not self._is_loaded(records):
             message = f"{self.service} could not write all rows. Its log: {self.log}"
             raise LabError(message)
 
-    def _command(self, *flags: str, **options: object) -> list[str]:
-        chosen = {**WORKLOAD, "cassandra.port": self.database.port, **options}
+    def _command(self, *flags: str, **properties: object) -> list[str]:
+        chosen = {**WORKLOAD, "cassandra.port": self.database.port, **properties}
         return [
             str(launcher()),
             *(f"-Xms{HEAP}", f"-Xmx{HEAP}", log_option()),

@@ -22,7 +22,7 @@ FILES = {
     "vda/dev": "254:0",
     "expiry": "3000",
     "cgroup/cgroup.subtree_control": "cpuset",
-    "own": "4:cpu,cpuacct:/user\n3:blkio:/user\n0::/user",
+    "own": "5:memory:/user\n4:cpu,cpuacct:/user\n3:blkio:/user\n0::/user",
 }
 
 
@@ -39,7 +39,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(Path, "rmdir", shutil.rmtree)
     expiry = KernelFile(str(tmp_path / "expiry"), "12000")
     lever = LEVERS["write-back-expiry"]._replace(changes=(expiry,))
-    rows = {**LEVERS, "write-back-expiry": lever}
+    empty = levers.EMPTY_PAGE_CACHE._replace(path=str(tmp_path / "drop_caches"))
+    memory = LEVERS["memory-limit"]._replace(changes=(levers.MEMORY_LIMIT, empty))
+    rows = {**LEVERS, "write-back-expiry": lever, "memory-limit": memory}
     monkeypatch.setattr(switches, "LEVERS", rows)
     return tmp_path
 
@@ -142,6 +144,7 @@ def test_two_levers_do_not_set_the_same_file(machine: Path) -> None:
         ("cpu-limit", "cpu.max", "50000 100000"),
         ("io-weight", "io.bfq.weight", "10"),
         ("write-limit", "io.max", "254:0 wbps=4194304"),
+        ("memory-limit", "memory.high", "268435456"),
     ],
 )
 def test_the_databases_join_a_group_of_version_2(
@@ -161,6 +164,7 @@ def test_the_databases_join_a_group_of_version_2(
         ("cpu-limit", "cpu/{}/cpu.cfs_quota_us", "50000"),
         ("io-weight", "blkio/{}/blkio.bfq.weight", "10"),
         ("write-limit", "blkio/{}/blkio.throttle.write_bps_device", "254:0 4194304"),
+        ("memory-limit", "memory/{}/memory.limit_in_bytes", "268435456"),
     ],
 )
 def test_the_databases_join_a_group_of_version_1(
@@ -176,6 +180,25 @@ def test_the_databases_join_a_group_of_version_1(
     load(machine, PID).switch_off(name)
     assert (tree / "user/cgroup.procs").read_text() == str(PID)
     assert not made.exists()
+
+
+def test_memory_is_emptied_once_the_databases_are_in_their_group(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, written = Path.write_text, []
+
+    def observe(path: Path, text: str, **options: str) -> int:
+        written.append(path.name)
+        return write(path, text, **options)
+
+    monkeypatch.setattr(Path, "write_text", observe)
+    load(machine, PID).switch_on("memory-limit")
+    assert written[-2:] == ["cgroup.procs", "drop_caches"]
+
+    written.clear()
+    load(machine, PID).switch_off("memory-limit")
+    assert "drop_caches" not in written
+    assert not (machine / FILE).exists()
 
 
 def test_a_group_remains_while_another_lever_needs_it(machine: Path) -> None:

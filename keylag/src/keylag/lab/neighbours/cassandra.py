@@ -98,6 +98,8 @@ class Cassandra(LabServer):
             str(program),
             f"@{TEMPLATES / 'java.options'}",
             *(f"-Xms{HEAP}", f"-Xmx{HEAP}"),
+            # So that a limit of memory concerns files, and not the heap.
+            "-XX:+AlwaysPreTouch",
             "-XX:+ExitOnOutOfMemoryError",
             f"-javaagent:{agent}",
             log_option(),

@@ -19,6 +19,13 @@ class KernelFile(NamedTuple):
     text: str
 
 
+class Request(NamedTuple):
+    """What the kernel does once when a file of its own is written to."""
+
+    path: str
+    text: str
+
+
 class Group(NamedTuple):
     """A setting of the control group of the neighbours' databases."""
 
@@ -31,7 +38,7 @@ class IoClass(NamedTuple):
     number: int
 
 
-Change = KernelFile | Group | IoClass
+Change = KernelFile | Request | Group | IoClass
 
 
 class Lever(NamedTuple):
@@ -76,6 +83,14 @@ WRITE_LIMIT: Final = Group(
         Setting("io", "io.max", f"{{disk}} wbps={4 * MEBIBYTE}", "{disk} wbps=max"),
     )
 )
+MEMORY_LIMIT: Final = Group(
+    (
+        Setting("memory", "memory.limit_in_bytes", f"{256 * MEBIBYTE}", "-1"),
+        Setting("memory", "memory.high", f"{256 * MEBIBYTE}", "max"),
+    )
+)
+EMPTY_PAGE_CACHE: Final = Request("/proc/sys/vm/drop_caches", "1")
+"""Pages that are in memory already stay those of the group that read them first."""
 
 LEVERS: Final[Mapping[str, Lever]] = {
     "write-back-expiry": Lever(
@@ -101,6 +116,10 @@ LEVERS: Final[Mapping[str, Lever]] = {
     "dirty-limit": Lever(
         "Changed pages of the disk are at most 1 % of what the machine allows.",
         (STRICT, ONE_PERCENT),
+    ),
+    "memory-limit": Lever(
+        "The databases' control group reads into 256 MiB of memory at most.",
+        (MEMORY_LIMIT, EMPTY_PAGE_CACHE),
     ),
     "cpu-weight": Lever(
         "The databases' control group has a tenth of the usual CPU weight.",

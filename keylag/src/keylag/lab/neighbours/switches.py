@@ -22,6 +22,7 @@ from keylag.lab.neighbours.levers import (
     Group,
     IoClass,
     KernelFile,
+    Request,
 )
 from keylag.services.base import folder_digest
 from keylag.state import write_output
@@ -139,6 +140,8 @@ class Switches:
                     self.record[name][path] = read_chosen(Path(path))
                     self._save()
                 Path(path).write_text(text)
+            case Request(path, text):
+                Path(path).write_text(text)
             case Group():
                 group = self._group(change)
                 group.make()
@@ -163,6 +166,8 @@ class Switches:
                     self._remove_unless_used(name, group)
             case IoClass():
                 self._set_class(NO_CLASS)
+            case Request():
+                pass  # The kernel did it once, and has nothing to restore.
 
     def _remove_unless_used(self, name: str, group: ControlGroup) -> None:
         others = [

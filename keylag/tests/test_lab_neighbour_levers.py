@@ -126,6 +126,18 @@ def test_settings_that_ended_with_the_scheduler_are_not_restored(machine: Path) 
     assert not (machine / FILE).exists()
 
 
+def test_a_scheduler_alone_leaves_its_settings(machine: Path) -> None:
+    (machine / "vda/queue/scheduler").write_text("[none] mq-deadline bfq\n")
+    load(machine).switch_on("mq-deadline")
+
+    found = contents(machine)
+    assert found["vda/queue/scheduler"] == "mq-deadline"
+    assert found["vda/queue/iosched/writes_starved"] == "2"
+
+    load(machine).switch_off("mq-deadline")
+    assert contents(machine)["vda/queue/scheduler"] == "none"
+
+
 def test_two_levers_do_not_set_the_same_file(machine: Path) -> None:
     load(machine).switch_to(["writes-starved"])
 

@@ -101,6 +101,10 @@ LEVERS: Final[Mapping[str, Lever]] = {
         "mq-deadline serves 16 batches of reads before one of writes.",
         (DEADLINE, MORE_STARVED),
     ),
+    "mq-deadline": Lever(
+        "The scheduler mq-deadline as it is, to compare writes-starved with.",
+        (DEADLINE,),
+    ),
     "bfq": Lever("The scheduler BFQ gives each process its share of the disk.", (BFQ,)),
     "io-weight": Lever(
         "With BFQ, the databases' control group has a tenth of the usual weight.",

@@ -1,7 +1,6 @@
 """The least time of token calls: figures, order, tables and page."""
 
 import json
-import math
 import runpy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from keylag.experiment.plan_parser import read_plan
 from keylag.paths import CHECKOUT
 from keylag.phases import CATEGORIES
 from keylag_bench.limits.client import Sample
-from keylag_bench.limits.figures import Figures, analyse, estimate, middle_mean
+from keylag_bench.limits.figures import Figures, analyse, middle_mean
 from keylag_bench.limits.page import BLOCK, insert, to_json, to_markdown
 from keylag_bench.limits.schedule import (
     WARM_UP_TURNS,
@@ -114,13 +113,6 @@ def test_middle_mean_ignores_a_quarter_on_each_side() -> None:
 
     assert found.seconds == {"sql": 3.0, "cache": 1.0}
     assert middle_mean(samples[:1]).seconds == samples[0].seconds
-
-
-def test_interval_is_that_of_students_t() -> None:
-    found = estimate([1.0, 2.0, 3.0])
-
-    assert found.mid == 2.0
-    assert found.high - found.mid == pytest.approx(4.303 / math.sqrt(3), rel=0.001)
 
 
 def test_each_part_and_call_has_a_turn_in_each_round() -> None:

@@ -90,9 +90,8 @@ def test_page_of_rally_compares_segments_at_each_round_trip() -> None:
 
     page = galera_rally_page.render(times, failed=2)
 
-    row = "| 100 ms | 900 [900, 900] | 600 [600, 600] | 33.3 % [33.3, 33.3] | 3 % |"
-    assert row in page
-    assert "| 300 ms | 2000 [2000, 2000] | 1600 [1600, 1600] |" in page
+    assert "| 100 ms | 900 | 600 | 33.3 % [33.3, 33.3] | 3 % |" in page
+    assert "| 300 ms | 2000 | 1600 |" in page
     assert "Each ms of the round trip adds 3.00 ms [3.00, 3.00]" in page
     assert "Failed iterations: 2." in page
 
@@ -113,9 +112,9 @@ def test_page_of_swift_compares_sets_and_tokens() -> None:
 
     page = swift_regions_page.render(sets, [(SwiftOptions(), measured(2, 0.2))])
 
-    assert "| set1 | 1 | GET | 100 [100, 100] | 100% | - | 0 |" in page
-    assert "| set2 | 1 | PUT | 400 [400, 400] | 25% | 20 to 30 % | 0 |" in page
-    assert "| set3 | 2 | GET | 125 [125, 125] | 80% | - | 0 |" in page
+    assert "| set1 | 1 | GET | 100 | 100% | - | 0 |" in page
+    assert "| set2 | 1 | PUT | 400 | 25% | 20 to 30 % | 0 |" in page
+    assert "| set3 | 2 | GET | 125 | 80% | - | 0 |" in page
     assert "| 2 | near | memcached | 27 | 6 | 300 | 1.0 | 10% | 10% | 10% |" in page
 
 
@@ -135,9 +134,10 @@ def test_page_of_neighbours_has_a_row_for_each_number_and_lever() -> None:
     rounds = [
         {
             "none": neighbours(3, p95_seconds=0.02),
-            "ionice": neighbours(3, "ionice", p95_seconds=0.01),
+            "ionice": neighbours(3, "ionice", p95_seconds=seconds),
         }
-    ] * 6
+        for seconds in [0.009, 0.01, 0.0111] * 2
+    ]
 
     page = neighbours_page.render([neighbours(0), neighbours(2)], rounds)
 
@@ -146,7 +146,8 @@ def test_page_of_neighbours_has_a_row_for_each_number_and_lever() -> None:
     machine = "50% | 2.50 | 0.20 | 4.00 | 1.00 | 12.5% | 12.5% | 12.5% | 1.0% | 0.0% |"
     assert f"| 0 | - | 0 | - | - | {machine}" in page
     assert f"| 2 | 500 | 800 | 3.0 | 1.0 | {machine}" in page
-    assert "| `ionice` | - | - | 0.50 [0.50, 0.50] | 0.50 [0.50, 0.50] | - |" in page
+    row = "| `ionice` | - | - | 0.50 [0.45, 0.55] (54, 54) | 0.50 [0.45, 0.55] (54, 54)"
+    assert f"{row} | - | 1.00 |" in page
     assert "| `cpu-limit` | - |" in page
 
 
@@ -181,7 +182,7 @@ def test_page_of_rules_says_which_rows_are_right() -> None:
 
 
 def test_page_of_storage_has_calls_rates_and_what_was_named() -> None:
-    figures = StorageCalls(5, 1, intervals.median([0.1] * 5), 0.01, 4.0)
+    figures = StorageCalls(9, 1, intervals.median([0.1] * 9), 0.01, 4.0)
     measured = storage_page.Measured(
         StorageOptions([0.005]),
         Flush(160.0, 0.0055, 0.0007, 0.001),

@@ -138,7 +138,7 @@ def test_a_load_without_samples_is_an_error(tmp_path: Path) -> None:
         read_latencies(tmp_path)
 
 
-def test_a_median_has_an_interval_from_five_values_on() -> None:
+def test_a_median_has_an_interval_from_six_values_on() -> None:
     assert math.isnan(intervals.median([]).mid)
     assert intervals.median([1.0, 2.0, 3.0, 4.0]).high == math.inf
     found = intervals.median([one / 100 for one in range(100)])

@@ -5,15 +5,12 @@ median, and unlike medians the parts of a mean add up.  A restart is one value o
 intervals, because one Keystone process is some per cent faster or slower than the next.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from scipy import stats
-
-from keylag.experiment.estimates import estimate_mean
 from keylag.experiment.interval import Interval
+from keylag.lab import intervals
 from keylag.phases import CATEGORIES
 from keylag_bench.limits.client import Sample
 from keylag_bench.limits.schedule import Restart
@@ -21,7 +18,6 @@ from keylag_bench.limits.servers import PART
 from keylag_bench.limits.tables import CALLS, OUTSIDE, PARTS, TUNINGS, Seconds
 
 PLACES: Final = (*CATEGORIES, OUTSIDE)
-ALPHA: Final = 0.05
 
 
 @dataclass(frozen=True)
@@ -111,16 +107,6 @@ def add(all_seconds: Iterable[Seconds]) -> dict[str, float]:
     return {place: sum(one.get(place, 0.0) for one in found) for place in PLACES}
 
 
-def estimate(values: Sequence[float]) -> Interval:
-    """Return the mean with its interval at 95 %, by Student's t."""
-    found = estimate_mean(values)
-    freedom = found.degrees_of_freedom
-    half = (
-        stats.t.isf(ALPHA / 2, freedom) * found.standard_error if freedom else math.inf
-    )
-    return Interval(found.mean - half, found.mean, found.mean + half)
-
-
 def _total(seconds: Seconds) -> float:
     return sum(seconds.values())
 
@@ -134,15 +120,13 @@ def _mean(all_values: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _summary(of_restarts: Sequence[Seconds]) -> tuple[Interval, Seconds]:
-    return estimate([_total(one) for one in of_restarts]), _mean(of_restarts)
+    totals = [_total(one) for one in of_restarts]
+    return intervals.mean(totals), _mean(of_restarts)
 
 
 def _ratio(these: Sequence[Seconds], others: Sequence[Seconds]) -> Interval:
-    logarithms = [
-        math.log(_total(this) / _total(other))
-        for this, other in zip(these, others, strict=True)
-    ]
-    return estimate(logarithms).mapped(math.exp)
+    pairs = zip(map(_total, these), map(_total, others), strict=True)
+    return intervals.ratio(list(pairs))
 
 
 def _saving(these: Sequence[Seconds], others: Sequence[Seconds]) -> Interval:

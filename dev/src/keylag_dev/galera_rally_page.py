@@ -45,8 +45,9 @@ Two sites of {NODES} database nodes each, with {USERS} users in {PROJECTS} proje
 {len(ORDER)} starts of the cluster: two with a segment for each site, two with one for
 both.
 
-The times are means of an iteration in ms, with an interval at 95 % by the bootstrap of
-iterations. *Saved* is how much less an iteration takes with two segments.
+The times are means of an iteration in ms, with an interval at 95 % by Student's t.
+*Saved* is how much less an iteration takes with two segments, with an interval by the
+bootstrap of iterations.
 """
 
 Array = npt.NDArray[np.float64]

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 
@@ -55,8 +55,8 @@ INTRODUCTION: Final = f"""\
 -->
 
 {CLIENTS} clients send token calls to Keystone for {SECONDS} s. Each neighbour is a
-Cassandra with {NeighbourOptions.records} rows of 1 kB and a YCSB with {THREADS} threads, half of whose
-operations read a row and half update one.
+Cassandra with {NeighbourOptions.records} rows of 1 kB and a YCSB with {THREADS}
+threads, half of whose operations read a row and half update one.
 
 ## By the number of neighbours
 
@@ -81,32 +81,39 @@ EXPERIMENT: Final = f"""
 With {LEVER_OPTIONS.tenants} neighbours at {LEVER_OPTIONS.rate_per_second} operations/s
 each. In each of {ROUNDS} rounds, every lever was on for {LEVER_SECONDS} s, in random
 order, and once none was. A figure is the ratio to *none* in the same round: the
-geometric mean of all rounds, with an interval at 95 % by the bootstrap. An interval
-without 1 is a difference; among so many, one in twenty is there by chance.
+geometric mean of all rounds, with an interval at 95 % by Student's t; in parentheses,
+the calls with the lever and with none. An interval without 1 is a difference; where
+nothing differs, one in twenty is without 1 by chance.
 """
 
-Figure = Callable[[Measured], float]
+
+class Figure(NamedTuple):
+    """A figure that a lever may change."""
+
+    value: Callable[[Measured], float]
+    label: str = ""
+    """Of the calls whose figure it is, if it is one of calls."""
 
 
 def _quantile(label: str, name: str) -> Figure:
-    def figure(found: Measured) -> float:
+    def value(found: Measured) -> float:
         one = found.calls.get(label)
         interval: Interval | None = getattr(one, name, None)
         return interval.mid if interval else math.nan
 
-    return figure
+    return Figure(value, label)
 
 
 def _operations(found: Measured) -> float:
     return sum(one.operations_per_second for one in found.tenants)
 
 
-def _p95(operation: str) -> Figure:
-    def figure(found: Measured) -> float:
+def _p95(operation: str) -> Callable[[Measured], float]:
+    def value(found: Measured) -> float:
         values = [one.p95_seconds[operation] for one in found.tenants]
         return fmean(values) if values else math.nan
 
-    return figure
+    return value
 
 
 LEVER_FIGURES: Final[Mapping[str, Figure]] = {
@@ -115,11 +122,11 @@ LEVER_FIGURES: Final[Mapping[str, Figure]] = {
     "validation, p50": _quantile(VALIDATION, "p50_seconds"),
     "validation, p95": _quantile(VALIDATION, "p95_seconds"),
     "revocation, p50": _quantile(REVOCATION, "p50_seconds"),
-    "neighbours, operations/s": _operations,
-    "neighbours, read, p95": _p95("READ"),
-    "neighbours, update, p95": _p95("UPDATE"),
-    "a write to the disk": lambda found: found.host.write_seconds,
-    "a flush": lambda found: found.host.flush_seconds,
+    "neighbours, operations/s": Figure(_operations),
+    "neighbours, read, p95": Figure(_p95("READ")),
+    "neighbours, update, p95": Figure(_p95("UPDATE")),
+    "a write to the disk": Figure(lambda found: found.host.write_seconds),
+    "a flush": Figure(lambda found: found.host.flush_seconds),
 }
 
 Turn = Mapping[str, Measured]
@@ -228,11 +235,23 @@ def _lever_lines(rounds: Sequence[Turn]) -> Iterator[str]:
 
 
 def _ratio(pairs: Sequence[tuple[Measured, Measured]], figure: Figure) -> str:
-    values = [(figure(one), figure(base)) for one, base in pairs]
-    logs = [math.log(one / base) for one, base in values if one > 0 and base > 0]
-    if not logs:
+    values = [(figure.value(one), figure.value(base)) for one, base in pairs]
+    found = intervals.ratio([one for one in values if all(part > 0 for part in one)])
+    if math.isnan(found.mid):
         return "-"
-    return with_interval(intervals.mean(logs).mapped(math.exp), 2)
+    return with_interval(found, 2) + _counts(pairs, figure.label)
+
+
+def _counts(pairs: Sequence[tuple[Measured, Measured]], label: str) -> str:
+    if not label:
+        return ""
+    sides = zip(*pairs, strict=True)
+    lever, none = (sum(_count(one, label) for one in side) for side in sides)
+    return f" ({lever}, {none})"
+
+
+def _count(found: Measured, label: str) -> int:
+    return found.calls[label].count if label in found.calls else 0
 
 
 def _measure_numbers(lab: Neighbours, folders: Iterator[Path]) -> Iterator[Measured]:

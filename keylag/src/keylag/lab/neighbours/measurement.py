@@ -35,7 +35,7 @@ class Calls:
     """Of those that succeeded."""
     failed: int
     p50_seconds: Interval
-    """At the client, with its interval at 95 %, by the bootstrap."""
+    """At the client, with its interval at 95 %; too few calls have none."""
     p95_seconds: Interval
     categories: Mapping[str, Mapping[str, float]]
     """By category: `mean`, `p50` and `p95` of its seconds in a call."""

@@ -30,7 +30,7 @@ class Calls:
     count: int
     failed: int
     median_seconds: Interval
-    """At the client, with its interval at 95 %, by the bootstrap."""
+    """At the client, with its interval at 95 %; too few calls have none."""
     sql_seconds: float
     """Mean time in SQL, by Keystone's own breakdown."""
     statements: float

@@ -3,7 +3,10 @@
 import math
 import os
 import subprocess
+import time
 from pathlib import Path
+
+import pytest
 
 from keylag import processes
 from keylag.experiment.interval import Interval
@@ -12,7 +15,9 @@ from keylag.lab.accuracy import Figure
 from keylag.lab.galera.failures import FAILURES, Outcome
 from keylag.lab.galera.measurement import Latencies, Measured
 from keylag.lab.link import Link
+from keylag.lab.load import LabLoad
 from keylag.lab.neighbours.host import PRESSURES, HostFigures
+from keylag.lab.neighbours.lab import Neighbours
 from keylag.lab.neighbours.measurement import Calls as TokenCalls
 from keylag.lab.neighbours.measurement import Measured as Beside
 from keylag.lab.neighbours.options import NeighbourOptions
@@ -149,6 +154,29 @@ def test_page_of_neighbours_has_a_row_for_each_number_and_lever() -> None:
     row = "| `ionice` | - | - | 0.50 [0.45, 0.55] (54, 54) | 0.50 [0.45, 0.55] (54, 54)"
     assert f"{row} | - | 1.00 |" in page
     assert "| `cpu-limit` | - |" in page
+
+
+def test_all_users_log_in_before_each_number_of_neighbours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[object] = []
+    lab = Neighbours(tmp_path)
+    monkeypatch.setattr(
+        Neighbours, "set_neighbours", lambda _, one, __: done.append(one)
+    )
+    monkeypatch.setattr(LabLoad, "send", lambda *_: done.append("log-ins"))
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(neighbours_page, "measure", lambda *_: done[-1])
+
+    found = neighbours_page._measure_numbers(lab, iter([tmp_path] * 99))
+
+    assert found == list(neighbours_page.LOADS)
+    starts = [done[number : number + 3] for number in range(0, len(done), 3)]
+    alone = NeighbourOptions(0)
+    assert all(one[:2] == [alone, "log-ins"] for one in starts)
+    order = [one[2] for one in starts]
+    assert order != found
+    assert set(order) == set(found)
 
 
 def test_memory_of_a_laboratory_is_that_of_its_processes(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from keylag.cli import main
 from keylag.lab import mounts
 from keylag.lab.iproute import LabError
 from keylag.lab.storage import fio, layers
+from keylag.lab.storage import lab as storage_lab
 from keylag.lab.storage.calls import KINDS, measure
 from keylag.lab.storage.lab import StorageLab
 from keylag.lab.storage.options import StorageOptions
@@ -137,6 +139,49 @@ def test_options_stay_in_the_folder(tmp_path: Path) -> None:
     options.write(tmp_path)
 
     assert StorageOptions.read(tmp_path) == options
+
+
+@pytest.fixture
+def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StorageLab:
+    """A laboratory after `up`, without servers; files have the first data."""
+    lab = StorageLab(tmp_path)
+    for folder in (lab._first_data, lab._database):
+        folder.mkdir(parents=True)
+        (folder / "rows").write_text("first")
+    stack = SimpleNamespace(
+        folder=lab.stack_folder, options=None, restart=lambda *_, **__: None
+    )
+    monkeypatch.setattr(StorageLab, "_stack", lambda *_: stack)
+    monkeypatch.setattr(StorageLab, "_remove_device", lambda _: None)
+    monkeypatch.setattr(storage_lab, "stop_services", lambda *_: None)
+    monkeypatch.setattr(fio, "make_file", lambda _: None)
+    StorageOptions().write(lab.folder)
+    return lab
+
+
+def test_each_start_has_the_data_of_the_first_one(started: StorageLab) -> None:
+    (started._database / "rows").write_text("measured on")
+    (started._database / "more").touch()
+
+    started.change(StorageOptions(flush=2))
+
+    assert [one.name for one in started._database.iterdir()] == ["rows"]
+    assert (started._database / "rows").read_text() == "first"
+    assert started.options().flush == 2
+
+
+def test_a_change_that_fails_leaves_no_saved_options(
+    started: StorageLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        message = "nbdfuse ended"
+        raise LabError(message)
+
+    monkeypatch.setattr(StorageLab, "_place", fail)
+    with pytest.raises(LabError, match="nbdfuse ended"):
+        started.change(StorageOptions([0.005]))
+    with pytest.raises(LabError, match="keylag lab storage up"):
+        started.options()
 
 
 def test_nothing_runs_before_up(tmp_path: Path) -> None:

@@ -51,6 +51,16 @@ class StorageLab:
         """Where the file system of the device is mounted; else a usual folder."""
         return self.folder / "device"
 
+    @property
+    def _database(self) -> Path:
+        """The database's files, on the disk or by a mount on the device."""
+        return self.stack_folder / "data" / mariadb.SERVICE.name
+
+    @property
+    def _first_data(self) -> Path:
+        """A copy of these files as they were before anything was measured."""
+        return self.folder / "first-data"
+
     def options(self) -> StorageOptions:
         """Return the options of what runs; raises LabError if nothing does."""
         return StorageOptions.read(self.folder)
@@ -69,6 +79,8 @@ class StorageLab:
         try:
             self._stack(options).up(sample_cloud.initial_data())
             report("Keystone is up")
+            stop_services(self.stack_folder, [mariadb.SERVICE])
+            _copy(self._database, self._first_data)
             self.change(options)
         except BaseException:
             self.down()
@@ -77,15 +89,17 @@ class StorageLab:
     def change(self, options: StorageOptions) -> None:
         """Start the database anew on other storage, with the data of the first start.
 
-        Raises LabError, StackError, FaultError or OSError.
+        Raises LabError, StackError, FaultError or OSError; then no options are saved.
         """
         options.check()
+        StorageOptions.forget(self.folder)
         stack = self._stack(options)
         stop_services(stack.folder, [mariadb.SERVICE])
         self._remove_device()
         if options.delays_seconds:
             self._place(options)
         else:
+            _copy(self._first_data, self._database)
             fio.make_file(self.device)
         stack.restart(mariadb.SERVICE.name, "keystone", options=stack.options)
         if limit := self._limit(options):
@@ -124,14 +138,14 @@ class StorageLab:
             Device(self.folder, number, delay)
             for number, delay in enumerate(options.delays_seconds)
         ]
-        database = self.stack_folder / "data" / mariadb.SERVICE.name
+        name = self._database.name
 
         def fill(target: Path) -> None:
-            shutil.copytree(database, target / database.name)
+            _copy(self._first_data, target / name)
             fio.make_file(target)
 
         devices.mount_filled(made, self.device, fill)
-        iproute.run("mount", "--bind", str(self.device / database.name), str(database))
+        iproute.run("mount", "--bind", str(self.device / name), str(self._database))
 
     def _remove_device(self) -> None:
         # A group that limits the database is empty once it has stopped.
@@ -150,3 +164,9 @@ class StorageLab:
         return Stack(
             self.stack_folder, Tools.load(), wanted, console=Console(stderr=True)
         )
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a folder in place of another one; raises OSError."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target)

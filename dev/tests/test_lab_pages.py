@@ -22,9 +22,11 @@ from keylag.lab.neighbours.measurement import Calls as TokenCalls
 from keylag.lab.neighbours.measurement import Measured as Beside
 from keylag.lab.neighbours.options import NeighbourOptions
 from keylag.lab.neighbours.ycsb import TenantFigures
+from keylag.lab.storage import fio
 from keylag.lab.storage.calls import KINDS
 from keylag.lab.storage.calls import Calls as StorageCalls
 from keylag.lab.storage.fio import Flush, Rate
+from keylag.lab.storage.lab import StorageLab
 from keylag.lab.storage.options import StorageOptions
 from keylag.lab.swift.measurement import LABELS, Calls
 from keylag.lab.swift.measurement import Measured as SwiftMeasured
@@ -209,13 +211,21 @@ def test_page_of_rules_says_which_rows_are_right() -> None:
     assert "2 of 3 rows are right." in page
 
 
+def storage_calls(seconds: float) -> storage_page.Measured:
+    """Return what was measured on a storage on which all calls take as long."""
+    calls = StorageCalls(9, 1, intervals.median([seconds] * 9), 0.01, 4.0)
+    flushed = Flush(160.0, 0.0055, 0.0007, 0.001)
+    return storage_page.Measured(flushed, dict.fromkeys(KINDS, calls))
+
+
 def test_page_of_storage_has_calls_rates_and_what_was_named() -> None:
-    figures = StorageCalls(9, 1, intervals.median([0.1] * 9), 0.01, 4.0)
-    measured = storage_page.Measured(
-        StorageOptions([0.005]),
-        Flush(160.0, 0.0055, 0.0007, 0.001),
-        dict.fromkeys(KINDS, figures),
-    )
+    rounds = [
+        {
+            "device with 0 ms, flush 1": storage_calls(0.05 + start),
+            "device with 5 ms, flush 1": storage_calls(0.1 + 2 * start),
+        }
+        for start in (0.0, 0.001, 0.002)
+    ]
     rates = [Rate("randread", "4k", 8, 583.4, 0.01, 0.04)]
     cells = [
         Cell("slow storage", "device with 30 ms", "its storage", "D2: its storage"),
@@ -223,14 +233,33 @@ def test_page_of_storage_has_calls_rates_and_what_was_named() -> None:
         Cell("distance", "2 ms", "D1:", ""),
     ]
 
-    page = storage_page.render([measured], {"one": rates, "two": rates}, cells)
+    page = storage_page.render(rounds, {"one": rates, "two": rates}, cells)
 
-    assert "| device with 5 ms, flush 1 | 6.20 | 100 [100, 100] |" in page
-    assert "Calls that failed: 6." in page
+    assert "| device with 5 ms, flush 1 | 6.20 | 102 [97, 107] |" in page
+    assert "| device with 5 ms, flush 1 | 51 [49, 53] |" in page
+    assert "| device with 0 ms, flush 1 | 51" not in page
+    calls = 2 * len(rounds) * len(KINDS)
+    assert f"{9 * calls} calls succeeded, and {calls} failed." in page
     assert "| randread | 4k | 8 | 583 | 583 |" in page
     assert "| slow storage | device with 30 ms | D2: its storage | yes |" in page
     assert "| locks | 100 ms | D2: its CPU | **no** |" in page
     assert "1 of 3 are right." in page
+
+
+def test_storages_take_turns_in_random_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[StorageOptions] = []
+    monkeypatch.setattr(StorageLab, "change", lambda _, options: order.append(options))
+    monkeypatch.setattr(StorageLab, "in_group", lambda _: [])
+    monkeypatch.setattr(fio, "flush", lambda *_, **__: None)
+    monkeypatch.setattr(storage_page, "measure", lambda *_: {})
+
+    found = storage_page.measure_round(StorageLab(tmp_path))
+
+    assert list(found) == [str(one) for one in storage_page.STORAGES]
+    assert sorted(map(str, order)) == sorted(found)
+    assert order != list(storage_page.STORAGES)
 
 
 def test_few_values_have_no_interval() -> None:

@@ -60,8 +60,8 @@ def run(size: Size, console: Console) -> tuple[Figures, dict[str, Any]]:
 def command(restarts: int, rounds: int, seed: int, form: str, *, write: bool) -> None:
     """Measure the least time of a token call, and what Keystone takes.
 
-    Adds up the parts that a call cannot do without, and measures Keystone with its
-    defaults, with a cache, with the best settings and with the patches.
+    Adds up the parts of one warm call, each measured alone, and measures Keystone with
+    its defaults, with caches, without the catalog and with the patches.
 
     \b
     Examples:

@@ -32,4 +32,23 @@ def find_fault() -> str:
                 f"a read still waited after {seconds:.0f} s, with a socket_timeout of "
                 f"{TIMEOUT_SECONDS} s"
             )
-        return "" if values == [NO_VALUE] else "a server without an answer was no miss"
+        if values != [NO_VALUE]:
+            return "a server without an answer was no miss"
+        return find_hidden_timeout(f"{host}:{port}")
+
+
+def find_hidden_timeout(address: str) -> str:
+    """Return what a client that retries does not see."""
+    backend = PyMemcacheBackend(
+        {
+            "url": [address],
+            "socket_timeout": TIMEOUT_SECONDS,
+            "enable_retry_client": True,
+            "retry_attempts": 1,
+        }
+    )
+    try:
+        backend.get("key")
+    except OSError:
+        return ""
+    return "a client that retries does not see the time-out"

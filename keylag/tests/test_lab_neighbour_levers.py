@@ -238,6 +238,39 @@ def test_requests_of_a_class_are_those_of_whole_databases(
     ]
 
 
+def fail(*_: str, **__: str) -> str:
+    """Fail as ionice does."""
+    message = "`ionice` failed: No such process"
+    raise LabError(message)
+
+
+def test_a_database_that_ends_meanwhile_needs_no_class(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = [[PID], []]
+    monkeypatch.setattr(iproute, "run", fail)
+
+    Switches.load(machine, machine / "vda", lambda: running.pop(0)).switch_on("ionice")
+
+    assert list(load(machine).record) == ["ionice"]
+
+
+def test_a_lever_that_stays_on_does_not_keep_others_on(
+    machine: Path,
+    commands: list[tuple[str, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    load(machine, PID).switch_to(["write-back-expiry", "ionice"])
+    assert commands
+    monkeypatch.setattr(iproute, "run", fail)
+
+    with pytest.raises(LabError, match=r"ionice could not be taken back"):
+        load(machine, PID).switch_to([])
+
+    assert (machine / "expiry").read_text() == "3000"
+    assert list(load(machine).record) == ["ionice"]
+
+
 def test_levers_hold_for_databases_that_start_later(machine: Path) -> None:
     load(machine).switch_on("cpu-weight")
     made = group(machine / "cgroup")

@@ -47,7 +47,10 @@ class ControlGroup:
         return self._groups / self.name
 
     def make(self) -> None:
-        """Make the group, if it does not exist; raises OSError."""
+        """Make the group, if it does not exist; raises OSError.
+
+        In version 2, its controller stays enabled for groups; that limits nothing.
+        """
         if not self._is_first_version:
             _enable(self.setting.controller)
         self.folder.mkdir(exist_ok=True)

@@ -89,7 +89,7 @@ class Switches:
         try:
             for change in reversed(LEVERS[name].changes):
                 self._take_back(name, change)
-        except OSError as error:
+        except (OSError, LabError) as error:
             before = "; ".join(
                 f"{path}: {text}" for path, text in self.record[name].items()
             )
@@ -104,14 +104,24 @@ class Switches:
     def switch_to(self, names: Sequence[str]) -> None:
         """Switch exactly some levers on, and all others off.
 
-        Raises LabError, before anything is changed if two of them exclude each other.
+        Raises LabError, before anything is changed if two of them exclude each other;
+        and if some cannot be taken back, once all others are.
         """
         for one, other in combinations(names, 2):
             self._reject_conflict(one, other)
-        for name in reversed([one for one in self.record if one not in names]):
-            self.switch_off(name)
+        self._switch_off_all([one for one in self.record if one not in names])
         for name in names:
             self.switch_on(name)
+
+    def _switch_off_all(self, names: Sequence[str]) -> None:
+        errors = []
+        for name in reversed(names):
+            try:
+                self.switch_off(name)
+            except LabError as error:
+                errors.append(str(error))
+        if errors:
+            raise LabError("\n".join(errors))
 
     def renew(self) -> None:
         """Let databases that started since have what is on; raises LabError."""
@@ -191,7 +201,12 @@ class Switches:
         # Each database is a process group of its own, with all of its threads.
         for pid in self.pids():
             words = ("ionice", "-c", str(number), "-P", str(pid))
-            iproute.run(*words, advice="It is in Debian's package util-linux.")
+            try:
+                iproute.run(*words, advice="It is in Debian's package util-linux.")
+            except LabError:
+                # One that has ended meanwhile needs no class.
+                if pid in self.pids():
+                    raise
 
     def _save(self) -> None:
         path = self.folder / FILE

@@ -156,6 +156,11 @@ def test_containers_read_every_source() -> None:
     assert "node-exporter" in SERVICES
 
 
+def test_node_exporter_counts_nothing_of_its_own_network() -> None:
+    assert "network_mode" not in SERVICES["node-exporter"]
+    assert "--collector.netstat" not in SERVICES["node-exporter"]["command"]
+
+
 @pytest.mark.parametrize("name", ["keystone", "service"])
 def test_environment_has_all_variables_of_uwsgi(name: str) -> None:
     """UWSGI does not start if a variable of its configuration is missing."""

@@ -18,7 +18,12 @@ from keylag.jtl import Sample
 from keylag.lab.iproute import LabError
 from keylag.lab.neighbours import hdr_log
 from keylag.lab.neighbours.cassandra import Cassandra, render_config
-from keylag.lab.neighbours.host import Reading, compute_figures, parse_counters
+from keylag.lab.neighbours.host import (
+    HostRecorder,
+    Reading,
+    compute_figures,
+    parse_counters,
+)
 from keylag.lab.neighbours.lab import Neighbours
 from keylag.lab.neighbours.levers import LEVERS
 from keylag.lab.neighbours.measurement import (
@@ -213,6 +218,18 @@ def test_figures_of_a_machine_are_differences_of_its_counters() -> None:
     assert found.pressure["io_waiting"] == pytest.approx(0.1)
     assert found.pressure["memory_stalled"] == 0.0
     json.dumps(found.as_json())
+
+
+def test_a_disk_without_counters_is_an_error() -> None:
+    names = ("user", "iowait", "writes", "write_seconds", "busy", "weighted", "waiting")
+    recorder = HostRecorder()
+    recorder._readings = [
+        reading(second, **dict.fromkeys(names, second)) for second in (1.0, 2.0)
+    ]
+
+    assert recorder.figures(Window(0.0, 3.0), "vda").disk_queue == 1.0
+    with pytest.raises(LabError, match="loop0 has no counters"):
+        recorder.figures(Window(0.0, 3.0), "loop0")
 
 
 def call(

@@ -14,6 +14,7 @@ from keylag_dashboards.queries.host import (
 
 _PROGRAMS: Final = "host: CPU time by program"
 _UNSEEN: Final = "the exporter may not see the transfers of other users' programs"
+_OWN_ONLY: Final = "Without root, the exporter sees its own user's programs only."
 
 BESIDE: Final = Row(
     "Token calls, and who waits on the host",
@@ -101,7 +102,8 @@ PROGRAMS: Final = Row(
         Panel(
             "Written by program",
             "Each commit of Keystone's database waits for the disk, after what others"
-            " write. Limit their writes, or give the database a disk of its own.",
+            " write. Limit their writes, or give the database a disk of its own."
+            f" {_OWN_ONLY}",
             "Bps",
             "lines",
             {"{{groupname}}": "programs_written"},
@@ -111,7 +113,7 @@ PROGRAMS: Final = Row(
         Panel(
             "Read by program",
             "Only what came from a disk. The database reads when its buffer pool is too"
-            " small.",
+            f" small. {_OWN_ONLY}",
             "Bps",
             "lines",
             {"{{groupname}}": "programs_read"},

@@ -92,6 +92,7 @@ class HostRecorder:
         if len(inside) < 2:  # noqa: PLR2004 - a difference needs two
             message = f"{window.seconds:.1f} s are too short to measure the machine."
             raise LabError(message)
+        _require_counted(disk, inside[-1].counters)
         return compute_figures(inside[0], inside[-1], disk)
 
     def _record(self) -> None:
@@ -100,6 +101,15 @@ class HostRecorder:
             self._readings.append(Reading(time.time(), parse_counters(text)))
             if self._ended.wait(INTERVAL_SECONDS):
                 return
+
+
+def _require_counted(disk: str, counters: Counters) -> None:
+    if ("node_disk_io_time_seconds_total", disk) not in counters:
+        message = (
+            f"{disk} has no counters of its own, as a loop device. Choose a folder on "
+            "another disk for the laboratory."
+        )
+        raise LabError(message)
 
 
 def parse_counters(text: str) -> Counters:

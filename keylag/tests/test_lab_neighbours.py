@@ -288,7 +288,7 @@ def test_down_without_a_laboratory_stops_nothing(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_more_tenants_than_the_document_had_are_refused(tmp_path: Path) -> None:
+def test_more_tenants_than_the_paper_had_are_refused(tmp_path: Path) -> None:
     arguments = ["lab", "neighbours", "tenants", "4", f"--state={tmp_path}"]
 
     assert CliRunner().invoke(main, arguments).exit_code == 2

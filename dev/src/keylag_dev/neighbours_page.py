@@ -86,8 +86,8 @@ MACHINE: Final = """
 
 Times are in ms: the 95th percentiles of all neighbours together are means of theirs,
 those of the disk are means. *Queue* is the mean number of requests that wait or are
-served; pressure is the share of the time in which some task waits; steal is CPU time
-that the hypervisor gave to others.
+served; pressure is PSI `some`, as a share of the time; steal is CPU time that the
+hypervisor gave to others.
 """
 EXPERIMENT: Final = f"""
 ## The levers
@@ -140,7 +140,7 @@ LEVER_FIGURES: Final[Mapping[str, Figure]] = {
     "neighbours, read, p95": Figure(_p95("READ")),
     "neighbours, update, p95": Figure(_p95("UPDATE")),
     "a write to the disk": Figure(lambda found: found.host.write_seconds),
-    "a flush": Figure(lambda found: found.host.flush_seconds),
+    "a disk cache flush": Figure(lambda found: found.host.flush_seconds),
 }
 
 Turn = Mapping[str, Measured]
@@ -206,7 +206,7 @@ def _machine_lines(by_number: Sequence[Measured]) -> Iterator[str]:
     yield MACHINE
     numbers = (
         *("operations/s of all", "read, p95", "update, p95", "disk used", "queue"),
-        *("a disk read", "a disk write", "a flush", "pressure of I/O"),
+        *("a disk read", "a disk write", "a disk cache flush", "pressure of I/O"),
         *("pressure of CPU", "pressure of memory", "iowait", "steal"),
     )
     yield from _head(("neighbours", "operations/s of each"), numbers)

@@ -30,9 +30,9 @@ BESIDE: Final = Row(
         ),
         Panel(
             "Pressure",
-            "Share of the time in which some task waited for a CPU, the disk or memory;"
-            " all tasks: none could run. Of the host with most of it. A host that has"
-            " enough is near zero, except for the CPU under load.",
+            "PSI `some` of CPU, disk and memory, and `full` as all tasks, as a share of"
+            " the time. Of the host with most of it. A host that has enough is near"
+            " zero, except for the CPU under load.",
             "percentunit",
             "lines",
             PRESSURES,
@@ -155,7 +155,8 @@ DISK: Final = Row(
         Panel(
             "Time of a request",
             "With its wait in the queue, of the slowest disk. A commit waits for a"
-            " flush. Far above what the disk takes alone: it is shared, or full.",
+            " disk cache flush. Far above what the disk takes alone: it is shared, or"
+            " full.",
             "s",
             "lines",
             {name: f"{name}_seconds" for name in REQUESTS},

@@ -202,7 +202,7 @@ def host_table(host: HostFigures) -> Table:
         "utilisation of the disk": f"{host.disk_utilisation:.0%}",
         "a read, ms": f"{host.read_seconds * 1000:.2f}",
         "a write, ms": f"{host.write_seconds * 1000:.2f}",
-        "a flush, ms": f"{host.flush_seconds * 1000:.2f}",
+        "a disk cache flush, ms": f"{host.flush_seconds * 1000:.2f}",
         **{f"pressure: {name}": f"{one:.1%}" for name, one in host.pressure.items()},
         **{f"CPU: {mode}": f"{host.cpu.get(mode, 0.0):.1%}" for mode in CPU_MODES},
     }

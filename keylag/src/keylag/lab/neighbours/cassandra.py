@@ -1,4 +1,4 @@
-"""The Cassandra of a tenant: a server of its own, as each guest of the document had."""
+"""The Cassandra of a tenant: a server of its own, as each guest of the paper had."""
 
 import json
 import socket

@@ -22,7 +22,7 @@ PRESSURES: Final = (
     *("io_waiting", "io_stalled"),
     *("memory_waiting", "memory_stalled"),
 )
-"""Waiting: of some task; stalled: of all of them."""
+"""Waiting: PSI `some`; stalled: PSI `full`."""
 SETTINGS: Final = {
     "proc": Path("/proc"),
     "sys": Path("/sys"),

@@ -42,7 +42,7 @@ SERVICES: Final = (
 )
 OPTIONS: Final = StackOptions(cache="memcache_pool")
 TENANTS: Final = (1, 2, 3)
-"""The numbers of those that may run: three at most, as in the document."""
+"""The numbers of those that may run: three at most, as in the 2014 paper."""
 
 FIRST_EVENTS: Final = 8
 """Revocation events of the calls that warm Keystone up."""

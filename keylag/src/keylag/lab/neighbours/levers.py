@@ -133,4 +133,4 @@ LEVERS: Final[Mapping[str, Lever]] = {
         "The databases' control group has half a processor at most.", (CPU_LIMIT,)
     ),
 }
-"""By name; the first two are those of the document."""
+"""By name; the first two are those of the 2014 paper (KVM, Cassandra, YCSB)."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from keylag.experiment.analysis import ALPHA
 from keylag.experiment.estimates import Estimate, estimate_mean
 from keylag.experiment.interval import Interval
 from keylag.experiment.planned_looks import PlannedLooks
@@ -27,7 +28,7 @@ class Question:
     """Rounds."""
     alpha: float
     control: bool
-    """Whether the control is regressed out."""
+    """Whether the control is regressed out, unless it differs between the arms."""
 
 
 Judge = Callable[[Rounds, Question], Interval]
@@ -51,8 +52,15 @@ def estimate(rounds: Rounds, question: Question) -> Estimate:
     """Return the estimate of a measure, with or without the control."""
     return estimate_mean(
         [one.ratios[question.measure] for one in rounds],
-        [one.control for one in rounds] if question.control else None,
+        [one.control for one in rounds] if uses_control(rounds, question) else None,
     )
+
+
+def uses_control(rounds: Rounds, question: Question) -> bool:
+    """Return whether the control may be the same in both arms, as experiments ask."""
+    looks = PlannedLooks(question.planned, ALPHA)
+    found = estimate_mean([one.control for one in rounds])
+    return question.control and looks.interval(found).holds_zero
 
 
 def around(found: Estimate, factor: float) -> Interval:
@@ -95,7 +103,7 @@ def students_t(rounds: Rounds, question: Question) -> Interval:
 def slices_as_independent(rounds: Rounds, question: Question) -> Interval:
     """Judge the mean by pairs of slices, as if Keystone were never restarted."""
     values, control = zip(*(pair for one in rounds for pair in one.slices), strict=True)
-    found = estimate_mean(values, control if question.control else None)
+    found = estimate_mean(values, control if uses_control(rounds, question) else None)
     return around(found, stats.t.isf(question.alpha / 2, found.degrees_of_freedom))
 
 

@@ -7,6 +7,7 @@ round.
 """
 
 import json
+import math
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,11 +29,13 @@ from simulated_noise import SimulatedRound
 PLAN: Final = "plan.toml"
 ROUNDS: Final = "rounds.json"
 DECIMALS: Final = 6
+BLOCK_ROUNDS: Final = 5
+"""Consecutive rounds that are drawn together."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """The rounds of a run, to draw from with replacement."""
+    """The rounds of runs, to draw from with replacement."""
 
     name: str
     plan: Plan
@@ -45,11 +48,24 @@ class Recording:
         """How long a round took, with restarts and warm-up."""
         return self.seconds
 
-    def draw(
-        self, rng: np.random.Generator, slowdowns: list[float]
+    def draw_rounds(
+        self, rng: np.random.Generator, slowdowns: list[float], number: int
+    ) -> list[list[SimulatedRound]]:
+        """Return the figures of all arms but the base, by round.
+
+        Neighbours stay neighbours, so that what a machine does to several rounds in a
+        row is in the draw (circular block bootstrap: D. N. Politis and J. P. Romano,
+        1992).
+        """
+        blocks = math.ceil(number / BLOCK_ROUNDS)
+        first = rng.integers(len(self.rounds), size=(blocks, 1))
+        drawn = (first + np.arange(BLOCK_ROUNDS)).ravel()[:number] % len(self.rounds)
+        return [self._with_effects(self.rounds[one], slowdowns) for one in drawn]
+
+    @staticmethod
+    def _with_effects(
+        drawn: list[SimulatedRound], slowdowns: list[float]
     ) -> list[SimulatedRound]:
-        """Return the figures of all arms but the base in one round."""
-        drawn = self.rounds[rng.integers(len(self.rounds))]
         return [
             one.with_effect(slowdown)
             for one, slowdown in zip(drawn, slowdowns[1:], strict=True)

@@ -61,10 +61,13 @@ class Noise(Protocol):
     def round_seconds(self, arms: int) -> float:
         """How long a round takes, with restarts and warm-up."""
 
-    def draw(
-        self, rng: np.random.Generator, slowdowns: list[float]
-    ) -> list[SimulatedRound]:
-        """Return the figures of all arms but the base, which has the first slowdown."""
+    def draw_rounds(
+        self, rng: np.random.Generator, slowdowns: list[float], number: int
+    ) -> list[list[SimulatedRound]]:
+        """Return the figures of all arms but the base, by round.
+
+        The base has the first slowdown.
+        """
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def simulate_experiment(seed: int, case: Case) -> list[list[SimulatedRound]]:
     """Return the rounds of each arm but the base."""
     rng = np.random.default_rng(seed)
     slowdowns = [0.0, *case.effects]
-    rounds = [case.load.draw(rng, slowdowns) for _ in range(case.planned)]
+    rounds = case.load.draw_rounds(rng, slowdowns, case.planned)
     return [list(arm) for arm in zip(*rounds, strict=True)]
 
 

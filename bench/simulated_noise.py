@@ -71,6 +71,12 @@ class Workload:
         """How long a round takes, with restarts and warm-up."""
         return arms * (RESTART_SECONDS + self.turn_seconds) + WARM_UP_SECONDS
 
+    def draw_rounds(
+        self, rng: np.random.Generator, slowdowns: list[float], number: int
+    ) -> "list[list[SimulatedRound]]":
+        """Return the figures of all arms but the base, by round."""
+        return [self.draw(rng, slowdowns) for _ in range(number)]
+
     def draw(
         self, rng: np.random.Generator, slowdowns: list[float]
     ) -> "list[SimulatedRound]":

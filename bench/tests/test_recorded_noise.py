@@ -1,6 +1,7 @@
 """The noise of a recorded run."""
 
 import math
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from click.testing import CliRunner
 
 from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.samples import Row
-from recorded_noise import keep_recording, load_recording
+from recorded_noise import BLOCK_ROUNDS, keep_recording, load_recording
 from simulate import command
 
 PLAN = """\
@@ -82,16 +83,21 @@ def test_recording_has_the_noise_of_a_run_without_its_effects(recorded: Path) ->
 def test_planted_effect_is_that_of_its_arm_only(recorded: Path) -> None:
     found = load_recording(recorded)
     rng = np.random.default_rng(2)
-    means = np.mean(
-        [
-            [one.ratios["mean"] for one in found.draw(rng, [0.0, 0.5, 0.0])]
-            for _ in range(400)
-        ],
-        axis=0,
-    )
+    drawn = found.draw_rounds(rng, [0.0, 0.5, 0.0], 400)
+    means = np.mean([[one.ratios["mean"] for one in arms] for arms in drawn], axis=0)
 
     assert means[0] == pytest.approx(math.log(1.5), abs=0.02)
     assert means[1] == pytest.approx(0, abs=0.02)
+
+
+def test_neighbouring_rounds_are_drawn_together(recorded: Path) -> None:
+    found = load_recording(recorded)
+    drawn = found.draw_rounds(np.random.default_rng(3), [0.0, 0.0, 0.0], 12)
+    numbers = [found.rounds.index(one) for one in drawn]
+    steps = [(after - before) % ROUNDS for before, after in pairwise(numbers)]
+
+    assert len(drawn) == 12
+    assert [step for n, step in enumerate(steps, 1) if n % BLOCK_ROUNDS] == [1] * 9
 
 
 def test_kept_recording_has_the_rounds_of_all_runs(

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from candidates import CONTROLLED, HOLM, UNCONTROLLED, Candidate, sequence_factor
+from candidates import (
+    CONTROLLED,
+    HOLM,
+    UNCONTROLLED,
+    Candidate,
+    Question,
+    sequence_factor,
+    uses_control,
+)
 from keylag.experiment.estimates import Estimate
 from keylag.experiment.planned_looks import PlannedLooks
 from keylag.experiment.verdicts import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER
@@ -58,6 +66,17 @@ def test_noise_is_like_that_of_recorded_runs() -> None:
     assert 0.008 < np.std([one.ratios["mean"] for one in validate]) < 0.032
     assert 0.005 < np.std([one.ratios["p50"] for one in validate]) < 0.023
     assert {len(one.seconds[0]) for one in issue} == {60}
+
+
+def test_control_that_differs_between_the_arms_is_not_used() -> None:
+    """As in experiments: a control that an arm changes would move its result."""
+    (arm,) = simulate_experiment(1, replace(ISSUED, effects=(0.0,)))
+    shifted = [replace(one, control=one.control + 0.5) for one in arm]
+    question = Question("mean", len(arm), 0.05, control=True)
+
+    assert uses_control(arm, question)
+    assert not uses_control(shifted, question)
+    assert not uses_control(arm, replace(question, control=False))
 
 
 def test_holm_decides_at_least_what_bonferroni_does() -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from keylag.experiment.run import ALL_VERDICTS_REACHED
+from keylag.experiment.run import ALL_VERDICTS_REACHED, OUT_OF_REACH
 from keylag.experiment.run_folder import INTERRUPTED
 from keylag_dev import experiment_reports
-from keylag_dev.experiment_reports import keep, own_plans
+from keylag_dev.experiment_reports import keep, own_plans, reason_against
 from keylag_dev.repeated_experiments import read_complete
+
+PLAN = "[arms.a]\n[arms.b]\n"
 
 
 def write_run(folder: Path, ended: str) -> None:
@@ -47,6 +49,30 @@ def test_report_and_result_are_kept(tmp_path: Path) -> None:
     assert kept == ["report.md", "result.json"]
 
 
+@pytest.mark.parametrize(
+    ("ended", "plan", "arms", "reason"),
+    [
+        (ALL_VERDICTS_REACHED, PLAN, ["a", "b"], ""),
+        (OUT_OF_REACH, PLAN, ["a", "b"], "noise has ended it"),
+        (ALL_VERDICTS_REACHED, f"# former\n{PLAN}", ["a", "b"], "has changed since"),
+        (ALL_VERDICTS_REACHED, PLAN, ["a"], "it lacks b"),
+    ],
+)
+def test_run_that_does_not_speak_for_its_plan_is_not_kept(
+    tmp_path: Path, ended: str, plan: str, arms: Sequence[str], reason: str
+) -> None:
+    (tmp_path / "caches.toml").write_text(PLAN)
+    folder = tmp_path / "run"
+    write_run(folder, ended)
+    result = {"ended": ended, "plan": {"arms": dict.fromkeys(arms)}}
+    (folder / "result.json").write_text(json.dumps(result))
+    (folder / "plan.toml").write_text(plan)
+    found = reason_against("caches", folder, tmp_path)
+
+    assert reason in found
+    assert bool(found) == bool(reason)
+
+
 def test_complete_runs_are_left_alone_and_an_interruption_ends_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +89,8 @@ def test_complete_runs_are_left_alone_and_an_interruption_ends_all(
     monkeypatch.setattr(
         experiment_reports, "keep", lambda plan, _folder: kept.append(plan)
     )
+    monkeypatch.setattr(experiment_reports, "reason_against", lambda *_: "")
+    monkeypatch.setattr(experiment_reports, "update_page", lambda: None)
     write_run(tmp_path / "a", ALL_VERDICTS_REACHED)
     result = CliRunner().invoke(
         experiment_reports.main, ["a", "b", "c", "d", f"--out={tmp_path}"]

@@ -16,6 +16,28 @@ def test_page_has_the_verdicts_of_the_results() -> None:
     assert experiments_page.render(text) == text
 
 
+def test_capacities_have_a_row_for_each_arm(tmp_path: Path) -> None:
+    held = {"mean": 100.0, "low": 95.0, "high": 105.0}
+    result = {
+        "seconds": 3600,
+        "settings": {"repeats": 4},
+        "arms": [
+            {"arm": "a", "held": held, "ratio": None, "verdict": "base"},
+            {"arm": "b", "held": None, "ratio": None, "verdict": "cannot tell"},
+        ],
+    }
+    folder = tmp_path / "capacity" / "caches"
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text(json.dumps(result))
+    page = (EMPTY + END).replace("verdicts", "capacities")
+    found = experiments_page.render(page, tmp_path)
+
+    plan, run = "[`caches`](capacity/caches/report.md)", "4 repeats, 60 min"
+    assert f"| {plan} | a | 100.00 [95.00, 105.00] | - | base | {run} |" in found
+    assert f"| {plan} | b | - | - | cannot tell | {run} |" in found
+    assert "old" not in found
+
+
 def write_result(folder: Path, relative: dict[str, float | None]) -> None:
     """Write a result of arms with figures, with few requests, and with failures."""
     found = {"relative": relative, "verdict": "faster"}

@@ -5,7 +5,8 @@
 
 Nothing else may run meanwhile.  Each run is in a folder of its own below `--out`, and
 its report.md and result.json in docs/experiments.  Another call leaves complete runs
-alone, and goes on with one that was interrupted.
+alone, and goes on with one that was interrupted.  A run that noise has ended, that
+lacks an arm, or that had another version of its plan, replaces no report.
 """
 
 import shutil
@@ -19,6 +20,7 @@ import click
 from keylag.experiment.stack_setup import PLANS_FOLDER
 from keylag_dev.experiments_page import PAGE, RESULTS, render
 from keylag_dev.repeated_experiments import (
+    is_out_of_reach,
     read_complete,
     run_experiment,
     words_of_run,
@@ -37,12 +39,30 @@ def own_plans(folder: Path = PLANS_FOLDER) -> list[str]:
     ]
 
 
+def reason_against(plan: str, folder: Path, plans: Path = PLANS_FOLDER) -> str:
+    """Return why the run in a folder does not speak for its plan; empty if it does."""
+    result, shipped = read_complete(folder), plans / f"{plan}.toml"
+    if is_out_of_reach(result):
+        return "noise has ended it; move it away and run it on a quieter machine"
+    if (folder / "plan.toml").read_bytes() != shipped.read_bytes():
+        return "its plan has changed since; move it away and run the plan again"
+    arms = tomllib.loads(shipped.read_text(encoding="utf-8"))["arms"]
+    if missing := [arm for arm in arms if arm not in result["plan"]["arms"]]:
+        return f"it lacks {', '.join(missing)}; install what the report names"
+    return ""
+
+
 def keep(plan: str, folder: Path, results: Path = RESULTS) -> None:
     """Copy the report of a run to docs/experiments."""
     kept = results / plan
-    kept.mkdir(exist_ok=True)
+    kept.mkdir(parents=True, exist_ok=True)
     for name in KEPT_FILES:
         shutil.copyfile(folder / name, kept / name)
+
+
+def update_page() -> None:
+    """Write the tables of docs/experiments/README.md from the kept results."""
+    PAGE.write_text(render(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 @click.command()
@@ -56,14 +76,20 @@ def keep(plan: str, folder: Path, results: Path = RESULTS) -> None:
 )
 def main(plans: tuple[str, ...], out: Path) -> None:
     """Run plans of experiments/, or those that are named, and keep their reports."""
+    failed = False
     for plan in plans or own_plans():
         folder = out / plan
         if not read_complete(folder):
             code = run_experiment(words_of_run(plan, SEED, folder))
             if not read_complete(folder):
                 sys.exit(code or 1)
+        if reason := reason_against(plan, folder):
+            click.echo(f"{folder}: not kept: {reason}.", err=True)
+            failed = True
+            continue
         keep(plan, folder)
-        PAGE.write_text(render(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        update_page()
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes the table of verdicts in docs/experiments/README.md, from the results there.
+"""Writes the tables in docs/experiments/README.md, from the results there.
 
     python -m keylag_dev.experiments_page
 
@@ -7,11 +7,13 @@ Between two comments the page is made by this module; all else is written by han
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from keylag.experiment.analysis import RequestCounts
+from keylag.experiment.capacity.report import format_range
+from keylag.experiment.capacity.result import RateRange
 from keylag.experiment.interval import Interval
 from keylag.experiment.messages import MEASURE_NAMES, format_percent
 from keylag.experiment.plan import SECONDS_PER_MINUTE
@@ -20,9 +22,11 @@ from keylag.paths import CHECKOUT
 
 RESULTS: Final = CHECKOUT / "docs" / "experiments"
 PAGE: Final = RESULTS / "README.md"
+CAPACITIES: Final = "capacity"
+"""The folder of the measured capacities, in that of the results."""
 BLOCK: Final = re.compile(
-    r"(<!-- verdicts, by `python -m keylag_dev.experiments_page` -->\n)"
-    r".*?(<!-- end of verdicts -->)",
+    r"(<!-- (?P<name>\w+), by `python -m keylag_dev.experiments_page` -->\n)"
+    r".*?(<!-- end of (?P=name) -->)",
     re.DOTALL,
 )
 NO_ROUNDS: Final = "cannot tell: no round is complete"
@@ -32,18 +36,53 @@ HEADINGS: Final = (
 )
 
 
+CAPACITY_HEADINGS: Final = (
+    "| plan | arm | requests per second held | ratio to the base | verdict | run |",
+    "|---|---|---:|---:|---|---|",
+)
+
+
 def render(text: str, results: Path = RESULTS) -> str:
-    """Return the page with its table replaced."""
-    return BLOCK.sub(
-        lambda found: "\n".join([found[1], *_table(results), "", found[2]]), text
-    )
+    """Return the page with its tables replaced."""
+
+    def table(found: re.Match[str]) -> str:
+        return "\n".join([found[1], *TABLES[found["name"]](results), "", found[3]])
+
+    return BLOCK.sub(table, text)
 
 
-def _table(results: Path) -> Iterator[str]:
+def _verdicts(results: Path) -> Iterator[str]:
     yield from HEADINGS
     for path in sorted(results.glob("*/result.json")):
         plan = path.parent.name
         yield from rows(f"[`{plan}`]({plan}/report.md)", json.loads(path.read_text()))
+
+
+def _capacities(results: Path) -> Iterator[str]:
+    yield from CAPACITY_HEADINGS
+    for path in sorted(results.glob(f"{CAPACITIES}/*/result.json")):
+        plan = path.parent.name
+        name = f"[`{plan}`]({CAPACITIES}/{plan}/report.md)"
+        yield from _capacity_rows(name, json.loads(path.read_text()))
+
+
+def _capacity_rows(name: str, result: Mapping[str, Any]) -> Iterator[str]:
+    minutes = result["seconds"] / SECONDS_PER_MINUTE
+    run = f"{result['settings']['repeats']} repeats, {minutes:.0f} min"
+    for one in result["arms"]:
+        ranges = (format_range(_range(one[key])) for key in ("held", "ratio"))
+        yield f"| {' | '.join([name, one['arm'], *ranges, one['verdict'], run])} |"
+
+
+def _range(found: Mapping[str, float] | None) -> RateRange | None:
+    return RateRange(**found) if found else None
+
+
+TABLES: Final[Mapping[str, Callable[[Path], Iterator[str]]]] = {
+    "verdicts": _verdicts,
+    "capacities": _capacities,
+}
+"""By the name in the comments around them."""
 
 
 def rows(name: str, result: Mapping[str, Any]) -> Iterator[str]:

@@ -26,6 +26,7 @@ from keylag.experiment.capacity.open_load import (
 )
 from keylag.experiment.capacity.ramp import MAX_RATE, MIN_RATE, STEP_RATIO, Ramp
 from keylag.experiment.capacity.result import (
+    CANNOT_TELL,
     LESS,
     MORE,
     NO_DIFFERENCE,
@@ -185,6 +186,15 @@ def test_hopeless_load_ends_early(done: int, errors: int, reason: str) -> None:
     assert overload.reason == reason
 
 
+def test_one_late_response_after_all_arrivals_ends_no_load() -> None:
+    """All but one of 150 requests have ended, and the last one takes a minute."""
+    times = iter([0.0, 4.9, *range(6, 80)])
+    overload = OverloadDetector(10, 15, 1.0, clock=lambda: next(times))
+    progress = [(50, 0), *[(199, 0)] * 74]
+
+    assert not any(overload.is_hopeless(Progress(*one, None)) for one in progress)
+
+
 def test_warm_up_ends_no_load() -> None:
     """All requests of the warm-up waited for 3 s, and then some of them failed."""
     times = iter([0.5, 0.5, 3.5, 4.9, 5.2, 8.0])
@@ -271,7 +281,7 @@ def test_arm_is_compared_with_the_base_in_each_repeat(
     base, arm = compare_capacities(run)
 
     assert run.ended == DONE
-    assert [ramp.repeat for ramp in run.ramps] == [0, 0, 1, 1]
+    assert [ramp.repeat for ramp in run.ramps] == [0, 0, 1, 1, 2, 2, 3, 3]
     assert all(ramp.complete for ramp in run.ramps)
     assert (base.arm, base.verdict) == ("a", "base")
     assert arm.verdict == verdict
@@ -279,10 +289,23 @@ def test_arm_is_compared_with_the_base_in_each_repeat(
     assert arm.ratio.mean == pytest.approx(capacity / 100, rel=0.06)
 
 
-def test_one_repeat_gives_no_verdict(tmp_path: Path) -> None:
-    run = measure(FakeArms({"a": 100, "b": 300}), tmp_path, Settings(repeats=1))
+def test_few_repeats_give_no_verdict(tmp_path: Path) -> None:
+    run = measure(FakeArms({"a": 100, "b": 300}), tmp_path, Settings(repeats=3))
 
-    assert "cannot tell" in compare_capacities(run)[1].verdict
+    assert compare_capacities(run)[1].verdict == CANNOT_TELL
+
+
+def test_arms_whose_repeats_overlap_have_no_clear_difference(tmp_path: Path) -> None:
+    """In each repeat b holds more than a, but less than a in another repeat."""
+    arms = FakeArms({"a": 100, "b": 130})
+
+    def drift(arm: str, _rate: float) -> None:
+        repeat = sum(isinstance(entry, tuple) for entry in arms.log) - 1
+        arms.capacities = {"a": 100 * 1.2**repeat, "b": 130 * 1.2**repeat}
+
+    arms.on_trial = drift
+
+    assert compare_capacities(measure(arms, tmp_path))[1].verdict == NO_DIFFERENCE
 
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
@@ -319,11 +342,12 @@ def test_problem_of_jmeter_is_no_lower_capacity(tmp_path: Path) -> None:
             message = "JMeter has no memory left"
             raise JMeterError(message)
 
-    run = measure(FakeArms({"a": 100, "b": 100}, on_trial=fail), tmp_path)
+    arms = FakeArms({"a": 100, "b": 100}, on_trial=fail)
+    run = measure(arms, tmp_path, Settings(repeats=2))
 
     assert run.ended == DONE
     assert [ramp.not_held for ramp in run.ramps if ramp.arm == "b"] == [None, None]
-    assert compare_capacities(run)[1].verdict == NO_DIFFERENCE
+    assert compare_capacities(run)[1].verdict == CANNOT_TELL
     assert run.events == [
         f"repeat {number}, arm b: JMeter has no memory left" for number in (1, 2)
     ]

@@ -59,7 +59,7 @@ DEFAULTS = Settings()
     type=click.IntRange(1, 100),
     default=DEFAULTS.repeats,
     show_default=True,
-    help="How often each arm is measured; a verdict needs two.",
+    help="How often each arm is measured; a verdict needs four.",
 )
 @click.option(
     "--minutes",
@@ -92,7 +92,7 @@ def command(  # noqa: PLR0913 - one for each option
     \b
     Examples:
       keylag experiment capacity cache-backends --dry-run
-      keylag experiment capacity cache-backends --repeats 3 --minutes 90
+      keylag experiment capacity cache-backends --repeats 2 --minutes 60
     """  # noqa: D301 - click reads a backspace
     plan, left_out = read_runnable_plan(file)
     settings = Settings(**chosen)

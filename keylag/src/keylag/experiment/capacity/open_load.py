@@ -159,7 +159,8 @@ class OverloadDetector:
         if seconds < 0:
             self._warm_up = progress
             return False
-        late = self.rate * max(0.0, seconds - self.limit_seconds)
+        due_seconds = min(max(0.0, seconds - self.limit_seconds), self.seconds)
+        late = self.rate * due_seconds
         done = progress.done - self._warm_up.done
         errors = progress.errors - self._warm_up.errors
         waiting = max(0.0, self.rate * WARM_UP_SECONDS - self._warm_up.done)

@@ -1,8 +1,9 @@
 """What the ramps say about each arm, and `result.json` for programs."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from statistics import geometric_mean
 from typing import Any, Final
 
@@ -14,8 +15,9 @@ BASE: Final = "base"
 MORE: Final = "holds more"
 LESS: Final = "holds less"
 NO_DIFFERENCE: Final = "no clear difference"
-CANNOT_TELL: Final = "cannot tell: fewer than two repeats"
-MIN_REPEATS: Final = 2
+CANNOT_TELL: Final = "cannot tell: fewer than four repeats"
+MIN_REPEATS: Final = 4
+"""Of each arm.  Two equal arms with four ramps each are apart in 2 of 70 orders."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class ArmCapacity:
     ratio: RateRange | None
     """To the base in the same repeat; None if no repeat has both."""
     verdict: str
+    """On this arm alone; several arms share no error probability."""
 
 
 def compare_capacities(run: CapacityRun) -> list[ArmCapacity]:
@@ -49,7 +52,10 @@ def compare_capacities(run: CapacityRun) -> list[ArmCapacity]:
 
 
 def _by_repeat(run: CapacityRun, arm: str) -> dict[int, ArmRamp]:
-    return {ramp.repeat: ramp for ramp in run.ramps if ramp.arm == arm}
+    # A ramp that met a problem says nothing about the arm.
+    return {
+        ramp.repeat: ramp for ramp in run.ramps if ramp.arm == arm and ramp.complete
+    }
 
 
 def _compare(
@@ -60,18 +66,12 @@ def _compare(
     is_base: bool,
 ) -> ArmCapacity:
     pairs = [(base[repeat], found[repeat]) for repeat in base.keys() & found.keys()]
-    ratios = (
-        one.held / of.held
-        for of, one in pairs
-        if of.complete and one.complete and one.held and of.held
-    )
+    ratios = (one.held / of.held for of, one in pairs if one.held and of.held)
     return ArmCapacity(
         arm,
-        held=_range(
-            ramp.held for ramp in found.values() if ramp.complete and ramp.held
-        ),
+        held=_range(ramp.held for ramp in found.values() if ramp.held),
         ratio=_range(ratios),
-        verdict=BASE if is_base else _verdict(pairs),
+        verdict=BASE if is_base else _verdict([*base.values()], [*found.values()]),
     )
 
 
@@ -82,19 +82,22 @@ def _range(values: Iterable[float]) -> RateRange | None:
     return RateRange(geometric_mean(found), min(found), max(found))
 
 
-def _verdict(pairs: list[tuple[ArmRamp, ArmRamp]]) -> str:
-    """Say which of (base, arm) held a rate, in every repeat, that the other did not."""
-    if len(pairs) < MIN_REPEATS:
+def _verdict(base: Sequence[ArmRamp], arm: Sequence[ArmRamp]) -> str:
+    """Say whether all ramps of one held rates that no ramp of the other held."""
+    if min(len(base), len(arm)) < MIN_REPEATS:
         return CANNOT_TELL
-    if all(_exceeds(arm, base) for base, arm in pairs):
+    if _exceeds(arm, base):
         return MORE
-    if all(_exceeds(base, arm) for base, arm in pairs):
+    if _exceeds(base, arm):
         return LESS
     return NO_DIFFERENCE
 
 
-def _exceeds(one: ArmRamp, other: ArmRamp) -> bool:
-    return bool(one.held and other.not_held and one.held >= other.not_held)
+def _exceeds(some: Sequence[ArmRamp], others: Sequence[ArmRamp]) -> bool:
+    return all(
+        one.held and other.not_held and one.held >= other.not_held
+        for one, other in product(some, others)
+    )
 
 
 def trial_at(ramp: ArmRamp, rate: float | None) -> Trial | None:

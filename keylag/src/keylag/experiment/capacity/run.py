@@ -73,9 +73,9 @@ class Settings:
     """The 95th percentile of a rate that is held is below it."""
     trial_seconds: float = 20.0
     """Of each trial of a rate, after the warm-up."""
-    repeats: int = 2
+    repeats: int = 4
     """Ramps of each arm."""
-    minutes: float = 60.0
+    minutes: float = 120.0
     """Time limit, after all arms have started."""
 
     @property

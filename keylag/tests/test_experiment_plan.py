@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from keylag.cli import main
 from keylag.experiment import option_checks, plan_parser
 from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.schedule import Round
@@ -309,6 +311,24 @@ def test_plans_of_the_repository_are_valid(monkeypatch: pytest.MonkeyPatch) -> N
 
     assert len(found) >= 5
     assert all(one.question.endswith("?") for one in found.values())
+
+
+def test_plans_are_listed_without_what_they_need_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OS_AUTH_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["experiment", "list"])
+
+    assert result.exit_code == 0, result.output
+    for path in (CHECKOUT / "experiments").glob("*.toml"):
+        assert f"{path.stem}: " in result.output
+
+
+@pytest.mark.parametrize("text", ["question = 1", "", "question ="])
+def test_plan_without_a_question_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(plan_parser.PlanError, match=r"plan\.toml"):
+        plan_parser.read_question(write_plan(tmp_path, text))
 
 
 def test_optional_arm_is_left_out_without_its_programs(

@@ -193,7 +193,7 @@ def compare(first: Path, second: Path) -> None:
 def list_() -> None:
     """List the plans and the runs."""
     for path in sorted(PLANS_FOLDER.glob("*.toml")):
-        click.echo(f"{path.stem}: {plan_parser.read_plan(path).question}")
+        click.echo(f"{path.stem}: {plan_parser.read_question(path)}")
     for folder in results.runs("run.json", KIND):
         state = RunFolder(folder).load_state()
         click.echo(f"{folder}: {state.rounds} rounds, {state.ended}")

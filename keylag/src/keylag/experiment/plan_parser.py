@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -77,19 +77,42 @@ class PlanError(WrongUsageError):
 
 def read_plan(path: Path) -> Plan:
     """Read and check a plan; raises PlanError with all mistakes."""
+    text = _read_text(path)
     try:
-        text = path.read_text(encoding="utf-8")
-        raw = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        message = f"{path}: {error}"
-        raise PlanError(message) from error
-    try:
-        plan = Plan.model_validate(raw)
+        plan = Plan.model_validate(_parse(path, text))
         mistakes = list(find_contradictions(plan))
     except ValidationError as error:
         mistakes = [_mistake_of(details) for details in error.errors()]
     raise_plan_error(path, text, mistakes)
     return plan
+
+
+def read_question(path: Path) -> str:
+    """Return the question of a plan that need not run here.
+
+    Raises PlanError if the file has none.
+    """
+    question = _parse(path, _read_text(path)).get("question")
+    if not isinstance(question, str):
+        message = f"{path}: no `question`"
+        raise PlanError(message)
+    return question
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"{path}: {error}"
+        raise PlanError(message) from error
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = f"{path}: {error}"
+        raise PlanError(message) from error
 
 
 def limit_minutes(plan: Plan, minutes: float | None) -> Plan:

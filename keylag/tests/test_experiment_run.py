@@ -15,7 +15,7 @@ from keylag.cli import main
 from keylag.commands import experiment
 from keylag.experiment import forecast, report, run
 from keylag.experiment.analysis import count_requests
-from keylag.experiment.plan import Plan
+from keylag.experiment.plan import MIN_ROUNDS, Plan
 from keylag.experiment.progress import describe_round
 from keylag.experiment.result import analyse_run
 from keylag.experiment.run_folder import (
@@ -51,7 +51,9 @@ def test_executor_restarts_keystones_before_each_round(make_run: MakeRun) -> Non
 
 def test_run_ends_when_every_arm_has_a_verdict(make_run: MakeRun) -> None:
     """Arm b is 10 % faster than the base, and c is equal."""
-    run_under_test = make_run("r", FakeExecutor(), rounds=500)
+    fake = FakeExecutor()
+    run_under_test = make_run("r", fake, rounds=500)
+    run_under_test.clock = lambda: len(fake.log) * run_under_test.plan.round_seconds / 4
     run_under_test.execute()
     found = analyse_run(run_under_test.folder)
 
@@ -154,15 +156,44 @@ def endless(plan: Plan) -> Plan:
     return plan.model_copy(update={"design": design})
 
 
-def test_run_ends_with_its_plan_although_time_is_left(make_run: MakeRun) -> None:
-    """The limit of a resumed run may be longer than that of its first plan."""
+def test_resumed_run_goes_beyond_its_plan_up_to_a_longer_limit(
+    make_run: MakeRun,
+) -> None:
+    """The intervals are still made for its first plan."""
     run_under_test = make_run("r", FakeExecutor(), rounds=100)
     run_under_test.plan = endless(run_under_test.plan.with_minutes(5))
+    run_under_test.state.rounds = 5
     run_under_test.state.planned_rounds = 8
     run_under_test.execute()
 
     assert run_under_test.state.rounds == 12
     assert run_under_test.state.planned_rounds == 8
+
+
+@pytest.mark.parametrize(("round_seconds", "planned"), [(20, 15), (25, 12), (60, 12)])
+def test_quick_rounds_get_all_of_the_time_before_the_first_look(
+    make_run: MakeRun, round_seconds: float, planned: int
+) -> None:
+    """A round was planned to take 25 s, so that twelve fit into five minutes."""
+    run_under_test = make_run("r", FakeExecutor(), rounds=100)
+    now = [0.0]
+
+    def advance_clock(_round: Round, _arm: str) -> None:
+        now[0] += round_seconds / 3
+
+    run_under_test.executor = FakeExecutor(override=advance_clock)
+    run_under_test.plan = endless(run_under_test.plan.with_minutes(5))
+    run_under_test.state.planned_rounds = run_under_test.plan.planned_rounds
+    run_under_test.clock = lambda: now[0]
+    planned_at = {}
+    run_under_test.on_round = lambda one: planned_at.update(
+        {one.state.rounds: one.state.planned_rounds}
+    )
+    run_under_test.execute()
+
+    assert planned_at[MIN_ROUNDS - 2] == 12
+    assert planned_at[MIN_ROUNDS] == planned
+    assert run_under_test.state.rounds == min(planned, 300 // round_seconds)
 
 
 def test_differences_of_parts_add_up_to_that_of_the_mean(make_run: MakeRun) -> None:

@@ -120,19 +120,13 @@ def _percent(share: float) -> str:
 
 def forecast_noise(plan: Plan, state: RunState, rows: Sequence[Row]) -> NoiseForecast:
     """Forecast the rest of a run from its rounds so far."""
-    last = _last_round(plan, state)
+    last = plan.rounds_at_pace(state.rounds, state.seconds)
     return NoiseForecast(
         asked=plan.decision.smallest,
         round_seconds=state.seconds / state.rounds,
         last_round=last,
         arms=_forecast_arms(rows, plan, max(MIN_ROUNDS, last)),
     )
-
-
-def _last_round(plan: Plan, state: RunState) -> int:
-    # At the present pace; a resumed run may have a longer plan.
-    in_time = plan.design.minutes * SECONDS_PER_MINUTE * state.rounds / state.seconds
-    return min(max(state.planned_rounds, plan.planned_rounds), int(in_time))
 
 
 def estimate_spread(rounds: Values, quarters: Values) -> Spread | None:

@@ -130,9 +130,14 @@ class Plan(StrictModel):
         in_time = int(self.design.minutes * SECONDS_PER_MINUTE / self.round_seconds)
         return min(self.design.rounds, in_time)
 
+    def rounds_at_pace(self, rounds: int, seconds: float) -> int:
+        """Return the rounds that fit if they take as long as the first `rounds`."""
+        in_time = int(self.design.minutes * SECONDS_PER_MINUTE * rounds / seconds)
+        return min(self.design.rounds, in_time)
+
     @property
     def planned_rounds(self) -> int:
-        """The rounds that the intervals are made for."""
+        """The rounds that the intervals are made for, before any has been timed."""
         return max(MIN_ROUNDS, self.rounds_in_time)
 
     def with_minutes(self, minutes: float | None) -> Self:

@@ -126,15 +126,25 @@ class ExperimentRun:
     def _run_rounds(self) -> str:
         started = self.clock() - self.state.seconds
         order = schedule_rounds(self.plan.arm_names, self.state.seed)
-        # The intervals beyond a plan are wider, so only a longer limit goes there.
-        last = max(self.state.planned_rounds, self.plan.planned_rounds)
-        for this_round in islice(order, self.state.rounds, last):
+        for this_round in islice(order, self.state.rounds, None):
             if reason := self._stop_reason():
                 return reason
             self._run_round(this_round, started)
             if not self._can_compare():
                 return NOTHING_TO_COMPARE
-        return self._stop_reason() or ROUNDS_DONE
+        return ROUNDS_DONE
+
+    def _plan_more_rounds(self) -> None:
+        # Once, before the first look, so it depends on no result.
+        if self.state.rounds != MIN_ROUNDS - 1:
+            return
+        in_time = self.plan.rounds_at_pace(self.state.rounds, self.state.seconds)
+        self.state.planned_rounds = max(self.state.planned_rounds, in_time)
+
+    @property
+    def _last_round(self) -> int:
+        # The intervals beyond a plan are wider, so only a longer limit goes there.
+        return max(self.state.planned_rounds, self.plan.planned_rounds)
 
     @property
     def active_arms(self) -> list[str]:
@@ -161,9 +171,10 @@ class ExperimentRun:
         self.state.seconds = self.clock() - started
         self.folder.add_round(self.state, rows)
         self.rows += rows
+        self._plan_more_rounds()
         if self.noise_checker:
             self.noise_checker.end_round(self.state, self.rows)
-            self.folder.save_state(self.state)
+        self.folder.save_state(self.state)
         self.on_round(self)
 
     def _send_load(self, this_round: Round) -> Mapping[str, ArmResult]:
@@ -196,6 +207,8 @@ class ExperimentRun:
             return ALL_VERDICTS_REACHED
         round_seconds = self.state.seconds / self.state.rounds
         left = self.plan.design.minutes * 60 - self.state.seconds
+        if self.state.rounds >= self._last_round:
+            return ROUNDS_DONE
         return TIME_LIMIT_REACHED if left < round_seconds else None
 
     def has_all_verdicts(self) -> bool:

@@ -33,7 +33,10 @@ class RunState:
     seed: int
     environment: dict[str, Any] = field(default_factory=dict)
     planned_rounds: int = MIN_ROUNDS
-    """As many as fit into the first time limit; the intervals are made for them."""
+    """As many as fit into the first time limit; the intervals are made for them.
+
+    Until the first rounds have shown how long they take, by an estimate.
+    """
     minutes: float | None = None
     """The time limit, if it differs from the plan's."""
     arms: list[str] | None = None

@@ -112,9 +112,8 @@ def _waterfall_bar(
 ) -> Bar:
     kind = ("more" if after > before else "less") if part.differs else "noise"
     left, width = min(before, after) * scale, abs(after - before) * scale
-    text = (
-        f"{(after - before) * 1000:+.2f} ms{'' if part.differs else ', within noise'}"
-    )
+    doubt = "" if part.differs else ", not shown to differ"
+    text = f"{(after - before) * 1000:+.2f} ms{doubt}"
     return Bar(label, left, width, 0, text, kind)
 
 

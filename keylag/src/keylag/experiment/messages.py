@@ -11,8 +11,8 @@ from keylag.experiment.analysis import (
 )
 from keylag.experiment.arm_pair import Control, Difference
 from keylag.experiment.interval import Interval
-from keylag.experiment.measures import OUTSIDE
-from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE, Plan
+from keylag.experiment.measures import HIGHER_IS_BETTER, OUTSIDE
+from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE, Decision, Plan
 from keylag.experiment.verdicts import CANNOT_TELL, FAILS, FASTER, SLOWER
 from keylag.phases import CATEGORY_NAMES
 from keylag.server_timing import COUNTS
@@ -62,9 +62,10 @@ def format_percent(found: Interval | None) -> str:
 
 
 def headline(
-    one: Comparison, base: str, measure: str, counts: RequestCounts | None
+    one: Comparison, base: str, decision: Decision, counts: RequestCounts | None
 ) -> str:
-    """Return the verdict on an arm in one sentence."""
+    """Return the verdict on an arm, and what is certain without one."""
+    measure, smallest = decision.measure, decision.smallest
     found = one.measures.get(measure)
     if counts is None or not counts.successful:
         return f"{one.arm}: {FAILS}, compared with {base}. No request succeeded."
@@ -81,15 +82,26 @@ def headline(
     return (
         f"{one.arm}: {found.verdict}{preposition} {base}. "
         f"{one.method}, {MEASURE_NAMES[measure]}: {format_percent(found.relative)}, "
-        f"{one.rounds} rounds.{_why_undecided(found)}"
+        f"{one.rounds} rounds.{_what_is_certain(found, smallest)}"
     )
 
 
-def _why_undecided(found: Difference) -> str:
-    excludes_zero = found.relative and not found.relative.holds_zero
-    if found.verdict != CANNOT_TELL or not excludes_zero:
+def _what_is_certain(found: Difference, smallest: float) -> str:
+    """Say what the interval of an undecided arm rules out all the same."""
+    interval = found.relative
+    if found.verdict != CANNOT_TELL or interval is None:
         return ""
-    return " The wider interval that all arms share includes zero."
+    rises, falls = (SLOWER, FASTER)
+    if found.name in HIGHER_IS_BETTER:
+        rises, falls = falls, rises
+    text = ""
+    if not interval.holds_zero:
+        text = " Of several arms, one may differ by so much by chance."
+    if interval.high < smallest:
+        return f"{text} It is not {rises} by {100 * smallest:g} % or more."
+    if interval.low > -smallest:
+        return f"{text} It is not {falls} by {100 * smallest:g} % or more."
+    return text
 
 
 def explain_difference(one: Comparison) -> str:
@@ -103,7 +115,7 @@ def explain_difference(one: Comparison) -> str:
     parts = sorted(one.parts.values(), key=lambda part: -abs(part.absolute.mid))
     groups = {
         "Parts that differ": [part for part in parts if part.differs],
-        "Within noise": [part for part in parts if not part.differs],
+        "Not shown to differ": [part for part in parts if not part.differs],
     }
     sentences = [
         f"{title}, in ms: {', '.join(map(_part_milliseconds, found))}."

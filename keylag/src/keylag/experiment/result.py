@@ -21,6 +21,7 @@ from keylag.experiment.obstacles import find_obstacles, find_obstacles_under_loa
 from keylag.experiment.plan import Plan
 from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.samples import Row
+from keylag.experiment.idle_clients import find_idle_clients
 from keylag.experiment.saturation import find_saturated_arms
 
 MAX_SPREAD: Final = 0.1
@@ -73,14 +74,14 @@ class Result:
     @property
     def headlines(self) -> list[str]:
         """One sentence per arm."""
-        measure, base = self.plan.decision.measure, self.plan.base
+        decision, base = self.plan.decision, self.plan.base
         if not self.plan.other_arms:
             advice = "Compare it with another run: `keylag experiment compare`."
             return [f"The plan has one arm, {base}. {advice}"]
         if not self.deciding_comparisons:
             return ["Keystone answered no request, so there is nothing to compare."]
         return [
-            headline(one, base, measure, self.request_counts.get(one.arm))
+            headline(one, base, decision, self.request_counts.get(one.arm))
             for one in self.deciding_comparisons
         ]
 
@@ -130,6 +131,8 @@ def _warnings(rows: Sequence[Row], plan: Plan, state: RunState) -> list[str]:
         *find_saturated_arms(plan, figures),
         *_restart_warnings(plan),
     ]
+    if {row.method for row in rows} == {plan.decision.method}:
+        warnings += find_idle_clients(plan, figures)
     for arm, rounds_of_arm in figures.items():
         medians = [figures["p50"] for figures in rounds_of_arm.values()]
         if (

@@ -62,8 +62,9 @@ def summary(results: Sequence[Result]) -> str:
     noisy = sum(map(is_out_of_reach, results))
     runs = len(results)
     return (
-        f"Runs: {runs}, {noisy} of them ended by noise, {minutes:.1f} min each."
-        f" {counts}. What none of them did, {min(3 / runs, 1):.0%} of all may do."
+        f"Runs: {runs}, of {minutes:.1f} min each; {noisy} of them stopped because the"
+        f" asked interval was out of reach. {counts}. A verdict that none of {runs} runs"
+        f" has, at most {min(3 / runs, 1):.0%} of all runs have (95 % confidence)."
     )
 
 

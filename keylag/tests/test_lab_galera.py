@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,6 +106,22 @@ def test_a_program_that_becomes_another_one_has_not_ended(
     monkeypatch.setattr(Node, "pids", lambda _: next(found))
 
     assert node.require_pids() == [7]
+
+
+def test_the_start_of_a_node_includes_the_search_for_its_position(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = cluster(tmp_path, ClusterOptions())
+    synced = {"local_state_comment": SYNCED}
+    monkeypatch.setattr(Node, "start", lambda *_, **__: time.sleep(0.02))
+    monkeypatch.setattr(Node, "status", lambda _: synced)
+
+    assert found.start_node(found.nodes[0]) >= 0.02
+
+
+def test_a_cluster_that_does_not_come_back_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="Not all nodes came back"):
+        cluster(tmp_path, ClusterOptions()).wait_until_whole(time.monotonic())
 
 
 def test_haproxy_spreads_connections_over_the_nodes_of_its_site(tmp_path: Path) -> None:

@@ -43,7 +43,8 @@ Each failure was caused once, and mended after {LOST_SECONDS} s.
 *Failed* are the calls from the failure until the load ended; a client whose call fails
 sends the next one at once, so *failing*, the time from the first to the last of them,
 says more. *Without an answer* is the longest time in which no call succeeded. *Healed*
-is the time from the mending until all nodes are synced. *Lost* are revocations that
+is the time from the mending until all nodes are synced, with the search of a killed
+node for its position in its data. *Lost* are revocations that
 Keystone confirmed and a node lacks then.
 """
 

@@ -284,7 +284,7 @@ def start(name: str, folder: Path, *, forget_data: bool) -> None:
         raise click.UsageError(message)
     if forget_data:
         node.forget_data()
-    seconds = lab.cluster().restart(node)
+    seconds = lab.cluster().start_node(node)
     click.echo(f"{name} was synced after {math.ceil(seconds)} s.")
 
 

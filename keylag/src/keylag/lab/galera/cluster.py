@@ -67,11 +67,11 @@ class Cluster:
         self._add_accounts(first, secrets)
         for one in others:
             one.copy_data_of(first)
-        first.start([], self.options, first=True)
-        report(f"{first.name} began the cluster in {_synced(first):.1f} s")
+        seconds = self.start_node(first, first=True)
+        report(f"{first.name} began the cluster in {seconds:.1f} s")
         # One at a time: a node gives what is missing to one other only.
         for one in others:
-            report(f"{one.name} joined in {self.restart(one):.1f} s")
+            report(f"{one.name} joined in {self.start_node(one):.1f} s")
 
     def _add_accounts(self, node: Node, secrets: Secrets) -> None:
         """Let a node write the accounts, and end with its position in the cluster."""
@@ -82,20 +82,22 @@ class Cluster:
             KEYLAG_EXPORTERS_PASSWORD=secrets.exporters,
         )
         statements = [one for one in text.splitlines() if not one.startswith("--")]
-        node.start([], self.options, first=True)
-        _synced(node)
+        self.start_node(node, first=True)
         for statement in [*filter(None, statements), CHECK_ACCOUNT]:
             node.query(statement)
         node.stop()
 
-    def restart(self, node: Node) -> float:
-        """Start a node again; return the seconds until it is synced.
+    def start_node(self, node: Node, *, first: bool = False) -> float:
+        """Start a node; return the seconds until it is synced.
 
-        It gets the writes that it has missed, or all data if too many are missing.
-        Raises LabError or OSError.
+        They include the search for its position in the cluster, after a kill.  The
+        first node begins a new cluster.  Another one gets the writes that it has
+        missed, or all data if too many are missing.  Raises LabError or OSError.
         """
-        node.start(self.nodes, self.options)
-        return _synced(node)
+        begun = time.monotonic()
+        node.start(self.nodes, self.options, first=first)
+        node.wait_until_synced(START_SECONDS)
+        return time.monotonic() - begun
 
     def limit_events(self, number: int) -> None:
         """Delete the oldest revocation events, so that at most `number` are left.
@@ -107,25 +109,19 @@ class Cluster:
         if surplus > 0:
             first.query(DELETE_EVENTS.format(number=surplus))
 
-    def wait_until_whole(self, timeout_seconds: float) -> float:
-        """Wait until all nodes are synced members; return the seconds that this took.
+    def wait_until_whole(self, deadline: float) -> None:
+        """Wait until all nodes are synced members.
 
-        Raises LabError after the time-out.
+        Raises LabError after the deadline, a time of the monotonic clock.
         """
-        begun = time.monotonic()
-        while (waited := time.monotonic() - begun) < timeout_seconds:
-            if all(self._is_member(one) for one in self.nodes):
-                return waited
+        while not all(self._is_member(one) for one in self.nodes):
+            if time.monotonic() > deadline:
+                message = "Not all nodes came back to the cluster in time."
+                raise LabError(message)
             time.sleep(POLL_SECONDS)
-        message = f"After {timeout_seconds:.0f} s, not all nodes are in the cluster."
-        raise LabError(message)
 
     def _is_member(self, node: Node) -> bool:
         status = node.status()
         return status.get("local_state_comment") == SYNCED and status.get(
             "cluster_size"
         ) == str(len(self.nodes))
-
-
-def _synced(node: Node) -> float:
-    return node.wait_until_synced(START_SECONDS)

@@ -52,7 +52,7 @@ class Outcome:
     without_answer_seconds: float
     """The longest time in which no call succeeded."""
     heal_seconds: float
-    """From the mending until all nodes are synced members."""
+    """From the start of the mending until all nodes are synced members."""
     revoked: int
     """Revocations that Keystone confirmed."""
     lost_revocations: int
@@ -160,8 +160,10 @@ def observe(lab: GaleraWan, failure: Failure, out: Path) -> Outcome:
         begun = time.time()
         failure.begin(lab)
         time.sleep(max(0.0, begun + LOST_SECONDS - time.time()))
+        mended = time.monotonic()
         failure.mend(lab)
-        heal_seconds = cluster.wait_until_whole(HEAL_SECONDS)
+        cluster.wait_until_whole(mended + HEAL_SECONDS)
+        heal_seconds = time.monotonic() - mended
         load.wait()
     finally:
         load.terminate()

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -194,14 +193,12 @@ class Node(HostServer):
             ssl_disabled=True,
         )
 
-    def wait_until_synced(self, timeout_seconds: float) -> float:
-        """Wait until it is a synced member; return the seconds that this took.
+    def wait_until_synced(self, timeout_seconds: float) -> None:
+        """Wait until it is synced.
 
         Raises LabError if it ends, or after the time-out.
         """
-        begun = time.monotonic()
         self.wait_until(self._is_synced, timeout_seconds)
-        return time.monotonic() - begun
 
     def _is_synced(self) -> bool:
         return self.status().get("local_state_comment") == SYNCED

@@ -58,6 +58,7 @@ PLACEHOLDERS: Final[Mapping[str, str]] = {
     "KEYSTONE": _KEYSTONE,
     "WORKERS": _WORKERS,
     "TOKENS": _TOKENS,
+    "TOKENS_BY_ANY_METHOD": f'{_KEYSTONE}, http_route="{ROUTE}"',
     # The database's log is that of all controllers.
     "TOKENS_OF_ALL": f'{_JOBS}, http_route="{ROUTE}", {_METHOD}',
     "JOBS": _JOBS,

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from keylag_dashboards.queries import REPORTING
-
 NANOSECONDS: Final = "1e9"
 _STATUS: Final = "mysql_global_status_wsrep_"
 
@@ -13,13 +11,14 @@ def _by_site(rate: str) -> str:
     return f"sum by (region, host_name, http_request_method) ({rate})"
 
 
-_CALLS: Final = _by_site(REPORTING)
+_CALLS: Final = _by_site("""rate(http_server_request_duration_seconds_count{
+    TOKENS_BY_ANY_METHOD}[RATE])""")
 _SQL: Final = _by_site("""rate(keystone_request_phase_time_seconds_total{
-    TOKENS, keystone_phase="sql"}[RATE])""")
-_WALL: Final = _by_site("rate(http_server_request_duration_seconds_sum{TOKENS}[RATE])")
-_STATEMENTS: Final = _by_site(
-    "rate(keystone_request_sql_statements_total{TOKENS}[RATE])"
-)
+    TOKENS_BY_ANY_METHOD, keystone_phase="sql"}[RATE])""")
+_WALL: Final = _by_site("""rate(http_server_request_duration_seconds_sum{
+    TOKENS_BY_ANY_METHOD}[RATE])""")
+_STATEMENTS: Final = _by_site("""rate(keystone_request_sql_statements_total{
+    TOKENS_BY_ANY_METHOD}[RATE])""")
 
 
 def _by_node(query: str) -> str:

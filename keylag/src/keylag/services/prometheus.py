@@ -22,6 +22,8 @@ TARGETS = {
 """Patterns of the ports that each job of prometheus.yml scrapes."""
 NODE_PREFIX = "exporters-"
 """Begins the port of an exporter for a database node, whose name follows."""
+SITE_LABELS = ("cluster", "region")
+"""Resource attributes of Keystone that all targets have as labels, too."""
 
 
 def _folder(context: ServiceContext) -> Path:
@@ -45,10 +47,16 @@ def _prepare(context: ServiceContext) -> None:
 
 def _target(context: ServiceContext, port: str) -> dict[str, Any]:
     """Return a target; that of a database node has its name as `instance`."""
-    target: dict[str, Any] = {"targets": [context.address(port)]}
+    labels = _site_labels(context)
     if port.startswith(NODE_PREFIX):
-        target["labels"] = {"instance": port.removeprefix(NODE_PREFIX)}
-    return target
+        labels["instance"] = port.removeprefix(NODE_PREFIX)
+    return {"targets": [context.address(port)], "labels": labels}
+
+
+def _site_labels(context: ServiceContext) -> dict[str, str]:
+    attributes = context.options.environment.get("OTEL_RESOURCE_ATTRIBUTES", "")
+    pairs = (one.partition("=") for one in attributes.split(","))
+    return {name: value for name, _, value in pairs if name in SITE_LABELS}
 
 
 def _command(context: ServiceContext) -> list[str | Path]:

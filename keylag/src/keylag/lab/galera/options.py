@@ -45,3 +45,5 @@ class ClusterOptions(SavedOptions):
         default_factory=lambda: dict(WAN_PROVIDER_OPTIONS)
     )
     """More options of Galera."""
+    label: str = LABORATORY
+    """Label `cluster` of the metrics of both sites."""

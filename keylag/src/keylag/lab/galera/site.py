@@ -16,7 +16,7 @@ from keylag.lab.galera import haproxy
 from keylag.lab.galera.cluster import Cluster
 from keylag.lab.galera.node import SQL_PORT, Node
 from keylag.lab.galera.options import ClusterOptions
-from keylag.lab.network import SITE_NAMES
+from keylag.lab.network import SITE_NAMES, Host
 from keylag.lab.wan import Wan
 from keylag.sample_cloud import revoke_tokens
 from keylag.services import exporters, keystone, memcached, otel_collector, prometheus
@@ -52,25 +52,32 @@ def node_exporter(node: Node) -> Service:
     return exporters.make_service(f"{prometheus.NODE_PREFIX}{node.name}", config)
 
 
+def resource_attributes(cluster: str, router: Host) -> str:
+    """Return OTEL_RESOURCE_ATTRIBUTES of the servers of a site.
+
+    `cluster` is a label of its metrics, beside the name of the site.
+    """
+    attributes = {
+        "host.name": f"site-{router.name}",
+        "cluster": cluster,
+        "region": router.name,
+    }
+    return ",".join(f"{name}={value}" for name, value in attributes.items())
+
+
 def start(cluster: Cluster, segment: int, *, revoke: bool) -> None:
     """Start the servers of a site; `revoke` also revokes tokens, for all sites.
 
     Raises StackError, PortTakenError or ToolError.
     """
     router = cluster.network.sites[segment].router
-    labels = {
-        "host.name": f"site-{router.name}",
-        "cluster": "galera-wan",
-        "region": router.name,
-    }
+    attributes = resource_attributes(cluster.options.label, router)
     sync_wait = {"OS_DATABASE__MYSQL_WSREP_SYNC_WAIT": "1"}
     options = StackOptions(
         cache=cluster.options.cache,
         environment={
             **(sync_wait if cluster.options.sync_wait else {}),
-            "OTEL_RESOURCE_ATTRIBUTES": ",".join(
-                f"{name}={value}" for name, value in labels.items()
-            ),
+            "OTEL_RESOURCE_ATTRIBUTES": attributes,
             # The catalog has an address that both sites reach.
             "OS_DEFAULT__PUBLIC_ENDPOINT": haproxy.keystone_url(router),
         },

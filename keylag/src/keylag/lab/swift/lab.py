@@ -12,7 +12,7 @@ from keylag.lab.galera import haproxy
 from keylag.lab.galera.cluster import Report
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.options import ClusterOptions
-from keylag.lab.galera.site import site_folder
+from keylag.lab.galera.site import resource_attributes, site_folder
 from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
 from keylag.lab.network import Host, Network
@@ -80,7 +80,8 @@ class SwiftRegions:
             find_program(program, ADVICE)
         self._programs()
         try:
-            self.keystones.up(Link(), ClusterOptions(nodes=1), report)
+            database = ClusterOptions(nodes=1, label=SwiftOptions.LABORATORY)
+            self.keystones.up(Link(), database, report)
             self.start_swift(options, report)
             self.keystones.wan.change(link)
         except BaseException:
@@ -218,7 +219,9 @@ class SwiftRegions:
             **telemetry_settings(),
             "OTEL_EXPORTER_OTLP_ENDPOINT": site.url("otlp"),
             "OTEL_SERVICE_NAME": "swift-proxy",
-            "OTEL_RESOURCE_ATTRIBUTES": f"host.name=site-{router.name}",
+            "OTEL_RESOURCE_ATTRIBUTES": resource_attributes(
+                SwiftOptions.LABORATORY, router
+            ),
         }
 
 

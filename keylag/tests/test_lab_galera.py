@@ -57,10 +57,12 @@ def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["lab", "galera-wan", *arguments])
 
 
-def call(start_seconds: float, elapsed_seconds: float, code: str) -> Sample:
+def call(
+    start_seconds: float, elapsed_seconds: float, code: str, method: str = "GET"
+) -> Sample:
     """Return a call of a client."""
     return sample(
-        "GET /v3/auth/tokens",
+        f"{method} /v3/auth/tokens",
         elapsed_seconds,
         start_seconds=start_seconds,
         code=code,
@@ -317,10 +319,10 @@ def test_rally_creates_users_over_the_link(lab: GaleraWan, tmp_path: Path) -> No
 def test_an_outcome_counts_what_clients_saw_from_the_failure_on() -> None:
     failure = FAILURES["link"]
     samples = [
-        call(0.0, 0.1, "204"),
+        call(0.0, 0.1, "204", "DELETE"),
         call(9.9, 0.3, "200"),
-        call(10.5, 4.0, "500"),
-        call(15.0, 0.5, "204"),
+        call(10.5, 4.0, "500", "DELETE"),
+        call(15.0, 0.5, "204", "DELETE"),
         call(16.0, 0.5, "200"),
     ]
 
@@ -329,7 +331,7 @@ def test_an_outcome_counts_what_clients_saw_from_the_failure_on() -> None:
     assert (found.calls, found.failed, found.failing_seconds) == (4, 1, 0.0)
     assert found.longest_seconds == 4.0
     assert found.without_answer_seconds == pytest.approx(15.5 - 10.2)
-    assert (found.revoked, found.lost_revocations) == (2, 1)
+    assert (found.revoked, found.missing, found.hidden) == (2, 1, 1)
 
 
 @needs_cluster
@@ -344,4 +346,4 @@ def test_clients_see_a_killed_node_and_no_revocation_is_lost(
 
     assert found.calls > found.failed
     assert found.revoked > 0
-    assert found.lost_revocations == 0
+    assert found.missing == 0

@@ -44,8 +44,9 @@ Each failure was caused once, and mended after {LOST_SECONDS} s.
 sends the next one at once, so *failing*, the time from the first to the last of them,
 says more. *Without an answer* is the longest time in which no call succeeded. *Healed*
 is the time from the mending until all nodes are synced, with the search of a killed
-node for its position in its data. *Lost* are revocations that
-Keystone confirmed and a node lacks then.
+node for its position in its data. *Missing* are
+revocations that Keystone confirmed and a node lacks then; revocations that failed may
+be written all the same, and hide as many.
 """
 
 Row = tuple[Failure, Outcome | None]
@@ -61,7 +62,7 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
     yield INTRODUCTION
     headings = (
         *("failure", "failed", "failing, s", "longest call, s", "without an answer, s"),
-        *("healed, s", "lost"),
+        *("healed, s", "confirmed revocations missing"),
     )
     yield f"| {' | '.join(headings)} |"
     yield f"|---|{'---:|' * (len(headings) - 1)}"
@@ -77,8 +78,12 @@ def _cells(found: Outcome) -> list[str]:
         f"{found.longest_seconds:.1f}",
         f"{found.without_answer_seconds:.1f}",
         f"{found.heal_seconds:.1f}",
-        f"{found.lost_revocations} of {found.revoked}",
+        f"{found.missing} of {found.revoked}{_hidden(found)}",
     ]
+
+
+def _hidden(found: Outcome) -> str:
+    return f"; up to {found.hidden} could be hidden" if found.hidden else ""
 
 
 @click.command()

@@ -23,6 +23,8 @@ AFTER_SECONDS: Final = 20
 """Calls after all nodes are back, at least."""
 HEAL_SECONDS: Final = 90.0
 LOAD_SECONDS: Final = BEFORE_SECONDS + LOST_SECONDS + AFTER_SECONDS
+REVOKE: Final = "DELETE "
+"""Begins the label of revocations."""
 NO_CONTENT: Final = "204"
 AFTER_ALL_WRITES: Final = "SET SESSION wsrep_sync_wait = 1"
 """A node has a write before it has applied it."""
@@ -55,8 +57,11 @@ class Outcome:
     """From the start of the mending until all nodes are synced members."""
     revoked: int
     """Revocations that Keystone confirmed."""
-    lost_revocations: int
-    """Those that a node does not have."""
+    missing: int
+    """Those that a node does not have, at least."""
+    hidden: int
+    """How many more may be missing: revocations that failed may be written all the
+    same, and a node's events do not tell them from those that were confirmed."""
 
 
 def _kill(*names: str) -> Callable[[GaleraWan], None]:
@@ -189,7 +194,8 @@ def judge(
     failed = sorted(_end(one) for one in after if not one.success)
     moments = [begun, *served, max(map(_end, after), default=begun)]
     gaps = [later - earlier for earlier, later in pairwise(moments)]
-    revoked = sum(one.code == NO_CONTENT for one in samples)
+    revocations = [one for one in samples if one.label.startswith(REVOKE)]
+    revoked = sum(one.code == NO_CONTENT for one in revocations)
     return Outcome(
         failure,
         calls=len(after),
@@ -199,7 +205,8 @@ def judge(
         without_answer_seconds=max(gaps),
         heal_seconds=heal_seconds,
         revoked=revoked,
-        lost_revocations=max(0, round(revoked - gained)),
+        missing=max(0, round(revoked - gained)),
+        hidden=sum(not one.success for one in revocations),
     )
 
 

@@ -17,9 +17,9 @@ from keylag.commands.lab_output import milliseconds
 from keylag.experiment.interval import Interval
 from keylag.jtl import Sample
 from keylag.lab import intervals
-from keylag.lab.galera import haproxy
+from keylag.lab.galera import failures, haproxy
 from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
-from keylag.lab.galera.failures import FAILURES, judge, observe
+from keylag.lab.galera.failures import CLIENTS, FAILURES, judge, observe
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.measurement import (
     Latencies,
@@ -331,7 +331,21 @@ def test_an_outcome_counts_what_clients_saw_from_the_failure_on() -> None:
     assert (found.calls, found.failed, found.failing_seconds) == (4, 1, 0.0)
     assert found.longest_seconds == 4.0
     assert found.without_answer_seconds == pytest.approx(15.5 - 10.2)
-    assert (found.revoked, found.missing, found.hidden) == (2, 1, 1)
+    assert (found.revoked, found.missing, found.hidden) == (2, 1, 1 + CLIENTS)
+
+
+def test_a_site_that_does_not_notice_its_loss_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = cluster(tmp_path, ClusterOptions())
+    primary = {"cluster_status": failures.PRIMARY}
+    monkeypatch.setattr(GaleraWan, "cluster", lambda _: made)
+    monkeypatch.setattr(Node, "status", lambda _: primary)
+    monkeypatch.setattr(Node, "pids", lambda _: [7])
+    monkeypatch.setattr(failures, "NOTICE_SECONDS", 0)
+
+    with pytest.raises(LabError, match="node-a1 is not ready after 0 s"):
+        FAILURES["site-alone"].begin(GaleraWan(tmp_path))
 
 
 @needs_cluster

@@ -2,7 +2,7 @@
 
     python -m keylag_dev.galera_failures_page
 
-Needs root and some ten minutes of an idle machine.
+Needs root and some 15 minutes of an idle machine.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 from keylag.lab.galera.failures import (
+    AFTER_SECONDS,
     CLIENTS,
     FAILURES,
     HEAL_SECONDS,
@@ -38,14 +39,15 @@ editing. -->
 Two sites of {NODES} database nodes each, with a round trip of
 {format_duration(LINK.round_trip_seconds)} between them. {CLIENTS} clients send token
 calls to the Keystone of site a: a quarter logs in, half validates, a quarter revokes.
-Each failure was caused once, and mended after {LOST_SECONDS} s.
+Each failure was caused once, and mended after {LOST_SECONDS} s. The load ends
+{AFTER_SECONDS} s after all nodes are back.
 
 *Failed* are the calls from the failure until the load ended; a client whose call fails
 sends the next one at once, so *failing*, the time from the first to the last of them,
 says more. *Without an answer* is the longest time in which no call succeeded. *Healed*
 is the time from the mending until all nodes are synced, with the search of a killed
-node for its position in its data. *Missing* are
-revocations that Keystone confirmed and a node lacks then; revocations that failed may
+node for its position in its data. *Missing* are revocations that Keystone confirmed and
+a node lacks at the end. Revocations that failed, and those on their way at the end, may
 be written all the same, and hide as many.
 """
 
@@ -78,12 +80,8 @@ def _cells(found: Outcome) -> list[str]:
         f"{found.longest_seconds:.1f}",
         f"{found.without_answer_seconds:.1f}",
         f"{found.heal_seconds:.1f}",
-        f"{found.missing} of {found.revoked}{_hidden(found)}",
+        f"{found.missing} of {found.revoked}; up to {found.hidden} could be hidden",
     ]
-
-
-def _hidden(found: Outcome) -> str:
-    return f"; up to {found.hidden} could be hidden" if found.hidden else ""
 
 
 @click.command()

@@ -2,7 +2,8 @@
 
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +13,7 @@ from keylag.jtl import Sample
 from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.measurement import first_keystone, read_calls, token_load
+from keylag.lab.galera.node import Node
 from keylag.lab.load import keylag_on
 
 CLIENTS: Final = 4
@@ -19,10 +21,15 @@ BEFORE_SECONDS: Final = 12
 """Calls before the failure; JMeter needs some of them to start."""
 LOST_SECONDS: Final = 20
 """From the failure until somebody mends it."""
+NOTICE_SECONDS: Final = 60
+"""How long a site may take to notice that it is alone."""
+HEAL_SECONDS: Final = 90
+"""How long the nodes may take to come back."""
 AFTER_SECONDS: Final = 20
-"""Calls after all nodes are back, at least."""
-HEAL_SECONDS: Final = 90.0
-LOAD_SECONDS: Final = BEFORE_SECONDS + LOST_SECONDS + AFTER_SECONDS
+"""Calls after all nodes are back."""
+LONGEST_SECONDS: Final = BEFORE_SECONDS + NOTICE_SECONDS + HEAL_SECONDS + AFTER_SECONDS
+PRIMARY: Final = "Primary"
+"""State of a node that has the quorum."""
 REVOKE: Final = "DELETE "
 """Begins the label of revocations."""
 NO_CONTENT: Final = "204"
@@ -60,8 +67,8 @@ class Outcome:
     missing: int
     """Those that a node does not have, at least."""
     hidden: int
-    """How many more may be missing: revocations that failed may be written all the
-    same, and a node's events do not tell them from those that were confirmed."""
+    """How many more may be missing: revocations that failed, and calls on their way at
+    the end, may be written all the same, and a node's events do not tell them apart."""
 
 
 def _kill(*names: str) -> Callable[[GaleraWan], None]:
@@ -101,17 +108,22 @@ def _plug(name: str) -> Callable[[GaleraWan], None]:
     return lambda lab: lab.wan.plug(name)
 
 
+SITE_B: Final = ("b1", "b2", "b3")
+
+
 def _lose_site_and_go_on(lab: GaleraWan) -> None:
     """Kill site b, and tell site a to go on without it, as an operator would."""
-    _kill("b1", "b2", "b3")(lab)
+    _kill(*SITE_B)(lab)
     first = lab.cluster().nodes[0]
     # Only nodes that have noticed the loss can begin anew.
-    while first.status().get("cluster_status") == "Primary":
-        time.sleep(1)
+    first.wait_until(lambda: _is_alone(first), NOTICE_SECONDS)
     first.query("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
 
 
-SITE_B: Final = ("b1", "b2", "b3")
+def _is_alone(node: Node) -> bool:
+    return node.status().get("cluster_status", PRIMARY) != PRIMARY
+
+
 FAILURES: Final[Mapping[str, Failure]] = {
     "far-node": Failure(
         "b1 is killed; it comes back by IST", _kill("b1"), _start("b1")
@@ -149,33 +161,47 @@ FAILURES: Final[Mapping[str, Failure]] = {
 def observe(lab: GaleraWan, failure: Failure, out: Path) -> Outcome:
     """Cause a failure under load, mend it, and return what it cost.
 
-    `out` is a new folder for the samples.  Raises LabError.
+    The load ends some seconds after all nodes are back.  `out` is a new folder for the
+    samples.  Raises LabError or pymysql.MySQLError.
     """
     cluster = lab.cluster()
     events_before = _count_events(cluster)
-    load = subprocess.Popen(
-        token_load(LOAD_SECONDS, clients=CLIENTS).command(
-            keylag_on(lab.wan.network().sites[0].router), out, first_keystone(lab)
-        ),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
+    with _load(lab, out):
         time.sleep(BEFORE_SECONDS)
         begun = time.time()
         failure.begin(lab)
         time.sleep(max(0.0, begun + LOST_SECONDS - time.time()))
-        mended = time.monotonic()
-        failure.mend(lab)
-        cluster.wait_until_whole(mended + HEAL_SECONDS)
-        heal_seconds = time.monotonic() - mended
-        load.wait()
-    finally:
-        load.terminate()
-        load.wait()
+        heal_seconds = _heal(lab, failure)
+        time.sleep(AFTER_SECONDS)
     samples = read_calls(out)
     gained = _gained(cluster, events_before)
     return judge(failure, samples, begun, heal_seconds, gained)
+
+
+def _heal(lab: GaleraWan, failure: Failure) -> float:
+    """Mend a failure, and return the seconds until all nodes are back."""
+    begun = time.monotonic()
+    failure.mend(lab)
+    lab.cluster().wait_until_whole(begun + HEAL_SECONDS)
+    return time.monotonic() - begun
+
+
+@contextmanager
+def _load(lab: GaleraWan, out: Path) -> Iterator[None]:
+    """Send token calls to the first site while the body runs."""
+    load = token_load(LONGEST_SECONDS, clients=CLIENTS)
+    keylag = keylag_on(lab.wan.network().sites[0].router)
+    process = subprocess.Popen(
+        load.command(keylag, out, first_keystone(lab)),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield
+    finally:
+        # `keylag load` stops JMeter then, and keeps the samples.
+        process.terminate()
+        process.wait()
 
 
 def judge(
@@ -206,7 +232,7 @@ def judge(
         heal_seconds=heal_seconds,
         revoked=revoked,
         missing=max(0, round(revoked - gained)),
-        hidden=sum(not one.success for one in revocations),
+        hidden=CLIENTS + sum(not one.success for one in revocations),
     )
 
 

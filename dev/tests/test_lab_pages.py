@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import time
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from keylag.lab import intervals
 from keylag.lab.accuracy import Figure
 from keylag.lab.galera.failures import FAILURES, Outcome
 from keylag.lab.galera.measurement import Latencies, Measured
+from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
 from keylag.lab.load import LabLoad
 from keylag.lab.neighbours.host import PRESSURES, HostFigures
@@ -43,7 +45,7 @@ from keylag_dev import (
     storage_page,
     swift_regions_page,
 )
-from keylag_dev.lab_page import LabCost
+from keylag_dev.lab_page import Gaps, LabCost
 from keylag_dev.lab_rules_page import Trial
 from keylag_dev.storage_page import Cell
 
@@ -68,24 +70,25 @@ def test_page_of_token_calls_has_a_row_for_each_round_trip() -> None:
     }
     found = Measured(Link(0.2), calls, 7, 4321.0, ("D1",))
 
-    rows = [("near", Link(0.2), found), ("far", Link(0.2), found)]
-    page = galera_wan_page.render([*rows, ("no cache", Link(0.1), None)])
+    names = ("one segment", "no cache")
+    page = galera_wan_page.render({(name, 0.2): found for name in names})
 
     figures = "| 200 ms | 300 [300, 300] | - | - | 7 | 4.3 | 1 | D1 |"
-    assert f"| near {figures}" in page
-    assert f"| far {figures}" in page
+    assert f"| one segment {figures}" in page
+    assert f"| no cache {figures}" in page
     assert f"| no cache | 100 ms |{7 * ' - |'}" in page
 
 
-def test_page_of_failures_says_what_did_not_heal() -> None:
-    failure = FAILURES["link"]
-    found = Outcome(failure, 50, 4, 7.5, 12.34, 20.0, 3.21, 10, missing=1, hidden=5)
+def test_page_of_failures_has_a_row_for_each() -> None:
+    found = Outcome(
+        FAILURES["link"], 50, 4, 7.5, 12.34, 20.0, 3.21, 10, missing=1, hidden=5
+    )
 
-    page = galera_failures_page.render([(failure, found), (FAILURES["site"], None)])
+    page = galera_failures_page.render({"link": found})
 
     revocations = "1 of 10; up to 5 could be hidden"
     assert f"| 4 of 50 | 7.5 | 12.3 | 20.0 | 3.2 | {revocations} |" in page
-    assert f"{FAILURES['site'].summary} | not healed in 90 s |" in page
+    assert f"{FAILURES['site'].summary} |{6 * ' - |'}" in page
 
 
 def test_page_of_rally_compares_segments_at_each_round_trip() -> None:
@@ -102,6 +105,31 @@ def test_page_of_rally_compares_segments_at_each_round_trip() -> None:
     assert "| 300 ms | 2000 | 1600 |" in page
     assert "Each ms of the round trip adds 3.00 ms [3.00, 3.00]" in page
     assert "Failed iterations: 2." in page
+
+
+def test_page_of_rally_goes_without_a_scenario_that_failed() -> None:
+    page = galera_rally_page.render(defaultdict(list), failed=0)
+
+    assert "| 100 ms | - | - | - | 3 % |" in page
+    assert "Each ms of the round trip adds - to an iteration" in page
+
+
+def test_an_error_costs_a_page_one_measurement(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    gaps = Gaps()
+    measured = []
+    for number in range(3):
+        with gaps.noting(f"row {number}"):
+            if number == 1:
+                message = "No database node runs."
+                raise LabError(message)
+            measured.append(number)
+
+    assert measured == [0, 2]
+    assert "Not measured, because of errors: row 1." in gaps.sentence()
+    assert capsys.readouterr().out == "row 1: No database node runs.\n"
+    assert not Gaps().sentence()
 
 
 def test_page_of_swift_compares_sets_and_tokens() -> None:
@@ -203,13 +231,15 @@ def test_page_of_rules_says_which_rows_are_right() -> None:
             Trial("", "nothing", "-", ()),
             Trial("D9", "a slow node", "20 ms", ("D9", "D2")),
             Trial("N1", "far clients", "20 ms", ()),
+            Trial("N1", "far clients", "100 ms", None),
         ]
     )
 
     assert "| - | nothing | - | - | yes |" in page
     assert "| D9 | a slow node | 20 ms | D9, D2 | yes |" in page
     assert "| N1 | far clients | 20 ms | - | **no** |" in page
-    assert "2 of 3 rows are right." in page
+    assert "| N1 | far clients | 100 ms | unknown | - |" in page
+    assert "2 of 4 rows are right." in page
 
 
 def storage_calls(seconds: float) -> storage_page.Measured:

@@ -17,7 +17,7 @@ from keylag.commands.lab_output import milliseconds
 from keylag.experiment.interval import Interval
 from keylag.jtl import Sample
 from keylag.lab import intervals
-from keylag.lab.galera import failures, haproxy
+from keylag.lab.galera import failures, haproxy, measurement
 from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
 from keylag.lab.galera.failures import CLIENTS, FAILURES, judge, observe
 from keylag.lab.galera.lab import GaleraWan
@@ -178,6 +178,20 @@ def test_figures_without_a_limit_are_null_in_json() -> None:
     }
     assert found["bytes_per_write"] == 4000.0
     json.loads(json.dumps(found), parse_constant=pytest.fail)
+
+
+def test_a_diagnosis_that_fails_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        message = "The calls could not be diagnosed."
+        raise LabError(message)
+
+    monkeypatch.setattr(measurement, "named_causes", fail)
+    router = Network(tmp_path, 0).sites[0].router
+
+    assert measurement.try_to_diagnose(tmp_path, router, 5) is None
+    assert "could not be diagnosed" in capsys.readouterr().err
 
 
 def test_commands_without_a_cluster_name_the_one_that_starts_it(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@
 Needs root and some 15 minutes of an idle machine.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import click
@@ -16,17 +16,15 @@ from keylag.lab.galera.failures import (
     FAILURES,
     HEAL_SECONDS,
     LOST_SECONDS,
-    Failure,
     Outcome,
     observe,
 )
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.options import NODES, ClusterOptions
-from keylag.lab.iproute import LabError
 from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
-from keylag_dev.lab_page import measuring, write_page
+from keylag_dev.lab_page import Gaps, measuring, write_page
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-failures.md"
 LINK: Final = Link(0.1)
@@ -48,19 +46,20 @@ says more. *Without an answer* is the longest time in which no call succeeded. *
 is the time from the mending until all nodes are synced, with the search of a killed
 node for its position in its data. *Missing* are revocations that Keystone confirmed and
 a node lacks at the end. Revocations that failed, and those on their way at the end, may
-be written all the same, and hide as many.
+be written all the same, and hide as many. A row without figures could not be measured,
+as when not all nodes were back after {HEAL_SECONDS} s.
 """
 
-Row = tuple[Failure, Outcome | None]
-"""A failure, and its outcome; None if the cluster did not heal."""
+Outcomes = dict[str, Outcome]
+"""By the keys of FAILURES."""
 
 
-def render(rows: Sequence[Row]) -> str:
+def render(outcomes: Outcomes) -> str:
     """Return the page."""
-    return "\n".join([*_lines(rows), ""])
+    return "\n".join([*_lines(outcomes), ""])
 
 
-def _lines(rows: Sequence[Row]) -> Iterator[str]:
+def _lines(outcomes: Outcomes) -> Iterator[str]:
     yield INTRODUCTION
     headings = (
         *("failure", "failed", "failing, s", "longest call, s", "without an answer, s"),
@@ -68,8 +67,9 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
     )
     yield f"| {' | '.join(headings)} |"
     yield f"|---|{'---:|' * (len(headings) - 1)}"
-    for failure, found in rows:
-        cells = _cells(found) if found else [f"not healed in {HEAL_SECONDS:.0f} s"]
+    for name, failure in FAILURES.items():
+        found = outcomes.get(name)
+        cells = _cells(found) if found else (len(headings) - 1) * ["-"]
         yield f"| {' | '.join([failure.summary, *cells])} |"
 
 
@@ -88,19 +88,19 @@ def _cells(found: Outcome) -> list[str]:
 def main() -> None:
     """Cause each failure, and write the page."""
     lab = GaleraWan(state_folder() / "labs" / "galera-wan-page")
-    rows: list[Row] = []
+    outcomes: Outcomes = {}
+    gaps = Gaps()
     with measuring(lab) as (out, cost):
         lab.up(LINK, ClusterOptions(), click.echo)
         cost.note_start()
         for name, failure in FAILURES.items():
-            try:
-                rows.append((failure, observe(lab, failure, out / name)))
-            except LabError as error:
-                click.echo(str(error))
-                rows.append((failure, None))
-                lab.up(LINK, ClusterOptions(), click.echo)
-            click.echo(f"{name}: {rows[-1][1]}")
-    write_page(PAGE, render(rows), cost)
+            with gaps.noting(failure.summary):
+                outcomes[name] = observe(lab, failure, out / name)
+                click.echo(f"{name}: {outcomes[name]}")
+            if name not in outcomes:
+                with gaps.noting(f"the start after {name}"):
+                    lab.up(LINK, ClusterOptions(), click.echo)
+        write_page(PAGE, render(outcomes) + gaps.sentence(), cost)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ Needs root and some 50 minutes of an idle machine.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -17,12 +19,24 @@ from keylag.experiment.interval import Interval
 from keylag.lab import intervals
 from keylag.lab.galera.lab import PROJECTS, USERS, GaleraWan
 from keylag.lab.galera.options import NODES, ClusterOptions
-from keylag.lab.galera.rally import CONCURRENCY, SCENARIOS, TIMES, run_scenario
+from keylag.lab.galera.rally import (
+    CONCURRENCY,
+    SCENARIOS,
+    TIMES,
+    Iterations,
+    run_scenario,
+)
 from keylag.lab.galera.site import REVOCATION_EVENTS
 from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
-from keylag_dev.lab_page import measuring, milliseconds, with_interval, write_page
+from keylag_dev.lab_page import (
+    Gaps,
+    measuring,
+    milliseconds,
+    with_interval,
+    write_page,
+)
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-rally.md"
 ROUND_TRIPS_SECONDS: Final = (0.1, 0.2, 0.3, 0.4, 0.5)
@@ -82,8 +96,8 @@ def _lines(times: Times, failed: int) -> Iterator[str]:
         trips = round_trips(scenario, times)
         yield ""
         yield (
-            f"Each ms of the round trip adds {trips.mid:.2f} ms"
-            f" [{trips.low:.2f}, {trips.high:.2f}] to an iteration with two segments."
+            f"Each ms of the round trip adds {with_interval(trips, 2, ' ms')}"
+            " to an iteration with two segments."
         )
         yield ""
     yield f"Failed iterations: {failed}."
@@ -108,7 +122,7 @@ def round_trips(scenario: str, times: Times) -> Interval:
         for seconds in ROUND_TRIPS_SECONDS
         for one in times[scenario, seconds, True]
     ]
-    columns = tuple(np.transpose(pairs))
+    columns = tuple(np.reshape(pairs, (-1, 2)).T)
 
     def slope(trip: Array, took: Array, axis: int) -> Any:
         trip = trip - np.mean(trip, axis=axis, keepdims=True)
@@ -123,19 +137,29 @@ def main() -> None:
     lab = GaleraWan(state_folder() / "labs" / "galera-wan-page")
     times: Times = defaultdict(list)
     failed = 0
+    gaps = Gaps()
     with measuring(lab) as (out, cost):
-        for start, segments in enumerate(ORDER):
-            lab.up(Link(), ClusterOptions(segments=segments), click.echo)
-            cost.note_start()
-            for seconds in ROUND_TRIPS_SECONDS:
-                lab.wan.change(Link(seconds))
-                for scenario in SCENARIOS:
-                    folder = out / f"{start}-{seconds}-{scenario}"
-                    found = run_scenario(lab, scenario, folder)
-                    times[scenario, seconds, segments] += found.seconds
+        for number, segments in enumerate(ORDER, start=1):
+            with gaps.noting(f"start {number}"):
+                lab.up(Link(), ClusterOptions(segments=segments), click.echo)
+                cost.note_start()
+                for key, found in _run_scenarios(lab, out / str(number), gaps):
+                    times[*key, segments] += found.seconds
                     failed += len(found.errors)
-                click.echo(f"{segments}, {format_duration(seconds)}: measured")
-    write_page(PAGE, render(times, failed), cost)
+        write_page(PAGE, render(times, failed) + gaps.sentence(), cost)
+
+
+def _run_scenarios(
+    lab: GaleraWan, out: Path, gaps: Gaps
+) -> Iterator[tuple[tuple[str, float], Iterations]]:
+    """Yield a scenario with a round trip, and its iterations, if it could be run."""
+    for seconds, scenario in product(ROUND_TRIPS_SECONDS, SCENARIOS):
+        row = f"start {out.name}, {format_duration(seconds)}, {scenario}"
+        with gaps.noting(row):
+            lab.wan.change(Link(seconds))
+            folder = out / f"{seconds}-{scenario}"
+            yield (scenario, seconds), run_scenario(lab, scenario, folder)
+            click.echo(f"{row}: measured")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
 Needs root and some 25 minutes of an idle machine.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from itertools import count, product
 from pathlib import Path
 from typing import Final
 
@@ -15,11 +16,10 @@ from keylag.lab.galera.lab import USERS, GaleraWan
 from keylag.lab.galera.measurement import Measured, measure
 from keylag.lab.galera.options import NODES, ClusterOptions
 from keylag.lab.galera.site import REVOCATION_EVENTS
-from keylag.lab.iproute import LabError
 from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
-from keylag_dev.lab_page import measuring, milliseconds, write_page
+from keylag_dev.lab_page import Gaps, measuring, milliseconds, write_page
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-results.md"
 ROUND_TRIPS_SECONDS: Final = (0.0, 0.1, 0.2, 0.3, 0.5)
@@ -38,8 +38,8 @@ revocation events at the start. One client sends calls to the Keystone of site a
 Each figure of a call is the median at the client in ms, with its interval at 95 %.
 *A write* is a transaction of the cluster. Its kB are those over the link in both
 directions, less what an idle cluster sends. *Named* is what `keylag diagnose` says at
-site a. A row without figures: the load could not be sent, as when its log-ins take
-longer than {SECONDS} s.
+site a. A row without figures could not be measured, as when log-ins take longer than
+{SECONDS} s.
 """
 VARIANTS: Final[Mapping[str, ClusterOptions]] = {
     "two segments": ClusterOptions(),
@@ -51,24 +51,24 @@ VARIANTS: Final[Mapping[str, ClusterOptions]] = {
 }
 """What site a has, each with two segments unless it says otherwise."""
 
-Row = tuple[str, Link, Measured | None]
-"""A variant, the link, and what was measured; None if the load did not begin."""
+Results = dict[tuple[str, float], Measured]
+"""What was measured of a variant at a round trip in seconds."""
 
 
-def render(rows: Sequence[Row]) -> str:
+def render(results: Results) -> str:
     """Return the page."""
-    return "\n".join([*_lines(rows), ""])
+    return "\n".join([*_lines(results), ""])
 
 
-def _lines(rows: Sequence[Row]) -> Iterator[str]:
+def _lines(results: Results) -> Iterator[str]:
     yield INTRODUCTION
     headings = ("variant", "round trip", *METHODS, "writes", "a write, kB", "failed")
     yield f"| {' | '.join((*headings, 'named'))} |"
     yield f"|{'---|' * 2}{'---:|' * (len(headings) - 2)}---|"
-    for name, link, found in rows:
+    for name, seconds in product(VARIANTS, ROUND_TRIPS_SECONDS):
+        found = results.get((name, seconds))
         figures = _figures(found) if found else (len(headings) - 1) * ["-"]
-        cells = (name, format_duration(link.round_trip_seconds), *figures)
-        yield f"| {' | '.join(cells)} |"
+        yield f"| {' | '.join((name, format_duration(seconds), *figures))} |"
 
 
 def _figures(found: Measured) -> list[str]:
@@ -77,7 +77,7 @@ def _figures(found: Measured) -> list[str]:
         str(found.writes),
         f"{found.bytes_per_write / 1000:.1f}",
         str(sum(one.failed for one in found.calls.values())),
-        ", ".join(found.causes) or "-",
+        "unknown" if found.causes is None else ", ".join(found.causes) or "-",
     ]
 
 
@@ -88,31 +88,32 @@ def _median(found: Measured, method: str) -> str:
     return "-"
 
 
-def _measure(lab: GaleraWan, link: Link, folder: Path) -> Measured | None:
-    try:
-        found = measure(lab, link, SECONDS, folder)
-    except LabError as error:
-        click.echo(error)
-        return None
-    click.echo(f"{format_duration(link.round_trip_seconds)}: measured")
-    return found
+def _measure_variant(
+    lab: GaleraWan, name: str, folders: Iterator[Path], gaps: Gaps
+) -> Iterator[tuple[float, Measured]]:
+    """Yield each round trip that could be measured, and its figures."""
+    for seconds in ROUND_TRIPS_SECONDS:
+        row = f"{name}, {format_duration(seconds)}"
+        with gaps.noting(row):
+            yield seconds, measure(lab, Link(seconds), SECONDS, next(folders))
+            click.echo(f"{row}: measured")
 
 
 @click.command()
 def main() -> None:
     """Measure the cluster at several round trips, and write the page."""
     lab = GaleraWan(state_folder() / "labs" / "galera-wan-page")
-    rows: list[Row] = []
+    results: Results = {}
+    gaps = Gaps()
     with measuring(lab) as (out, cost):
-        for variant, (name, options) in enumerate(VARIANTS.items()):
-            lab.up(Link(), options, click.echo)
-            click.echo(name)
-            cost.note_start()
-            for number, seconds in enumerate(ROUND_TRIPS_SECONDS):
-                folder = out / f"{variant}-{number}"
-                found = _measure(lab, Link(seconds), folder)
-                rows.append((name, Link(seconds), found))
-    write_page(PAGE, render(rows), cost)
+        folders = (out / str(number) for number in count())
+        for name, options in VARIANTS.items():
+            with gaps.noting(name):
+                lab.up(Link(), options, click.echo)
+                cost.note_start()
+                for seconds, found in _measure_variant(lab, name, folders, gaps):
+                    results[name, seconds] = found
+        write_page(PAGE, render(results) + gaps.sentence(), cost)
 
 
 if __name__ == "__main__":

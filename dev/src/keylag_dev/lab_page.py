@@ -1,5 +1,6 @@
-"""What the pages of laboratories share: a folder, the end, and what it took."""
+"""What the pages of laboratories share: a folder, errors, the end, and what it took."""
 
+import math
 import os
 import tempfile
 import time
@@ -7,14 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
+import click
 import psutil
+import pymysql
 
 from keylag import processes
+from keylag.errors import KeylagError
 from keylag.experiment.interval import Interval
 
 GIB = 1024**3
+ERRORS: Final = (KeylagError, pymysql.MySQLError, OSError)
+"""What starting and measuring a laboratory raise."""
 
 
 class Laboratory(Protocol):
@@ -53,6 +59,27 @@ class LabCost:
         )
 
 
+@dataclass(frozen=True)
+class Gaps:
+    """What a page lacks, because it could not be measured."""
+
+    names: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def noting(self, name: str) -> Iterator[None]:
+        """Print an error of the body and note its name, so that the page goes on."""
+        try:
+            yield
+        except ERRORS as error:
+            click.echo(f"{name}: {error}")
+            self.names.append(name)
+
+    def sentence(self) -> str:
+        """Return the names as a paragraph of a page; empty without gaps."""
+        names = "; ".join(self.names)
+        return f"\nNot measured, because of errors: {names}.\n" if names else ""
+
+
 def used_bytes(folder: Path) -> int:
     """Return the memory of all processes below a folder; shared pages count once."""
     found = processes.find_processes(below=folder.resolve())
@@ -84,7 +111,12 @@ def milliseconds(seconds: Interval) -> str:
 
 
 def with_interval(found: Interval, decimals: int, unit: str = "") -> str:
-    """Return an estimate with its interval, which few values do not have."""
+    """Return an estimate with its interval, which few values do not have.
+
+    No values have no estimate: `-`.
+    """
+    if math.isnan(found.mid):
+        return "-"
     low, mid, high = (
         f"{one:.{decimals}f}" for one in (found.low, found.mid, found.high)
     )

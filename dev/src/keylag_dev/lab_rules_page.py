@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, takewhile
 from pathlib import Path
@@ -41,6 +41,7 @@ from keylag.lab.swift.measurement import measure as measure_objects
 from keylag.lab.swift.options import SETS, SwiftOptions
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
+from keylag_dev.lab_page import Gaps
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "rules.md"
 DATABASE: Final = "keystone"
@@ -67,6 +68,10 @@ D1 and D8 are tried in [token calls at each round trip](galera-wan-results.md).
 """
 
 
+Named = tuple[str, ...] | None
+"""What was named, the likeliest first; None if the calls could not be diagnosed."""
+
+
 @dataclass(frozen=True)
 class Trial:
     """A cause at a strength, and what was named."""
@@ -75,12 +80,29 @@ class Trial:
     """Empty for a healthy laboratory."""
     cause: str
     strength: str
-    named: tuple[str, ...]
+    named: Named = None
+
+    @property
+    def title(self) -> str:
+        """The cause at its strength."""
+        return f"{self.rule or 'healthy'}, {self.cause}, {self.strength}"
 
     @property
     def is_right(self) -> bool:
         """Whether its rule was named first, or nothing where nothing is wrong."""
-        return self.named[:1] == ((self.rule,) if self.rule else ())
+        expected = (self.rule,) if self.rule else ()
+        return self.named is not None and self.named[:1] == expected
+
+    @property
+    def cells(self) -> list[str]:
+        """What was named, and whether it is right, for a table."""
+        if self.named is None:
+            return ["unknown", "-"]
+        return [", ".join(self.named) or "-", "yes" if self.is_right else "**no**"]
+
+
+Planted = tuple[Trial, Callable[[], Named]]
+"""A cause that a laboratory has now, and how to find out what is named."""
 
 
 def render(trials: Sequence[Trial]) -> str:
@@ -88,31 +110,41 @@ def render(trials: Sequence[Trial]) -> str:
     right = sum(one.is_right for one in trials)
     lines = [
         f"| {one.rule or '-'} | {one.cause} | {one.strength} "
-        f"| {', '.join(one.named) or '-'} | {'yes' if one.is_right else '**no**'} |"
+        f"| {' | '.join(one.cells)} |"
         for one in trials
     ]
     summary = f"\n{right} of {len(trials)} rows are right.\n"
     return INTRODUCTION + "\n".join([*lines, summary])
 
 
-def try_flow_control(lab: GaleraWan, out: Path) -> Iterator[Trial]:
-    """Yield trials with a far node that is slow (D9)."""
+def plant_flow_control(lab: GaleraWan, out: Path) -> Iterator[Planted]:
+    """Yield a far node that is slow (D9)."""
     first, slow = lab.cluster().nodes[0], lab.cluster().nodes_of(1)[0]
     first.query(cluster_writes.CREATE, database=DATABASE)
     with _beside(partial(_write_all_the_time, first)):
-        named = measure(lab, LINK, SECONDS, out / "healthy").causes
-        yield Trial("", "another client writes all the time", "-", named)
+        healthy = partial(_measure_calls, lab, LINK, out / "healthy")
+        yield Trial("", "another client writes all the time", "-"), healthy
         for milliseconds in SLOW_WRITES_MS:
-            statements = galera_flow_control.slow_node(milliseconds)
-            slow.query(*HERE_ONLY, *statements, database=DATABASE)
-            try:
-                folder = out / str(milliseconds)
-                named = measure(lab, LINK, SECONDS, folder).causes
-            finally:
-                usual = galera_flow_control.usual_node()
-                slow.query(*HERE_ONLY, *usual, database=DATABASE)
-            strength = f"{milliseconds} ms for each write"
-            yield Trial("D9", "b1 applies writes slowly", strength, named)
+            with _slow_writes(slow, milliseconds):
+                calls = partial(_measure_calls, lab, LINK, out / str(milliseconds))
+                strength = f"{milliseconds} ms for each write"
+                yield Trial("D9", "b1 applies writes slowly", strength), calls
+
+
+@contextmanager
+def _slow_writes(node: Node, milliseconds: int) -> Iterator[None]:
+    """Let a node apply writes slowly while the body runs."""
+    slow = galera_flow_control.slow_node(milliseconds)
+    node.query(*HERE_ONLY, *slow, database=DATABASE)
+    try:
+        yield
+    finally:
+        usual = galera_flow_control.usual_node()
+        node.query(*HERE_ONLY, *usual, database=DATABASE)
+
+
+def _measure_calls(lab: GaleraWan, link: Link, out: Path) -> Named:
+    return measure(lab, link, SECONDS, out).causes
 
 
 @contextmanager
@@ -136,14 +168,14 @@ def _write_all_the_time(node: Node, turns: Iterator[int]) -> None:
             node.query(cluster_writes.WRITE, database=DATABASE)
 
 
-def try_network(lab: GaleraWan, out: Path) -> Iterator[Trial]:
-    """Yield trials with a probe at site b of the Keystone of site a (N1)."""
+def plant_network(lab: GaleraWan, out: Path) -> Iterator[Planted]:
+    """Yield a probe at site b of the Keystone of site a (N1)."""
     first, second = (one.router for one in lab.wan.network().sites)
     with _probe(lab, first, second):
         for seconds in PROBED_ROUND_TRIPS_SECONDS:
             link = Link(seconds)
-            named = measure(lab, link, SECONDS, out / str(seconds)).causes
-            yield Trial("N1", "clients at site b call site a", str(link), named)
+            calls = partial(_measure_calls, lab, link, out / str(seconds))
+            yield Trial("N1", "clients at site b call site a", str(link)), calls
 
 
 @contextmanager
@@ -167,29 +199,31 @@ def _probe(lab: GaleraWan, keystone: Host, client: Host) -> Iterator[None]:
             probe.terminate()
 
 
-def try_token_cache(lab: SwiftRegions, out: Path) -> Iterator[Trial]:
-    """Yield trials with proxies that keep tokens for a short time or not (M1)."""
+def plant_token_cache(lab: SwiftRegions, out: Path) -> Iterator[Planted]:
+    """Yield proxies that keep tokens for a short time or not (M1), after usual ones."""
+    usual = partial(_measure_objects, lab, out / "usual")
+    yield Trial("", "Swift in two regions", "-"), usual
     for seconds in CACHED_SECONDS:
         lab.start_proxies(SwiftOptions(cached_seconds=seconds))
-        named = _measure_objects(lab, out / str(seconds))
+        objects = partial(_measure_objects, lab, out / str(seconds))
         strength = f"{seconds} s" if seconds >= 0 else "not at all"
-        yield Trial("M1", "proxies keep tokens", strength, named)
+        yield Trial("M1", "proxies keep tokens", strength), objects
+
+
+def plant_stalls(lab: SwiftRegions, out: Path) -> Iterator[Planted]:
+    """Yield a memcached of region 2 that stalls (M2)."""
     lab.start_proxies(SwiftOptions())
-
-
-def try_stalls(lab: SwiftRegions, out: Path) -> Iterator[Trial]:
-    """Yield trials with a memcached of region 2 that stalls (M2)."""
     router = lab.keystones.wan.network().sites[1].router
     memcached = (site_folder(lab.folder, router.name), "memcached")
     for share in STALLED_SHARES:
         stall = partial(suspend, *memcached, STALL_PERIOD_SECONDS, share)
-        with _beside(stall):
-            named = _measure_objects(lab, out / str(share))
+        objects = partial(_measure_objects, lab, out / str(share))
         strength = f"{share:.0%} of each second"
-        yield Trial("M2", "the memcached of region 2 stalls", strength, named)
+        with _beside(stall):
+            yield Trial("M2", "the memcached of region 2 stalls", strength), objects
 
 
-def _measure_objects(lab: SwiftRegions, out: Path) -> tuple[str, ...]:
+def _measure_objects(lab: SwiftRegions, out: Path) -> Named:
     measure_objects(lab, Load(2, SECONDS), out)
     router = lab.keystones.wan.network().sites[1].router
     return diagnose(lab.folder, router, SECONDS)
@@ -199,28 +233,29 @@ def _measure_objects(lab: SwiftRegions, out: Path) -> tuple[str, ...]:
 def main() -> None:
     """Try the rules, and write the page."""
     folder = state_folder() / "labs" / "rules-page"
+    cluster, swift = GaleraWan(folder), SwiftRegions(folder)
     trials: list[Trial] = []
+    gaps = Gaps()
 
-    def note(found: Iterator[Trial]) -> None:
-        for one in found:
-            trials.append(one)
-            click.echo(one)
+    def note(name: str, found: Iterator[Planted]) -> None:
+        with gaps.noting(name):
+            for trial, find_out in found:
+                with gaps.noting(trial.title):
+                    trials.append(replace(trial, named=find_out()))
+                    click.echo(trials[-1])
 
     with ExitStack() as stack:
         out = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        cluster = GaleraWan(folder)
-        stack.callback(cluster.down)
-        cluster.up(LINK, ClusterOptions(), click.echo)
-        note(try_flow_control(cluster, out / "flow-control"))
-        note(try_network(cluster, out / "network"))
-        swift = SwiftRegions(folder)
         stack.callback(swift.down)
-        swift.up(LINK, SETS["set3"], click.echo)
-        named = _measure_objects(swift, out / "swift")
-        note(iter([Trial("", "Swift in two regions", "-", named)]))
-        note(try_token_cache(swift, out / "token-cache"))
-        note(try_stalls(swift, out / "stalls"))
-    PAGE.write_text(render(trials), encoding="utf-8")
+        with gaps.noting("Galera"):
+            cluster.up(LINK, ClusterOptions(), click.echo)
+            note("the rest of D9", plant_flow_control(cluster, out / "flow-control"))
+            note("the rest of N1", plant_network(cluster, out / "network"))
+        with gaps.noting("Swift"):
+            swift.up(LINK, SETS["set3"], click.echo)
+            note("the rest of M1", plant_token_cache(swift, out / "token-cache"))
+            note("the rest of M2", plant_stalls(swift, out / "stalls"))
+        PAGE.write_text(render(trials) + gaps.sentence(), encoding="utf-8")
 
 
 if __name__ == "__main__":

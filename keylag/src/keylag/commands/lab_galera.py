@@ -175,10 +175,13 @@ def measure_calls(seconds: int, out: Path | None, form: str, folder: Path) -> No
         keep(document, samples)
     summary = (
         f"{found.writes} writes, each with {found.bytes_per_write / 1000:.1f} kB over "
-        f"the link. Causes named: {', '.join(found.causes) or 'none'}. "
-        f"Samples: {samples}"
+        f"the link. Causes named: {_causes(found)}. Samples: {samples}"
     )
     show(document, form, _table(found), summary)
+
+
+def _causes(found: Measured) -> str:
+    return "unknown" if found.causes is None else ", ".join(found.causes) or "none"
 
 
 def _table(found: Measured) -> Table:

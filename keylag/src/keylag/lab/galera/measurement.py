@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import click
+
 from keylag.experiment.interval import Interval
 from keylag.jtl import Sample
 from keylag.lab import intervals
@@ -48,8 +50,8 @@ class Measured:
     """Transactions that the cluster committed."""
     bytes_per_write: float
     """Over the link, in both directions, beyond what an idle cluster sends."""
-    causes: tuple[str, ...]
-    """What `keylag diagnose` named, the likeliest first."""
+    causes: tuple[str, ...] | None
+    """What `keylag diagnose` named, the likeliest first; None if it failed."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures for JSON, which has null for an unknown limit."""
@@ -65,14 +67,15 @@ class Measured:
             },
             "writes": self.writes,
             "bytes_per_write": self.bytes_per_write,
-            "causes": list(self.causes),
+            "causes": self.causes,
         }
 
 
 def measure(lab: GaleraWan, link: Link, seconds: int, out: Path) -> Measured:
     """Set the link, and send token calls for some seconds; raises LabError.
 
-    `out` is a new folder for the samples.
+    `out` is a new folder for the samples.  A diagnosis that fails is printed, and costs
+    no other figure.
     """
     lab.wan.change(link)
     time.sleep(SETTLE_SECONDS)
@@ -84,10 +87,19 @@ def measure(lab: GaleraWan, link: Link, seconds: int, out: Path) -> Measured:
     writes = _last_committed(lab) - writes_before
     idle = idle_bytes_per_second * (time.monotonic() - begun)
     sent = _total_bytes(lab) - bytes_before - idle
-    causes = diagnose(lab.folder, router, seconds)
-    calls = read_latencies(out)
     per_write = max(sent, 0) / writes if writes else 0.0
+    calls = read_latencies(out)
+    causes = try_to_diagnose(lab.folder, router, seconds)
     return Measured(link, calls, writes, per_write, causes)
+
+
+def try_to_diagnose(lab: Path, router: Host, seconds: int) -> tuple[str, ...] | None:
+    """Return the ids as `diagnose` does; print why, and return None, if it fails."""
+    try:
+        return diagnose(lab, router, seconds)
+    except LabError as error:
+        click.echo(error, err=True)
+        return None
 
 
 def diagnose(lab: Path, router: Host, seconds: int) -> tuple[str, ...]:

@@ -50,6 +50,7 @@ needs_rally = pytest.mark.skipif(
     reason=f"needs Rally: `{venvs.RALLY.command}`",
 )
 ROUND_TRIP_SECONDS = 0.15
+COUNT_LOG_INS = "SELECT COUNT(last_active_at) FROM keystone.user"
 
 
 def invoke(*arguments: str) -> Result:
@@ -292,6 +293,22 @@ def test_a_revocation_waits_for_the_other_site_and_a_validation_does_not(
     assert far.writes > 0
     assert far.bytes_per_write > 0
     assert sum(one.failed for one in far.calls.values()) == 0
+
+
+@needs_cluster
+@pytest.mark.stack
+@pytest.mark.matrix
+def test_forgotten_log_ins_are_the_first_of_a_day_again(
+    lab: GaleraWan, tmp_path: Path
+) -> None:
+    node = lab.cluster().nodes[0]
+    measure(lab, Link(), 8, tmp_path / "load")
+    before = node.query(COUNT_LOG_INS)[0][0]
+
+    lab.cluster().forget_log_ins()
+
+    assert before > 0
+    assert node.query(COUNT_LOG_INS)[0][0] == 0
 
 
 @needs_cluster

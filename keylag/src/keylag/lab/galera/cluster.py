@@ -24,6 +24,7 @@ COUNT_EVENTS: Final = "SELECT COUNT(*) FROM keystone.revocation_event"
 DELETE_EVENTS: Final = (
     "DELETE FROM keystone.revocation_event ORDER BY id LIMIT {number}"
 )
+FORGET_LOG_INS: Final = "UPDATE keystone.user SET last_active_at = NULL"
 
 Report = Callable[[str], None]
 """Called with the line about a step."""
@@ -108,6 +109,13 @@ class Cluster:
         surplus = first.query(COUNT_EVENTS)[0][0] - number
         if surplus > 0:
             first.query(DELETE_EVENTS.format(number=surplus))
+
+    def forget_log_ins(self) -> None:
+        """Let the next log-in of each user be the first of a day, which commits.
+
+        Raises pymysql.MySQLError.
+        """
+        self.nodes[0].query(FORGET_LOG_INS)
 
     def wait_until_whole(self, deadline: float) -> None:
         """Wait until all nodes are synced members.

@@ -5,6 +5,7 @@ import os
 import subprocess
 import time
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,12 +71,14 @@ def test_page_of_token_calls_has_a_row_for_each_round_trip() -> None:
     }
     found = Measured(Link(0.2), calls, 7, 4321.0, ("D1",))
 
-    names = ("one segment", "no cache")
-    page = galera_wan_page.render({(name, 0.2): found for name in names})
+    far = replace(found, bytes_per_write=None)
 
-    figures = "| 200 ms | 300 [300, 300] | - | - | 7 | 4.3 | 1 | D1 |"
-    assert f"| one segment {figures}" in page
-    assert f"| no cache {figures}" in page
+    results = {("one segment", 0.2): found, ("the database of site b", 0.5): far}
+    page = galera_wan_page.render(results)
+
+    figures = "300 [300, 300] | - | - | 7"
+    assert f"| one segment | 200 ms | {figures} | 4.3 | 1 | D1 |" in page
+    assert f"| the database of site b | 500 ms | {figures} | - | 1 | D1 |" in page
     assert f"| no cache | 100 ms |{7 * ' - |'}" in page
 
 

@@ -291,7 +291,7 @@ def test_a_revocation_waits_for_the_other_site_and_a_validation_does_not(
     assert longer["DELETE"] > ROUND_TRIP_SECONDS / 2
     assert longer["GET"] < ROUND_TRIP_SECONDS / 2
     assert far.writes > 0
-    assert far.bytes_per_write > 0
+    assert far.bytes_per_write
     assert sum(one.failed for one in far.calls.values()) == 0
 
 

@@ -42,9 +42,9 @@ log-in is the first of its user's day, which commits; a repeated one writes noth
 
 Each figure of a call is the median at the client in ms, with its interval at 95 %.
 *A write* is a transaction of the cluster. Its kB are those over the link in both
-directions, less what an idle cluster sends. *Named* is what `keylag diagnose` says at
-site a. A row without figures could not be measured, as when log-ins take longer than
-{SECONDS} s.
+directions, less what an idle cluster sends; with a far database, statements pass the
+link, too. *Named* is what `keylag diagnose` says at site a. A row without figures could
+not be measured, as when log-ins take longer than {SECONDS} s.
 """
 VARIANTS: Final[Mapping[str, ClusterOptions]] = {
     "two segments": ClusterOptions(),
@@ -80,10 +80,14 @@ def _figures(found: Measured) -> list[str]:
     return [
         *(_median(found, method) for method in METHODS),
         str(found.writes),
-        f"{found.bytes_per_write / 1000:.1f}",
+        _kilobytes(found.bytes_per_write),
         str(sum(one.failed for one in found.calls.values())),
         "unknown" if found.causes is None else ", ".join(found.causes) or "-",
     ]
+
+
+def _kilobytes(size: float | None) -> str:
+    return "-" if size is None else f"{size / 1000:.1f}"
 
 
 def _median(found: Measured, method: str) -> str:

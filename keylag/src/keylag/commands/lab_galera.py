@@ -173,11 +173,14 @@ def measure_calls(seconds: int, out: Path | None, form: str, folder: Path) -> No
             found = measure(lab, link, seconds, samples / "load")
         document = found.as_json()
         keep(document, samples)
-    summary = (
-        f"{found.writes} writes, each with {found.bytes_per_write / 1000:.1f} kB over "
-        f"the link. Causes named: {_causes(found)}. Samples: {samples}"
-    )
+    summary = f"{_writes(found)}. Causes named: {_causes(found)}. Samples: {samples}"
     show(document, form, _table(found), summary)
+
+
+def _writes(found: Measured) -> str:
+    size = found.bytes_per_write
+    each = "" if size is None else f", each with {size / 1000:.1f} kB over the link"
+    return f"{found.writes} writes{each}"
 
 
 def _causes(found: Measured) -> str:

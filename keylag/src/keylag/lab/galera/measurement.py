@@ -48,8 +48,9 @@ class Measured:
     """By their labels in the load plan, such as `POST /v3/auth/tokens password`."""
     writes: int
     """Transactions that the cluster committed."""
-    bytes_per_write: float
-    """Over the link, in both directions, beyond what an idle cluster sends."""
+    bytes_per_write: float | None
+    """Over the link, in both directions, beyond what an idle cluster sends; None if
+    statements pass the link, too, because the first site has a far database."""
     causes: tuple[str, ...] | None
     """What `keylag diagnose` named, the likeliest first; None if it failed."""
 
@@ -87,7 +88,8 @@ def measure(lab: GaleraWan, link: Link, seconds: int, out: Path) -> Measured:
     writes = _last_committed(lab) - writes_before
     idle = idle_bytes_per_second * (time.monotonic() - begun)
     sent = _total_bytes(lab) - bytes_before - idle
-    per_write = max(sent, 0) / writes if writes else 0.0
+    is_far = lab.cluster().options.far_database
+    per_write = None if is_far else max(sent, 0) / max(writes, 1)
     calls = read_latencies(out)
     causes = try_to_diagnose(lab.folder, router, seconds)
     return Measured(link, calls, writes, per_write, causes)

@@ -73,13 +73,21 @@ def test_page_of_token_calls_has_a_row_for_each_round_trip() -> None:
 
     far = replace(found, bytes_per_write=None)
 
-    results = {("one segment", 0.2): found, ("the database of site b", 0.5): far}
+    results = {
+        ("one segment", 0.2): found,
+        ("the database of site b", 0.0): far,
+        ("the database of site b", 0.5): far,
+    }
     page = galera_wan_page.render(results)
 
     figures = "300 [300, 300] | - | - | 7"
-    assert f"| one segment | 200 ms | {figures} | 4.3 | 1 | D1 |" in page
-    assert f"| the database of site b | 500 ms | {figures} | - | 1 | D1 |" in page
-    assert f"| no cache | 100 ms |{7 * ' - |'}" in page
+    assert f"| one segment | 200 ms | {figures} | 4.3 | 1 | - | D1 | **no** |" in page
+    assert (
+        f"| the database of site b | 0 ms | {figures} | - | 1 | D1 | D1 | - |" in page
+    )
+    far_row = f"| the database of site b | 500 ms | {figures} | - | 1 | D1 | D1 | yes |"
+    assert far_row in page
+    assert f"| no cache | 100 ms |{9 * ' - |'}" in page
 
 
 def test_page_of_failures_has_a_row_for_each() -> None:

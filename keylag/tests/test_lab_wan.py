@@ -14,12 +14,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from keylag.cli import main
-from keylag.lab import iproute
+from keylag.lab import iproute, netem
 from keylag.lab.iproute import LabError, command_in, list_namespaces
 from keylag.lab.link import Link
 from keylag.lab.network import Network, namespace_prefix
 from keylag.lab.relay import TUN, Relay
-from keylag.lab.settings import FILE, RELAY, Settings, write_settings
+from keylag.lab.settings import FILE, NETEM, RELAY, Settings, write_settings
 from keylag.lab.wan import Wan
 from keylag.tools.programs import WAN, missing_packages
 
@@ -28,6 +28,7 @@ needs_namespaces = pytest.mark.skipif(
     reason=f"needs root, {TUN} and the packages {', '.join(WAN)}",
 )
 ROUND_TRIP_SECONDS = 0.12
+HAS_NETEM = netem.has_netem
 SOCKETS: list[socket.socket] = []
 """Open as long as the thread of a relay waits for them."""
 
@@ -35,6 +36,12 @@ SOCKETS: list[socket.socket] = []
 def invoke(*arguments: str) -> Result:
     """Run `keylag lab wan`."""
     return CliRunner().invoke(main, ["lab", "wan", *arguments])
+
+
+@pytest.fixture(autouse=True)
+def without_netem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the relay delay packets, also where the kernel has netem."""
+    monkeypatch.setattr(netem, "has_netem", lambda _: False)
 
 
 @pytest.fixture
@@ -95,6 +102,25 @@ def test_the_link_changes_while_it_runs(lab: Wan) -> None:
 
     assert connect_seconds(lab) >= 3 * ROUND_TRIP_SECONDS
     assert lab.find() == Settings(2, RELAY, Link(3 * ROUND_TRIP_SECONDS))
+
+
+@needs_namespaces
+@pytest.mark.stack
+def test_netem_delays_packets_where_the_kernel_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(netem, "has_netem", HAS_NETEM)
+    lab = Wan(tmp_path)
+    try:
+        settings = lab.up(1, Link(ROUND_TRIP_SECONDS))
+        if settings.mechanism != NETEM:
+            pytest.skip("this kernel has no netem")
+
+        assert connect_seconds(lab) >= ROUND_TRIP_SECONDS
+        lab.change(Link())
+        assert connect_seconds(lab) < ROUND_TRIP_SECONDS
+    finally:
+        lab.down()
 
 
 @needs_namespaces

@@ -103,7 +103,7 @@ def test_a_changed_link_is_for_what_is_sent_from_then_on() -> None:
     one = direction(round_trip_seconds=0.2)
     one.send(PACKET, 0.0)
 
-    one.link = Link(round_trip_seconds=0.4)
+    one.change(Link(round_trip_seconds=0.4))
     one.send(PACKET, 0.0)
 
     assert arrivals(one) == pytest.approx([0.1, 0.2])
@@ -113,10 +113,21 @@ def test_a_shorter_link_keeps_the_order() -> None:
     one = direction(round_trip_seconds=0.4)
     one.send(b"first", 0.0)
 
-    one.link = Link()
+    one.change(Link())
     one.send(b"second", 0.1)
 
     assert list(one.arrived(0.2)) == [b"first", b"second"]
+
+
+def test_a_faster_link_does_not_wait_for_the_queue_of_a_slow_one() -> None:
+    one = direction(round_trip_seconds=5.0, rate_bits_per_second=8000)
+    for _ in range(3):
+        one.send(PACKET, 0.0)
+
+    one.change(Link(round_trip_seconds=0.2, rate_bits_per_second=6e6))
+    one.send(PACKET, 1.0)
+
+    assert len(arrivals(one)) == 4
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

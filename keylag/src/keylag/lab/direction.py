@@ -20,17 +20,21 @@ class Direction:
     """
 
     def __init__(self, link: Link, random: Random) -> None:
-        self.link = link
-        """Replace it to change what is sent from then on."""
+        self._link = link
         self._random = random
         self._in_flight: deque[tuple[float, bytes]] = deque()
         self._in_flight_bytes = 0
         self._free_at = -math.inf
         self._last_arrival = -math.inf
 
+    def change(self, link: Link) -> None:
+        """Change what is sent from then on, which does not wait for what was sent."""
+        self._link = link
+        self._free_at = -math.inf
+
     def send(self, packet: bytes, now: float) -> None:
         """Send a packet, which is lost or dropped, or arrives later."""
-        link = self.link
+        link = self._link
         if link.loss_ratio and self._random.random() < link.loss_ratio:
             return
         if self._in_flight_bytes + len(packet) > IN_FLIGHT_BYTES:
@@ -48,9 +52,9 @@ class Direction:
         self._in_flight_bytes += len(packet)
 
     def _delay(self) -> float:
-        jitter = self.link.jitter_seconds / 2
+        jitter = self._link.jitter_seconds / 2
         varied = self._random.uniform(-jitter, jitter) if jitter else 0.0
-        return self.link.delay_seconds + varied
+        return self._link.delay_seconds + varied
 
     def arrived(self, now: float) -> Iterator[bytes]:
         """Yield the packets that have arrived, and forget them."""

@@ -58,7 +58,7 @@ class Relay:
     def change(self, link: Link) -> None:
         """Use other settings for what is sent from now on."""
         for direction in self._from.values():
-            direction.link = link
+            direction.change(link)
 
     def run(self) -> None:
         """Carry packets until the process ends."""

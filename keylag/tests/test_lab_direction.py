@@ -47,7 +47,7 @@ def test_packets_arrive_in_their_order_in_spite_of_jitter() -> None:
     assert list(one.arrived(10.0)) == packets
 
 
-def test_jitter_varies_round_trips_evenly() -> None:
+def test_jitter_varies_each_direction_evenly_by_half_of_it() -> None:
     one = direction(round_trip_seconds=0.2, jitter_seconds=0.1)
     delays = []
     for second in range(1000):

@@ -29,7 +29,8 @@ class Link:
 
     round_trip_seconds: float = 0.0
     jitter_seconds: float = 0.0
-    """Round trips differ by up to so much in both directions, evenly distributed."""
+    """A round trip differs by at most so much: each direction by half of it, evenly
+    distributed, so small differences are the most frequent."""
     loss_ratio: float = 0.0
     """Share of the packets that are lost in each direction."""
     rate_bits_per_second: float = 0.0

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from keylag.cli import main
-from keylag.lab import iproute, netem
+from keylag.lab import accuracy, iproute, netem
 from keylag.lab.iproute import LabError, command_in, list_namespaces
 from keylag.lab.link import Link
 from keylag.lab.network import Network, namespace_prefix
@@ -131,6 +131,20 @@ def test_a_lost_site_answers_nothing(lab: Wan) -> None:
     near, far = (site.hosts[0] for site in lab.network().sites)
     with pytest.raises(LabError, match="netns exec"):
         iproute.run(*command_in(near.namespace, ["ping", "-c1", "-W1", far.address]))
+
+
+@needs_namespaces
+@pytest.mark.stack
+@pytest.mark.slow
+def test_a_measurement_without_an_answer_names_the_hosts(
+    lab: Wan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accuracy, "PINGS", 1)
+    lost = Link(loss_ratio=1.0)
+    lab.change(lost)
+
+    with pytest.raises(LabError, match="No ping from a1 to b1 was answered"):
+        accuracy.measure(lab.network(), lost)
 
 
 @needs_namespaces

@@ -90,12 +90,14 @@ def _tolerance(link: Link, count: int) -> float:
 def _ping_seconds(near: Host, far: Host) -> float:
     """Return the mean round trip; raises LabError if no ping is answered."""
     ping = ["ping", "-n", "-q", "-c", str(PINGS), "-i", str(PING_INTERVAL_SECONDS)]
-    told = run(*command_in(near.namespace, [*ping, far.address]))
-    found = re.search(r"= [\d.]+/([\d.]+)/", told)
-    if not found:
-        message = f"No ping from {near.name} to {far.name} was answered:\n{told}"
-        raise LabError(message)
-    return float(found[1]) / 1000
+    try:
+        told = run(*command_in(near.namespace, [*ping, far.address]))
+    except LabError as error:
+        # Without an answer, ping prints no reason.
+        message = f"No ping from {near.name} to {far.name} was answered: {error}"
+        raise LabError(message) from error
+    (mean,) = re.findall(r"= [\d.]+/([\d.]+)/", told)
+    return float(mean) / 1000
 
 
 def _handshake_seconds(near: Host, far: Host) -> float:

@@ -53,14 +53,14 @@ from keylag_dev.storage_page import Cell
 
 def test_page_of_links_names_the_figures_that_are_not_accurate() -> None:
     accurate = [Figure("ping", 0.1, 0.1012, 0.002), Figure("tcp", 0.1, 0.1, 0.002)]
-    rate = Figure("rate", 6e6, 5e6, 1.2e5)
+    rate = Figure("rate", 6e6, 5.004e6, 1.2e5)
 
     page = link_accuracy_page.render(
         [(Link(0.1), accurate), (Link(0.1), [*accurate, rate])], fastest=123.4e6
     )
 
     assert "| 100 ms, loss 0%, unlimited | 101.2 | 100.0 | - | yes |" in page
-    assert "| 101.2 | 100.0 | 5 | **no** |" in page
+    assert "| 101.2 | 100.0 | 5.004 | **no** |" in page
     assert "4 of 5 figures are accurate" in page
     assert "carried 123 Mbit/s" in page
 

@@ -61,7 +61,7 @@ def _lines(measured: Sequence[tuple[Link, Sequence[Figure]]]) -> Iterator[str]:
     yield "|---|---:|---:|---:|---|"
     for link, figures in measured:
         ping, handshake, *rates = (one.measured for one in figures)
-        rate = f"{rates[0] / 1e6:.3g}" if rates else "-"
+        rate = f"{rates[0] / 1e6:#.4g}" if rates else "-"
         accurate = "yes" if all(one.is_accurate for one in figures) else "**no**"
         cells = [str(link), f"{ping * 1000:.1f}", f"{handshake * 1000:.1f}"]
         yield f"| {' | '.join([*cells, rate, accurate])} |"

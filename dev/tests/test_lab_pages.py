@@ -33,7 +33,7 @@ from keylag.lab.storage.lab import StorageLab
 from keylag.lab.storage.options import StorageOptions
 from keylag.lab.swift.measurement import LABELS, Calls
 from keylag.lab.swift.measurement import Measured as SwiftMeasured
-from keylag.lab.swift.options import SwiftOptions
+from keylag.lab.swift.options import NOT_CACHED, SwiftOptions
 from keylag.phases import CATEGORY_NAMES
 from keylag_dev import (
     galera_failures_page,
@@ -157,12 +157,21 @@ def test_page_of_swift_compares_sets_and_tokens() -> None:
         for region in (1, 2)
     ]
 
-    page = swift_regions_page.render(sets, [(SwiftOptions(), measured(2, 0.2))])
+    tokens = [
+        (SwiftOptions(), measured(2, 0.2)),
+        (
+            SwiftOptions(cached_seconds=NOT_CACHED),
+            replace(measured(2, 0.2), cached_seconds=0.0),
+        ),
+    ]
+
+    page = swift_regions_page.render(sets, tokens)
 
     assert "| set1 | 1 | GET | 100 | - | 0 |" in page
     assert "| set2 | 1 | PUT | 400 | 20 to 30 % | 0 |" in page
     assert "| set3 | 2 | GET | 125 | - | 0 |" in page
     assert "| 2 | near | memcached | 27 | 6 | 300 | 1.0 | 10% | 10% | 10% |" in page
+    assert "| 2 | near | none | 27 | 6 | 300 | - | 10% | 10% | 10% |" in page
 
 
 def neighbours(tenants: int, *levers: str, p95_seconds: float = 0.02) -> Beside:

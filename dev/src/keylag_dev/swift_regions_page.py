@@ -118,11 +118,16 @@ def _token_lines(tokens: Sequence[TokenRow]) -> Iterator[str]:
             "none" if options.cached_seconds == NOT_CACHED else "memcached",
             str(sum(one.count for one in found.calls.values())),
             str(found.validations),
-            f"{found.validation_seconds * 1000:.0f}",
-            f"{found.cached_seconds * 1000:.1f}",
+            _milliseconds(found.validation_seconds, 0),
+            _milliseconds(found.cached_seconds, 1),
             *(f"{found.calls[one].token_share:.0%}" for one in LABELS),
         ]
         yield f"| {' | '.join(cells)} |"
+
+
+def _milliseconds(seconds: float, decimals: int) -> str:
+    """Return a median in ms; `-` if it is 0, because there was no such call."""
+    return f"{seconds * 1000:.{decimals}f}" if seconds else "-"
 
 
 def _verb(label: str) -> str:
@@ -152,7 +157,7 @@ def main() -> None:
             found = measure(lab, Load(2, SECONDS), next(folders))
             tokens.append((options, found))
             click.echo(f"{keystone}, cached for {seconds} s: measured")
-    write_page(PAGE, render(sets, tokens), cost)
+        write_page(PAGE, render(sets, tokens), cost)
 
 
 if __name__ == "__main__":

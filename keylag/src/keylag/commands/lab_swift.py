@@ -150,12 +150,17 @@ def measure_calls(  # noqa: PLR0913, PLR0917 - one for each option
             found = measure(lab, load, samples / "load")
         document = {"link": link.as_json(), **found.as_json()}
         keep(document, samples)
-    summary = (
-        f"{found.validations} calls validated their token in Keystone, which took "
-        f"{found.validation_seconds * 1000:.0f} ms; in all others auth_token took "
-        f"{found.cached_seconds * 1000:.1f} ms. Samples: {samples}"
-    )
-    show(document, form, _table(found), summary)
+    show(document, form, _table(found), f"{_tokens(found)}. Samples: {samples}")
+
+
+def _tokens(found: Measured) -> str:
+    """Return what tokens took, of the calls that there were."""
+    asked = f"{found.validations} calls validated their token in Keystone"
+    if found.validation_seconds:
+        asked += f", which took {found.validation_seconds * 1000:.0f} ms"
+    if found.cached_seconds:
+        asked += f"; in all others auth_token took {found.cached_seconds * 1000:.1f} ms"
+    return asked
 
 
 def _table(found: Measured) -> Table:

@@ -361,7 +361,7 @@ def test_an_outcome_counts_what_clients_saw_from_the_failure_on() -> None:
 
     assert (found.calls, found.failed, found.failing_seconds) == (4, 1, 0.0)
     assert found.longest_seconds == 4.0
-    assert found.without_answer_seconds == pytest.approx(15.5 - 10.2)
+    assert found.longest_gap_seconds == pytest.approx(15.5 - 10.2)
     assert (found.revoked, found.missing, found.hidden) == (2, 1, 1 + CLIENTS)
 
 

@@ -41,13 +41,14 @@ Each failure was caused once, and mended after {LOST_SECONDS} s. The load ends
 {AFTER_SECONDS} s after all nodes are back.
 
 *Failed* are the calls from the failure until the load ended; a client whose call fails
-sends the next one at once, so *failing*, the time from the first to the last of them,
-says more. *Without an answer* is the longest time in which no call succeeded. *Healed*
-is the time from the mending until all nodes are synced, with the search of a killed
-node for its position in its data. *Missing* are revocations that Keystone confirmed and
-a node lacks at the end. Revocations that failed, and those on their way at the end, may
-be written all the same, and hide as many. A row without figures could not be measured,
-as when not all nodes were back after {HEAL_SECONDS} s.
+sends the next one at once, so the time from the first to the last failed call says
+more. *Healed* is the time from the mending until all nodes are synced, with the search
+of a killed node for its position in its data. A row without figures could not be
+measured, as when not all nodes were back after {HEAL_SECONDS} s.
+
+*Missing* are revocations that Keystone confirmed and a node lacks at the end.
+Revocations that failed, and those on their way at the end, may be written all the same,
+and hide as many.
 """
 
 Outcomes = dict[str, Outcome]
@@ -62,7 +63,8 @@ def render(outcomes: Outcomes) -> str:
 def _lines(outcomes: Outcomes) -> Iterator[str]:
     yield INTRODUCTION
     headings = (
-        *("failure", "failed", "failing, s", "longest call, s", "without an answer, s"),
+        *("failure", "failed", "first to last failed call, s", "longest call, s"),
+        "longest gap without a successful call, s",
         *("healed, s", "confirmed revocations missing"),
     )
     yield f"| {' | '.join(headings)} |"
@@ -78,7 +80,7 @@ def _cells(found: Outcome) -> list[str]:
         f"{found.failed} of {found.calls}",
         f"{found.failing_seconds:.1f}",
         f"{found.longest_seconds:.1f}",
-        f"{found.without_answer_seconds:.1f}",
+        f"{found.longest_gap_seconds:.1f}",
         f"{found.heal_seconds:.1f}",
         f"{found.missing} of {found.revoked}; up to {found.hidden} could be hidden",
     ]

@@ -48,9 +48,9 @@ directions, less what an idle cluster sends; with a far database, statements pas
 link, too. A row without figures could not be measured, as when log-ins take longer than
 {SECONDS} s.
 
-*Named* is what `keylag diagnose` says at site a, the likeliest first. *Expected* is the
-cause that the variant makes; without one, nothing should be named. D1 and D8 are not
-judged without a round trip, where they cost little.
+*Causes named* are those of `keylag diagnose` at site a, the likeliest first. The *cause
+expected* is what the variant makes; without one, nothing should be named. D1 and D8 are
+not judged without a round trip, where they cost little.
 """
 
 
@@ -65,9 +65,7 @@ class Variant:
 VARIANTS: Final[Mapping[str, Variant]] = {
     "two segments": Variant(ClusterOptions()),
     "one segment": Variant(ClusterOptions(segments=False)),
-    "reads wait (`mysql_wsrep_sync_wait`)": Variant(
-        ClusterOptions(sync_wait=True), "D8"
-    ),
+    "`mysql_wsrep_sync_wait = 1`": Variant(ClusterOptions(sync_wait=True), "D8"),
     "the database of site b": Variant(ClusterOptions(far_database=True), "D1"),
     "no cache": Variant(ClusterOptions(cache="null"), "C1"),
     "no cache, the database of site b": Variant(
@@ -90,7 +88,7 @@ def render(results: Results) -> str:
 def _lines(results: Results) -> Iterator[str]:
     yield INTRODUCTION
     figures = (*METHODS, "writes", "a write, kB", "failed")
-    judged = ("expected", "named", "right")
+    judged = ("cause expected", "causes named", "right")
     yield f"| {' | '.join(('variant', 'round trip', *figures, *judged))} |"
     yield f"|{'---|' * 2}{'---:|' * len(figures)}{'---|' * len(judged)}"
     for (name, variant), seconds in product(VARIANTS.items(), ROUND_TRIPS_SECONDS):

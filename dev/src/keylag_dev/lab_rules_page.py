@@ -59,11 +59,11 @@ INTRODUCTION: Final = f"""\
 <!-- Made by `python -m keylag_dev.lab_rules_page`; run it again instead of editing. -->
 
 Each cause was made at three strengths, under load for {SECONDS} s; rows without a rule
-are healthy. *Named* is what `keylag diagnose` says then, the likeliest first.
+are healthy. *Causes named* are those of `keylag diagnose` then, the likeliest first.
 
 D1 and D8 are tried in [token calls at each round trip](galera-wan-results.md).
 
-| rule | cause | strength | named | found |
+| rule | cause | strength | causes named | right |
 |---|---|---|---|---|
 """
 

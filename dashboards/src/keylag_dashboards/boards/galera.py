@@ -56,7 +56,7 @@ NODES: Final = Row(
     (
         Panel(
             "Nodes",
-            "A node that does not serve is outside of the majority, and refuses"
+            "A node that does not serve has lost quorum (non-Primary), and refuses"
             " statements. A donor copies its data to another node, and may accept no"
             " writes. behind: write sets that others have and this one has not.",
             "short",

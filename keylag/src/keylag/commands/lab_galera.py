@@ -267,7 +267,7 @@ def _rally_table(found: Mapping[str, Iterations]) -> Table:
 @click.argument("name", metavar="NODE")
 @folder_option
 def kill(name: str, folder: Path) -> None:
-    """End a database node at once, as a power failure would."""
+    """Kill the server process of a database node (SIGKILL)."""
     _find(GaleraWan(folder), name).kill()
     click.echo(f"{name} was killed. `keylag lab galera-wan start {name}` starts it.")
 
@@ -275,13 +275,15 @@ def kill(name: str, folder: Path) -> None:
 @galera_wan.command("start")
 @click.argument("name", metavar="NODE")
 @click.option(
-    "--forget-data", is_flag=True, help="Let it copy all data from another node (SST)."
+    "--forget-data",
+    is_flag=True,
+    help="Let it join by SST: a copy of all data of another node.",
 )
 @folder_option
 def start(name: str, folder: Path, *, forget_data: bool) -> None:
     """Start a database node, and wait until it is synced.
 
-    It gets the writes that it has missed (IST), or all data if too many are missing.
+    It joins by IST, with the writes that it lacks, or by SST if too many are missing.
     """
     lab = GaleraWan(folder)
     node = _find(lab, name)

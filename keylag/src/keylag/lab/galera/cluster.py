@@ -92,8 +92,8 @@ class Cluster:
         """Start a node; return the seconds until it is synced.
 
         They include the search for its position in the cluster, after a kill.  The
-        first node begins a new cluster.  Another one gets the writes that it has
-        missed, or all data if too many are missing.  Raises LabError or OSError.
+        first node begins a new cluster.  Another one joins by IST, or by SST (a copy of
+        all data) if too many writes are missing.  Raises LabError or OSError.
         """
         begun = time.monotonic()
         node.start(self.nodes, self.options, first=first)

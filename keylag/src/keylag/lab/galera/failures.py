@@ -58,8 +58,8 @@ class Outcome:
     """From the first call that failed to the last one; 0 if none did."""
     longest_seconds: float
     """Of a call that succeeded or failed."""
-    without_answer_seconds: float
-    """The longest time in which no call succeeded."""
+    longest_gap_seconds: float
+    """Without a successful call."""
     heal_seconds: float
     """From the start of the mending until all nodes are synced members."""
     revoked: int
@@ -132,13 +132,13 @@ FAILURES: Final[Mapping[str, Failure]] = {
         "a2 is killed; it comes back by IST", _kill("a2"), _start("a2")
     ),
     "copy": Failure(
-        "b1 is killed; it comes back by a copy of all data (SST)",
+        "b1 is killed; it comes back by SST (a copy of all data)",
         _kill("b1"),
         _start("b1", forget_data=True),
     ),
     "near-copy": Failure(
-        "a2 is killed; it comes back by a copy from a node of its site, which accepts"
-        " no writes meanwhile",
+        "a2 is killed; it comes back by SST from a node of its site, which accepts no"
+        " writes meanwhile",
         _kill("a2"),
         _start("a2", forget_data=True),
     ),
@@ -228,7 +228,7 @@ def judge(
         failed=len(failed),
         failing_seconds=failed[-1] - failed[0] if failed else 0.0,
         longest_seconds=max((one.elapsed_seconds for one in after), default=0.0),
-        without_answer_seconds=max(gaps),
+        longest_gap_seconds=max(gaps),
         heal_seconds=heal_seconds,
         revoked=revoked,
         missing=max(0, round(revoked - gained)),

@@ -83,8 +83,9 @@ class Node(HostServer):
     ) -> None:
         """Start the server, which joins the members or begins a new cluster.
 
-        After a kill it finds its position in the cluster first, or it would need a copy
-        of all data.  Then it returns at once.  Raises LabError, StackError or OSError.
+        After a kill it finds its position in the cluster first, or it would need an SST
+        (a copy of all data).  Then it returns at once.  Raises LabError, StackError or
+        OSError.
         """
         for path in (self.data, self._temporary, self.socket.parent):
             make_own_folder(path)
@@ -156,7 +157,7 @@ class Node(HostServer):
         }
 
     def kill(self) -> None:
-        """End the server at once, as a power failure would."""
+        """Kill the server process (SIGKILL)."""
         found = [one.process for one in self.processes()]
         for process in found:
             with suppress(psutil.NoSuchProcess):
@@ -209,5 +210,5 @@ class Node(HostServer):
         shutil.copytree(other.data, self.data, ignore=TRANSIENT)
 
     def forget_data(self) -> None:
-        """Delete its data, so that it joins by a copy of all data."""
+        """Delete its data, so that it joins by SST (a copy of all data)."""
         shutil.rmtree(self.folder, ignore_errors=True)

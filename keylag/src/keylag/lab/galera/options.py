@@ -36,11 +36,11 @@ class ClusterOptions(SavedOptions):
     far_database: bool = False
     """Whether the HAProxy of site a has the nodes of site b instead of its own."""
     sync_wait: bool = False
-    """Whether Keystone's reads wait for the cluster, by `mysql_wsrep_sync_wait`."""
+    """Whether Keystone's reads wait for the cluster: `mysql_wsrep_sync_wait = 1`."""
     cache: str = "memcache_pool"
     """Keystone's cache, as for `keylag up --cache`."""
     gcache_size: str = "64M"
-    """Writes that a node keeps for others that have missed them."""
+    """Of the writes that a node keeps for others, who get them by IST."""
     provider: Mapping[str, str] = field(
         default_factory=lambda: dict(WAN_PROVIDER_OPTIONS)
     )

@@ -36,7 +36,7 @@ class Latencies:
     count: int
     failed: int
     median: Interval
-    """With its interval at 95 %, by the bootstrap; without one for few calls."""
+    """With its interval at 95 %; without one for few calls."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class Calls:
     count: int
     failed: int
     mean_seconds: Interval
-    """At the client, with its interval at 95 %, by the bootstrap."""
+    """At the client, with its interval at 95 %; without one for few calls."""
     token_seconds: float
     """Mean time of auth_token."""
 

@@ -138,8 +138,8 @@ def test_each_run_counts_once(tmp_path: Path) -> None:
     assert [*found] == [1, 2, 3]
     assert summary([*found.values()]) == (
         "Runs: 3, of 1.5 min each; 0 of them stopped because the asked interval was out"
-        " of reach. none: 2, slower: 1. A verdict that none of 3 runs has, at most 100%"
-        " of all runs have (95 % confidence)."
+        " of reach. none: 2, slower: 1. A verdict that none of 3 has, at most 100% of"
+        " all runs have (95 % confidence)."
     )
     *_, last = table("same", found)
     assert last.startswith("| `same`, seed 3 | again, base | GET, median | +0.0 %")

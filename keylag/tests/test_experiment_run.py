@@ -178,8 +178,8 @@ def test_quick_rounds_get_all_of_the_time_before_the_first_look(
     run_under_test = make_run("r", FakeExecutor(), rounds=100)
     now = [0.0]
 
-    def advance_clock(_round: Round, _arm: str) -> None:
-        now[0] += round_seconds / 3
+    def advance_clock(_round: Round, arm: str) -> None:
+        now[0] += round_seconds * (arm == "a")
 
     run_under_test.executor = FakeExecutor(override=advance_clock)
     run_under_test.plan = endless(run_under_test.plan.with_minutes(5))

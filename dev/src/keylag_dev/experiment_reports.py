@@ -42,6 +42,8 @@ def own_plans(folder: Path = PLANS_FOLDER) -> list[str]:
 def reason_against(plan: str, folder: Path, plans: Path = PLANS_FOLDER) -> str:
     """Return why the run in a folder does not speak for its plan; empty if it does."""
     result, shipped = read_complete(folder), plans / f"{plan}.toml"
+    if not result:
+        return "it has not come to its end; run this command again"
     if is_out_of_reach(result):
         return "noise has ended it; move it away and run it on a quieter machine"
     if (folder / "plan.toml").read_bytes() != shipped.read_bytes():

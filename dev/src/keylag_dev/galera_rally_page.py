@@ -122,13 +122,14 @@ def round_trips(scenario: str, times: Times) -> Interval:
         for seconds in ROUND_TRIPS_SECONDS
         for one in times[scenario, seconds, True]
     ]
-    columns = tuple(np.reshape(pairs, (-1, 2)).T)
+    trips = [seconds for seconds, _ in pairs]
+    iterations = [one for _, one in pairs]
 
     def slope(trip: Array, took: Array, axis: int) -> Any:
         trip = trip - np.mean(trip, axis=axis, keepdims=True)
         return np.sum(trip * took, axis=axis) / np.sum(trip * trip, axis=axis)
 
-    return intervals.estimate(slope, *columns, paired=True)
+    return intervals.estimate(slope, trips, iterations, paired=True)
 
 
 @click.command()

@@ -63,7 +63,7 @@ def summary(results: Sequence[Result]) -> str:
     runs = len(results)
     return (
         f"Runs: {runs}, of {minutes:.1f} min each; {noisy} of them stopped because the"
-        f" asked interval was out of reach. {counts}. A verdict that none of {runs} runs"
+        f" asked interval was out of reach. {counts}. A verdict that none of {runs}"
         f" has, at most {min(3 / runs, 1):.0%} of all runs have (95 % confidence)."
     )
 

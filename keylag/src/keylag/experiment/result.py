@@ -15,13 +15,13 @@ from keylag.experiment.analysis import (
     count_requests,
     figures_by_arm,
 )
+from keylag.experiment.idle_clients import find_idle_clients
 from keylag.experiment.messages import detectable_difference, headline, remaining_time
 from keylag.experiment.noise_check import NoiseCheck, load_noise_check
 from keylag.experiment.obstacles import find_obstacles, find_obstacles_under_load
 from keylag.experiment.plan import Plan
 from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.samples import Row
-from keylag.experiment.idle_clients import find_idle_clients
 from keylag.experiment.saturation import find_saturated_arms
 
 MAX_SPREAD: Final = 0.1

@@ -29,6 +29,8 @@ class Question:
     alpha: float
     control: bool
     """Whether the control is regressed out, unless it differs between the arms."""
+    arms: int = 1
+    """That share the error probability of that."""
 
 
 Judge = Callable[[Rounds, Question], Interval]
@@ -58,7 +60,7 @@ def estimate(rounds: Rounds, question: Question) -> Estimate:
 
 def uses_control(rounds: Rounds, question: Question) -> bool:
     """Return whether the control may be the same in both arms, as experiments ask."""
-    looks = PlannedLooks(question.planned, ALPHA)
+    looks = PlannedLooks(question.planned, ALPHA / question.arms)
     found = estimate_mean([one.control for one in rounds])
     return question.control and looks.interval(found).holds_zero
 

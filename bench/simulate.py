@@ -150,7 +150,8 @@ def _look_at_arm(
     rounds: Rounds, case: Case, candidate: Candidate, sharing: int
 ) -> tuple[str, Interval]:
     def interval(alpha: float) -> Interval:
-        question = Question(case.measure, case.planned, alpha, candidate.control)
+        arms = len(case.effects)
+        question = Question(case.measure, case.planned, alpha, candidate.control, arms)
         return candidate.judge(rounds, question).mapped(math.expm1)
 
     shared = interval(ALPHA / sharing)

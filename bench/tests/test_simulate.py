@@ -15,7 +15,7 @@ from candidates import (
     sequence_factor,
     uses_control,
 )
-from keylag.experiment.estimates import Estimate
+from keylag.experiment.estimates import Estimate, estimate_mean
 from keylag.experiment.planned_looks import PlannedLooks
 from keylag.experiment.verdicts import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER
 from simulate import Case, _look, judge_experiment, simulate_experiment
@@ -77,6 +77,19 @@ def test_control_that_differs_between_the_arms_is_not_used() -> None:
     assert uses_control(arm, question)
     assert not uses_control(shifted, question)
     assert not uses_control(arm, replace(question, control=False))
+
+
+def test_arms_share_the_error_of_leaving_out_a_control() -> None:
+    """A control just beyond its interval for one arm is within that for six."""
+    (arm,) = simulate_experiment(1, replace(ISSUED, effects=(0.0,)))
+    looks = PlannedLooks(len(arm), 0.05)
+    found = estimate_mean([one.control for one in arm])
+    shift = 1.01 * looks.half_width(found) - found.mean
+    shifted = [replace(one, control=one.control + shift) for one in arm]
+    question = Question("mean", len(arm), 0.05, control=True)
+
+    assert not uses_control(shifted, question)
+    assert uses_control(shifted, replace(question, arms=6))
 
 
 def test_holm_decides_at_least_what_bonferroni_does() -> None:

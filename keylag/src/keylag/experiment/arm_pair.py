@@ -135,7 +135,9 @@ class ArmPair:
         values = self._contributions(name)
         if not any(values):
             return None  # A validation has no password hash.
-        interval = self.looks.interval(estimate_mean(values))
+        # Chance may move a control, which is needed then: so arms share this error.
+        shared = replace(self.looks, alpha=self.looks.alpha / self.arms)
+        interval = shared.interval(estimate_mean(values))
         return Control(
             name,
             interval.mapped(math.expm1),

@@ -126,13 +126,12 @@ class ExperimentRun:
     def _run_rounds(self) -> str:
         started = self.clock() - self.state.seconds
         order = schedule_rounds(self.plan.arm_names, self.state.seed)
-        for this_round in islice(order, self.state.rounds, None):
-            if reason := self._stop_reason():
-                return reason
-            self._run_round(this_round, started)
+        left = islice(order, self.state.rounds, None)
+        while not (reason := self._stop_reason()):
+            self._run_round(next(left), started)
             if not self._can_compare():
                 return NOTHING_TO_COMPARE
-        return ROUNDS_DONE
+        return reason
 
     def _plan_more_rounds(self) -> None:
         # Once, before the first look, so it depends on no result.

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from keylag_dev import experiments_page
+from keylag_dev.generated_tables import BLOCK
 
 EMPTY = "before\n<!-- verdicts, by `python -m keylag_dev.experiments_page` -->\nold\n"
 END = "<!-- end of verdicts -->\nafter\n"
@@ -12,7 +13,9 @@ END = "<!-- end of verdicts -->\nafter\n"
 def test_page_has_the_verdicts_of_the_results() -> None:
     text = experiments_page.PAGE.read_text(encoding="utf-8")
 
-    assert experiments_page.BLOCK.search(text)
+    assert {found["name"] for found in BLOCK.finditer(text)} == {
+        *("verdicts", "capacities")
+    }
     assert experiments_page.render(text) == text
 
 

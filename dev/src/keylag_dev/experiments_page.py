@@ -6,8 +6,7 @@ Between two comments the page is made by this module; all else is written by han
 """
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,23 +18,17 @@ from keylag.experiment.messages import MEASURE_NAMES, format_percent
 from keylag.experiment.plan import SECONDS_PER_MINUTE
 from keylag.experiment.verdicts import FAILS
 from keylag.paths import CHECKOUT
+from keylag_dev.generated_tables import replace_tables
 
 RESULTS: Final = CHECKOUT / "docs" / "experiments"
 PAGE: Final = RESULTS / "README.md"
 CAPACITIES: Final = "capacity"
 """The folder of the measured capacities, in that of the results."""
-BLOCK: Final = re.compile(
-    r"(<!-- (?P<name>\w+), by `python -m keylag_dev.experiments_page` -->\n)"
-    r".*?(<!-- end of (?P=name) -->)",
-    re.DOTALL,
-)
 NO_ROUNDS: Final = "cannot tell: no round is complete"
 HEADINGS: Final = (
     "| plan | arm, compared with | decides by | difference | verdict | run |",
     "|---|---|---|---:|---|---|",
 )
-
-
 CAPACITY_HEADINGS: Final = (
     "| plan | arm | requests per second held | ratio to the base | verdict | run |",
     "|---|---|---:|---:|---|---|",
@@ -44,11 +37,8 @@ CAPACITY_HEADINGS: Final = (
 
 def render(text: str, results: Path = RESULTS) -> str:
     """Return the page with its tables replaced."""
-
-    def table(found: re.Match[str]) -> str:
-        return "\n".join([found[1], *TABLES[found["name"]](results), "", found[3]])
-
-    return BLOCK.sub(table, text)
+    tables = {"verdicts": _verdicts(results), "capacities": _capacities(results)}
+    return replace_tables(text, tables)
 
 
 def _verdicts(results: Path) -> Iterator[str]:
@@ -76,13 +66,6 @@ def _capacity_rows(name: str, result: Mapping[str, Any]) -> Iterator[str]:
 
 def _range(found: Mapping[str, float] | None) -> RateRange | None:
     return RateRange(**found) if found else None
-
-
-TABLES: Final[Mapping[str, Callable[[Path], Iterator[str]]]] = {
-    "verdicts": _verdicts,
-    "capacities": _capacities,
-}
-"""By the name in the comments around them."""
 
 
 def rows(name: str, result: Mapping[str, Any]) -> Iterator[str]:

@@ -7,7 +7,6 @@ Between two comments the page is made by this module; all else is written by han
 
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,14 +14,10 @@ from typing import Any, Final, NamedTuple
 from keylag.experiment.interval import Interval
 from keylag.paths import CHECKOUT
 from keylag_dev.experiments_page import RESULTS
+from keylag_dev.generated_tables import replace_tables
 from keylag_dev.lab_page import with_interval
 
 PAGE: Final = CHECKOUT / "docs" / "upstream" / "README.md"
-BLOCK: Final = re.compile(
-    r"(<!-- savings, by `python -m keylag_dev.upstream_page` -->\n)"
-    r".*?(<!-- end of savings -->)",
-    re.DOTALL,
-)
 CALLS_PER_SECOND: Final = 1000
 INSTALLED: Final = "installed"
 FIXED: Final = "fixed"
@@ -99,9 +94,7 @@ UNMEASURED: Final = (
 
 def render(text: str, results: Path = RESULTS) -> str:
     """Return the page with its table replaced."""
-    return BLOCK.sub(
-        lambda found: "\n".join([found[1], *_table(results), "", found[2]]), text
-    )
+    return replace_tables(text, {"savings": _table(results)})
 
 
 def _table(results: Path) -> Iterator[str]:

@@ -28,6 +28,14 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def wait_until(holds):
+    """Wait until a condition is true; fail after a minute."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def find_program(*names):
     """Return the path of an installed program, or skip the test and name it."""
     path = next(filter(None, map(shutil.which, names)), None)
@@ -85,7 +93,7 @@ class Memcached(Server):
     def start(self):
         command = [find_program("memcached"), "-l", "127.0.0.1", "-p", str(self.port)]
         self.process = subprocess.Popen([*command, "-u", "nobody"])
-        for _ in range(100):
+        for _ in range(1000):
             with contextlib.suppress(OSError):
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
                 return
@@ -175,7 +183,7 @@ class Exporter:
     def read(self, headers=None, context=None):
         """Return the text of /metrics; wait until the server listens."""
         request = urllib.request.Request(self.url, headers=headers or {})
-        for _ in range(100):
+        for _ in range(600):
             try:
                 with urllib.request.urlopen(
                     request, timeout=20, context=context

@@ -1,6 +1,7 @@
 """Scrapes of several sources: intervals, timeouts and failures."""
 
 import logging
+import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -94,6 +95,7 @@ def test_hanging_source_does_not_block_other_sources(
     ]
     scraper = SourceCollector(sources)
     scraper.expose(scrape_timeout)
+    sources[1].current_read.wait(math.inf)  # a short scrape may end before it
     found = samples(scraper.expose(scrape_timeout))
     timeouts = (("reason", "timeout"), ("source", "a"))
 

@@ -1,6 +1,6 @@
 """The exposition equals that of prometheus_client."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -52,6 +52,7 @@ class Theirs:
     st.lists(numbers),
     st.lists(st.tuples(labels, st.floats())),
 )
+@settings(deadline=None)
 def test_exposition_equals_that_of_prometheus_client(counters, gauges, histograms):
     ours = Families(DECLARED)
     for values, value in counters:

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 import test_revocations
+from exporter_helpers import wait_until
 
 from keylag_exporters.families import Families
 from keylag_exporters.model import UnreachableError
@@ -104,8 +105,15 @@ def test_transaction_that_holds_a_row_is_seen_with_its_age(
     with mariadb.connect() as holder, holder.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute(update)
+
+        def row_lock_waits():
+            name = "innodb_row_lock_current_waits"
+            cursor.execute(f"SHOW GLOBAL STATUS LIKE '{name}'")
+            return int(cursor.fetchone()[1])
+
         waiting = threading.Thread(target=mariadb.execute, args=(update,))
         waiting.start()
+        wait_until(lambda: row_lock_waits() == 1)
         time.sleep(1.5)  # ages have whole seconds
         found = samples(source.collect())
         cursor.execute("COMMIT")

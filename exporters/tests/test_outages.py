@@ -5,7 +5,7 @@ import time
 import pytest
 import test_proxysql
 import test_revocations
-from exporter_helpers import LOGS
+from exporter_helpers import LOGS, wait_until
 
 SHORT_SCRAPE_TIMEOUT = {"X-Prometheus-Scrape-Timeout-Seconds": "2"}
 
@@ -133,14 +133,14 @@ def test_scrapes_within_the_interval_send_no_statement(source, server, exporter)
     assert sources_succeeded(running, source) == (True, True)
     with server.connect() as connection, connection.cursor() as cursor:
 
-        def status():
-            cursor.execute(
-                "SHOW GLOBAL STATUS WHERE Variable_name IN ('Connections', 'Questions')"
-            )
+        def status(*names):
+            cursor.execute("SHOW GLOBAL STATUS WHERE Variable_name IN %s", [names])
             return [int(value) for _, value in cursor.fetchall()]
 
-        connections, questions = status()
+        # The end of the read's connection is a question, too.
+        wait_until(lambda: status("Threads_connected") == [1])
+        connections, questions = status("Connections", "Questions")
         for _ in range(5):
             sources_succeeded(running, source)
 
-        assert status() == [connections, questions + 1]
+        assert status("Connections", "Questions") == [connections, questions + 1]

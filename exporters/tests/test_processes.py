@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -15,6 +14,7 @@ STAT = "{pid} ({program}) S {parent} 1 1 0 -1 0 9 0 {faults} 0 {user} {system} 7
 STAT += "0 3 0 {start} 4096 {pages} 1 2 3"
 IO = "rchar: 5\nwchar: 6\nread_bytes: {read}\nwrite_bytes: {written}\n"
 FIRST = "systemd"
+WORK = "import sys; print(sum(range(10_000_000)), flush=True); sys.stdin.read()"
 USED = {"faults": 0, "user": 0, "system": 0, "pages": 0}
 
 
@@ -74,20 +74,22 @@ def groups(found):
     return {dict(labels)["groupname"] for _, labels in found} - {FIRST}
 
 
-def test_real_host_has_this_process(settings, samples):
-    pattern = f"tests={Path(sys.executable).name}"
-    source = SOURCE_TYPE.create(settings(SOURCE_TYPE, {"groups": pattern}))
+def test_real_host_has_a_process_while_it_runs(settings, samples, tmp_path):
+    """Other tests may start and end processes meanwhile."""
+    source = SOURCE_TYPE.create(settings(SOURCE_TYPE, {"groups": f"own={tmp_path}"}))
     source.collect()
-    command = [sys.executable, "-c", "sum(range(20_000_000))"]
-    with subprocess.Popen(command) as child:
+    command = [sys.executable, "-c", WORK, tmp_path]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as child:
+        child.stdout.readline()
         during = samples(source.collect())
-        child.wait()
     after = samples(source.collect())
 
-    assert value(during, "num_procs", "tests") > value(after, "num_procs", "tests")
-    assert value(after, "memory_bytes", "tests", memtype="resident") > 1e6
-    assert value(after, "cpu_seconds_total", "tests", mode="user") > 0
-    assert value(after, "read_bytes_total", "tests") >= 0
+    assert value(during, "num_procs", "own") == 1
+    assert value(after, "num_procs", "own") == 0
+    assert value(during, "memory_bytes", "own", memtype="resident") > 1e6
+    assert value(after, "cpu_seconds_total", "own", mode="user") > 0
+    assert value(after, "read_bytes_total", "own") >= 0
 
 
 def test_files_are_read_in_the_units_of_process_exporter(

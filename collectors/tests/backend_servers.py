@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 _PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
-_PATIENCE_SECONDS = 20
+_PATIENCE_SECONDS = 60
 
 #: What PyPI has only as C source, Debian has built for its own Python.
 DEBIAN_LIBRARIES = "/usr/lib/python3/dist-packages"

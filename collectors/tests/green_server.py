@@ -1,4 +1,4 @@
-"""Serve requests in greenlets of one thread, and print their breakdowns.
+"""Serve requests in greenlets of one thread; print breakdowns and clients' waits.
 
 ``python green_server.py eventlet|gevent COUNT``; each request waits a while in `sql`
 and in `cache`, and meanwhile all others are served.
@@ -41,7 +41,7 @@ PATCH = {"eventlet": "eventlet:monkey_patch", "gevent": "gevent.monkey:patch_all
 
 
 def serve(name: str, count: int) -> list[dict[str, float]]:
-    """Return milliseconds by entry, of each of so many requests at once."""
+    """Return milliseconds by entry, and `waited`, of so many requests at once."""
     module, _, function = PATCH[name].partition(":")
     getattr(importlib.import_module(module), function)()
 
@@ -68,9 +68,12 @@ def serve(name: str, count: int) -> list[dict[str, float]]:
     paths = ["/", "/child"] * (count // 2)
 
     def ask(path: str) -> dict[str, float]:
+        asked = time.perf_counter()
         with urllib.request.urlopen(f"http://{LOCAL}:{port}{path}") as answer:
             timing = answer.headers["Server-Timing"]
-        return {entry: float(spent) for entry, spent in _ENTRY.findall(timing)}
+        waited = (time.perf_counter() - asked) * 1000
+        entries = {entry: float(spent) for entry, spent in _ENTRY.findall(timing)}
+        return {**entries, "waited": waited}
 
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(ask, paths))

@@ -43,5 +43,4 @@ def test_greenlets_have_separate_breakdowns(name, pure) -> None:
         assert each["sql"] >= green_server.SQL_SECONDS * MS
         assert each["cache"] >= green_server.CACHE_SECONDS * MS
         assert set(cells) == {"sql.validate", "cache.roles", "wsgi.other"}
-    elapsed = COUNT * (green_server.SQL_SECONDS + green_server.CACHE_SECONDS) * MS
-    assert max(each["total"] for each in breakdowns) < elapsed / 2
+        assert each["total"] <= each["waited"]

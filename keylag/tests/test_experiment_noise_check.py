@@ -9,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import psutil
 import pytest
 from click.testing import CliRunner
 from fake_experiment import FakeExecutor, MakeRun, fake_rows
@@ -254,7 +253,11 @@ def test_each_disturbance_under_load_is_an_obstacle(
     assert not list(find_obstacles_under_load(Disturbance()))
 
 
-BURN = "import time\nwhile time.process_time() < 0.3: pass\n"
+BURN = """
+import time
+end = time.process_time() + 0.3
+while time.process_time() < end: pass
+"""
 
 
 def test_processes_of_the_experiment_are_no_other_programs(
@@ -271,16 +274,21 @@ def test_processes_of_the_experiment_are_no_other_programs(
 
     monkeypatch.setattr(load_monitor.psutil, "cpu_times", cpu_times)
     monitor = LoadMonitor(tmp_path, [0])
-    server_code = f"{BURN}input()"
+    server_code = f"input()\n{BURN}\nprint(flush=True)\ninput()"
     environment = processes.stack_variables(tmp_path / "arm", "keystone")
     with subprocess.Popen(
-        [sys.executable, "-c", server_code], stdin=subprocess.PIPE, env=environment
+        [sys.executable, "-c", server_code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
     ) as server:
+        assert server.stdin
+        assert server.stdout
         with monitor.watch():
+            server.stdin.write(b"\n")
+            server.stdin.flush()
             subprocess.run([sys.executable, "-c", BURN], check=True)
-            server_process = psutil.Process(server.pid)
-            while sum(server_process.cpu_times()[:2]) < 0.28:
-                server_process.status()
+            server.stdout.readline()
         server.kill()
     found = monitor.disturbance
 

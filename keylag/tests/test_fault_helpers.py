@@ -26,7 +26,7 @@ from keylag.faults.helpers.host import Host
 from keylag.faults.model import DELETE, GET, POST, SERVICE
 from keylag.faults.probe import ISSUED, VALIDATIONS_PER_TOKEN, Probe
 from keylag.ports import free_port
-from keylag.processes import stack_variables
+from keylag.processes import stack_variables, start_server
 from keylag.services.base import StackOptions, first_bytes
 from keylag.stack_info import StackInfo
 from keylag.stack_record import StackRecord
@@ -222,9 +222,10 @@ def test_all_connections_are_held(
 def test_a_duty_cycle_suspends_and_resumes(
     host: Host, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sleeper = subprocess.Popen(
+    sleeper = start_server(
         [sys.executable, "-c", "import time; time.sleep(60)"],
-        env=stack_variables(folder, "mariadb"),
+        stack_variables(folder, "mariadb"),
+        folder / "log",
     )
     process = psutil.Process(sleeper.pid)
     seen: set[str] = set()

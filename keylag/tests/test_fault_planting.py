@@ -53,16 +53,20 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+def wait_until_suspended(fault_site: Site, name: str) -> None:
+    """Wait until the one process of a service has received its SIGSTOP."""
+    wait_until(lambda: statuses(fault_site, name) == [psutil.STATUS_STOPPED])
+
+
 def test_keystone_forgets_a_suspended_server_when_the_fault_is_taken_back(
     fake_stack: Stack, fault_site: Site
 ) -> None:
     (before,) = fault_site.processes("keystone")
 
     with planted(fake_stack, FAULTS["C2"]):
-        during = statuses(fault_site, "memcached")
+        wait_until_suspended(fault_site, "memcached")
 
     (after,) = fault_site.processes("keystone")
-    assert during == [psutil.STATUS_STOPPED]
     assert before != after
     assert fake_stack.is_up()
     assert not (fake_stack.folder / FILE).exists()
@@ -92,7 +96,7 @@ def test_a_restart_leaves_a_suspended_server_suspended(
     plant(fault_site, FAULTS["C2"])
     plant(fault_site, FAULTS["W1"])
 
-    assert statuses(fault_site, "memcached") == [psutil.STATUS_STOPPED]
+    wait_until_suspended(fault_site, "memcached")
     assert take_back(fault_site) == ["W1", "C2"]
     assert fake_stack.is_up()
 

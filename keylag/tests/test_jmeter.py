@@ -5,6 +5,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -215,7 +216,10 @@ def _processes_with(path: Path) -> list[int]:
 def _sockets_of(path: Path) -> str:
     """Return JMeter's listening TCP and UDP sockets; empty if there are none."""
     (pid,) = _processes_with(path)
-    handles = [str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+    handles = []
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # JMeter has closed it meanwhile
+            handles.append(str(fd.readlink()))
     inodes = {name[8:-1] for name in handles if name.startswith("socket:")}
     bound = []
     for table, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):

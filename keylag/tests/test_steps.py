@@ -22,17 +22,22 @@ LINES = 3
 
 
 class Output(io.StringIO):
-    """Text that is printed; `seen` is set after some lines."""
+    """Text that is printed."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen = threading.Event()
+        self.written = threading.Condition()
 
     def write(self, text: str) -> int:
-        written = super().write(text)
-        if len(self.beats()) >= LINES:
-            self.seen.set()
-        return written
+        with self.written:
+            count = super().write(text)
+            self.written.notify_all()
+        return count
+
+    def tells(self, beat: str) -> bool:
+        """Wait until some heartbeats say this; return whether they did in a minute."""
+        with self.written:
+            return self.written.wait_for(lambda: self.beats().count(beat) >= LINES, 60)
 
     def beats(self) -> list[str]:
         """Return what the heartbeats said, without the times."""
@@ -49,7 +54,7 @@ def output(monkeypatch: pytest.MonkeyPatch) -> Output:
 def test_step_is_told_again_until_it_ends(output: Output) -> None:
     threads = threading.active_count()
     with show_step(Console(file=output), "Starting [keystone]"):
-        assert output.seen.wait(60)
+        assert output.tells("Starting [keystone]")
 
     assert set(output.beats()) == {"Starting [keystone]"}
     assert threading.active_count() == threads
@@ -58,7 +63,7 @@ def test_step_is_told_again_until_it_ends(output: Output) -> None:
 def test_line_tells_what_the_step_does_now(output: Output) -> None:
     with Heartbeat(Console(file=output), "one") as beat:
         beat.update("two")
-        assert output.seen.wait(60)
+        assert output.tells("two")
 
     assert output.beats()[-1] == "two"
 
@@ -82,7 +87,7 @@ def test_set_up_tells_which_tool_it_builds(
 ) -> None:
     def make(build: Build) -> None:
         (build.folder / "thing").touch()
-        assert output.seen.wait(60)
+        assert output.tells("A thing: building")
 
     monkeypatch.setattr(setup, "state_folder", lambda: tmp_path)
     (tmp_path / "tools").mkdir()
@@ -98,7 +103,7 @@ def test_load_tells_how_far_it_is(
     def run(*_: object, on_progress: object, **__: object) -> LoadResult:
         assert callable(on_progress)
         on_progress(Progress(done=7, errors=0, expected=100))
-        assert output.seen.wait(60)
+        assert output.tells("Sending token-issue, 7 of 100 requests")
         return LoadResult(tmp_path, tmp_path, interrupted=False)
 
     monkeypatch.setattr(load_runner.jmeter, "run", run)

@@ -101,6 +101,14 @@ def test_collector_files_are_read(tmp_path: Path) -> None:
     check(read_trace(str(path), TRACE_ID))
 
 
+def test_line_that_the_collector_still_writes_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "traces.json"
+    text = json.dumps(otlp())
+    path.write_text(f"{text}\n{text[:100]}")
+
+    check(read_trace(str(path), TRACE_ID))
+
+
 def test_file_with_two_traces_needs_an_id(tmp_path: Path) -> None:
     path = tmp_path / "traces.json"
     other = json.dumps(otlp()).replace(OTEL_ID, "ab" * 16)

@@ -35,7 +35,13 @@ def read(path: Path, trace_id: str) -> Trace:
 def _parse_objects(text: str) -> Iterator[dict[str, Any]]:
     decoder, position = json.JSONDecoder(), _end_of_space(text, 0)
     while position < len(text):
-        value, end = decoder.raw_decode(text, position)
+        try:
+            value, end = decoder.raw_decode(text, position)
+        except ValueError:
+            # The Collector may still be writing its last line.
+            if position and "\n" not in text[position:]:
+                return
+            raise
         if not isinstance(value, dict):
             message = "not a JSON object"
             raise ValueError(message)  # noqa: TRY004 - like the decoder's errors

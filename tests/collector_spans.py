@@ -11,8 +11,9 @@ from keylag.stack import Stack
 def spans(stack: Stack, trace: str) -> Iterator[dict[str, Any]]:
     """Yield the written spans of a trace, with the name of their service."""
     file = traces_file(stack.folder)
-    lines = file.read_text().splitlines() if file.exists() else []
-    for line in lines:
+    text = file.read_text() if file.exists() else ""
+    # The Collector may still be writing what is after the last end of a line.
+    for line in text.rpartition("\n")[0].splitlines():
         for resource in json.loads(line)["resourceSpans"]:
             for scope in resource["scopeSpans"]:
                 for span in scope["spans"]:

@@ -44,8 +44,9 @@ SIDES = {
 SCRAPED = """min(timestamp(up{job=~"otlp|keylag-exporter"})
     and on (job) (up == 1) and on () (sum(keylag_slow_log_behind_bytes) == 0))"""
 """When both sides were last scraped with the log read to its end; seconds."""
-LAG_SECONDS = 2.0
-"""Longer than an export, and than the last statement of a log stays uncounted."""
+LAG_SECONDS = 5.0
+"""Longer than an export, also on a busy machine, and than the last statement of a log
+stays uncounted."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def wait_for_sql_totals(stack: Stack) -> dict[str, SqlTotals]:
     """Return them once Prometheus has scraped everything up to now."""
     due = time.time() + LAG_SECONDS
     before, now = None, sql_totals(stack)
-    for _ in range(30):
+    for _ in range(60):
         if (
             before == now
             and max(query_prometheus(stack, SCRAPED).values(), default=0.0) >= due
@@ -133,7 +134,7 @@ def wait_for_sql_totals(stack: Stack) -> dict[str, SqlTotals]:
             return now
         time.sleep(1.1)
         before, now = now, sql_totals(stack)
-    message = "Prometheus did not scrape both sides within half a minute"
+    message = "Prometheus did not scrape both sides within a minute"
     raise AssertionError(message)
 
 

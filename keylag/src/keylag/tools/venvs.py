@@ -180,7 +180,7 @@ RALLY = Tool(
 SWIFT = _collectors_venv(
     "swift",
     "locks/swift.txt",
-    "Swift with the collectors, for laboratories",
+    "Swift with swift-bench and the collectors, for laboratories",
     "bin/swift-proxy-server",
     f"{SETUP_COMMAND} --with labs",
 )

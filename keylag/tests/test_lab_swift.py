@@ -12,12 +12,15 @@ from click.testing import CliRunner
 from samples import sample
 
 from keylag.cli import main
+from keylag.commands import lab_swift
 from keylag.jtl import Sample
 from keylag.lab import intervals, mounts
 from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
 from keylag.lab.network import Network
 from keylag.lab.relay import TUN
+from keylag.lab.swift import bench
+from keylag.lab.swift.bench import BenchLoad, Rate, Rates, read_rates, run_bench
 from keylag.lab.swift.lab import SwiftRegions
 from keylag.lab.swift.measurement import Load, measure, summarise
 from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
@@ -77,6 +80,78 @@ def test_figures_tell_calls_that_asked_keystone_from_others() -> None:
     json.loads(json.dumps(found.as_json()), parse_constant=pytest.fail)
 
 
+BENCH_LOG = """\
+swift-bench 2026-11-27 05:54:21,000 INFO Auth version: 3
+swift-bench 2026-11-27 05:54:23,000 INFO 6 PUTS [0 failures], 3.0/s
+swift-bench 2026-11-27 05:54:31,000 INFO 32 PUTS **FINAL** [1 failures], 3.2/s
+swift-bench 2026-11-27 05:54:31,500 INFO Auth version: 3
+swift-bench 2026-11-27 05:54:38,000 INFO 96 GETS **FINAL** [0 failures], 13.9/s
+swift-bench 2026-11-27 05:54:46,000 INFO 31 DEL **FINAL** [0 failures], 4.1/s
+"""
+
+
+def test_rates_are_those_of_the_last_lines_of_swift_bench() -> None:
+    assert read_rates(BENCH_LOG) == {
+        "PUT": Rate(32, 1, 3.2),
+        "GET": Rate(96, 0, 13.9),
+        "DELETE": Rate(31, 0, 4.1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("written", "replacement", "method"),
+    [
+        ("[1 failures]", "[32 failures]", "PUT"),
+        ("96 GETS", "0 GETS", "GET"),
+        ("DEL **FINAL**", "DEL", "DELETE"),
+        ("4.1/s", "0.0/s", "DELETE"),
+    ],
+)
+def test_a_kind_of_request_without_a_rate_is_an_error(
+    written: str, replacement: str, method: str
+) -> None:
+    with pytest.raises(LabError, match=f"swift-bench has no rate of {method}"):
+        read_rates(BENCH_LOG.replace(written, replacement))
+
+
+def test_a_swift_bench_that_fails_is_an_error_with_the_end_of_its_log(
+    tmp_path: Path,
+) -> None:
+    command = ["sh", "-c", "echo Authorization Failure >&2; exit 1"]
+
+    with pytest.raises(LabError, match=r"failed.*\nAuthorization Failure"):
+        bench._run(command, {"PATH": os.environ["PATH"]}, tmp_path / bench.LOG)
+
+
+def test_bench_prints_the_rate_of_each_kind_of_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[BenchLoad] = []
+
+    def run(_: SwiftRegions, load: BenchLoad, __: Path) -> Rates:
+        sent.append(load)
+        return read_rates(BENCH_LOG)
+
+    monkeypatch.setattr(SwiftRegions, "link", lambda _: Link(0.277))
+    monkeypatch.setattr(lab_swift, "run_bench", run)
+    options = ["--region=2", "--clients=16", "--objects=128", "--gets=384"]
+    command = ["lab", "swift-regions", "bench", *options]
+
+    table = CliRunner().invoke(main, [*command, f"--out={tmp_path / 'table'}"])
+    form = ["--output=json", f"--out={tmp_path / 'json'}"]
+    document = CliRunner().invoke(main, [*command, *form])
+
+    assert sent == 2 * [BenchLoad(region=2, clients=16, objects=128, gets=384)]
+    assert ["PUT", "32", "1", "3.2"] in [
+        one.split() for one in table.output.splitlines()
+    ]
+    kept = (tmp_path / "json" / "measured.json").read_text()
+    found = json.loads(document.stdout)
+    assert found == json.loads(kept)
+    assert (found["region"], found["clients"]) == (2, 16)
+    assert found["rates"]["GET"] == {"requests": 96, "failed": 0, "per_second": 13.9}
+
+
 def test_a_mean_has_an_interval_from_two_values_on() -> None:
     assert intervals.mean([1.0]).high == float("inf")
     assert intervals.mean([1.0, 2.0]).high < float("inf")
@@ -101,7 +176,7 @@ def test_settings_are_kept_until_swift_stops(tmp_path: Path) -> None:
 
 
 def test_commands_without_swift_name_the_one_that_starts_it(tmp_path: Path) -> None:
-    for command in ("proxies", "set", "measure"):
+    for command in ("proxies", "set", "measure", "bench"):
         arguments = ["lab", "swift-regions", command, f"--state={tmp_path}"]
         ended = CliRunner().invoke(main, arguments)
 
@@ -160,6 +235,26 @@ def test_objects_are_written_read_and_deleted_in_both_regions(
         assert found.calls["GET object"].mean_seconds.mid < ROUND_TRIP_SECONDS
         assert found.validations > 0
         assert found.cached_seconds > 0
+
+
+@needs_swift
+@pytest.mark.stack
+@pytest.mark.matrix
+def test_swift_bench_has_rates_in_both_regions(
+    lab: SwiftRegions, tmp_path: Path
+) -> None:
+    for region in (1, 2):
+        load = BenchLoad(region, clients=4, objects=12, gets=40)
+
+        found = run_bench(lab, load, tmp_path / str(region))
+
+        assert {name: one.requests for name, one in found.items()} == {
+            "PUT": 12,
+            "GET": 40,
+            "DELETE": 12,
+        }
+        assert sum(one.failed for one in found.values()) == 0
+        assert found["GET"].per_second > found["PUT"].per_second
 
 
 @needs_swift

@@ -1,6 +1,6 @@
 """`keylag lab swift-regions`: Swift in two regions, with a Keystone at each."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
@@ -19,12 +19,27 @@ from keylag.commands.lab_output import (
     show,
 )
 from keylag.commands.lab_wan import changed_link, link_options
+from keylag.lab.swift.bench import GETS, LOG, OBJECTS, BenchLoad, Rates, run_bench
 from keylag.lab.swift.lab import LINK, SwiftRegions
 from keylag.lab.swift.measurement import CLIENTS, Load, Measured, measure
 from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
 from keylag.steps import show_step
 
 folder_option: Final = lab_wan.folder_option("swift-regions")
+region_option: Final = click.option(
+    "--region",
+    type=click.IntRange(1, 2),
+    default=1,
+    show_default=True,
+    help="Where the clients are.",
+)
+clients_option: Final = click.option(
+    "--clients",
+    type=click.IntRange(1, 1000),
+    default=CLIENTS,
+    show_default=True,
+    help="Clients at the same time.",
+)
 
 
 @click.group("swift-regions")
@@ -38,6 +53,7 @@ def swift_regions() -> None:
     Examples:
       keylag lab swift-regions up
       keylag lab swift-regions measure --region 2
+      keylag lab swift-regions bench --clients 16
       keylag lab swift-regions proxies --keystone far
       keylag lab swift-regions down
     """  # noqa: D301 - click reads a backspace
@@ -120,21 +136,9 @@ def set_link(folder: Path, **given: float | None) -> None:
 
 
 @swift_regions.command("measure")
-@click.option(
-    "--region",
-    type=click.IntRange(1, 2),
-    default=1,
-    show_default=True,
-    help="Where the clients are.",
-)
+@region_option
 @seconds_option
-@click.option(
-    "--clients",
-    type=click.IntRange(1, 1000),
-    default=CLIENTS,
-    show_default=True,
-    help="Clients at the same time.",
-)
+@clients_option
 @out_folder_option("lab/swift-regions", "the samples")
 @output_option()
 @folder_option
@@ -175,6 +179,73 @@ def _table(found: Measured) -> Table:
             f"{one.token_seconds * 1000:.1f}",
             f"{one.token_share:.0%}",
         )
+    return table
+
+
+@swift_regions.command("bench")
+@region_option
+@clients_option
+@click.option(
+    "--objects",
+    type=click.IntRange(1, 10_000),
+    default=OBJECTS,
+    show_default=True,
+    help="Objects that are written, and deleted at the end. Each client should write "
+    "several: the last ones do not keep all clients busy.",
+)
+@click.option(
+    "--gets",
+    type=click.IntRange(1, 100_000),
+    default=GETS,
+    show_default=True,
+    help="GETs of these objects.",
+)
+@out_folder_option("lab/swift-bench", "the log of swift-bench")
+@output_option()
+@folder_option
+def bench_rates(  # noqa: PLR0913, PLR0917 - one for each option
+    region: int,
+    clients: int,
+    objects: int,
+    gets: int,
+    out: Path | None,
+    form: str,
+    folder: Path,
+) -> None:
+    """Measure requests per second by swift-bench, one kind after the other.
+
+    All clients write, then all read, then all delete, so PUT, GET and DELETE have a
+    rate each; with `measure` they share one. Objects have 1 kB.
+
+    A client waits for each answer. While the servers have time to spare, the rate is
+    the number of clients divided by the seconds of an answer; once they are busy, more
+    clients do not raise it. So compare settings with several numbers of clients.
+
+    \b
+    Examples:
+      keylag lab swift-regions bench --clients 4
+      keylag lab swift-regions bench --clients 64 --objects 500 --gets 1000
+    """  # noqa: D301 - click reads a backspace
+    lab = SwiftRegions(folder)
+    link, load = lab.link(), BenchLoad(region, clients, objects, gets)
+    with results.folder(out, "lab", "swift-bench") as logs:
+        step = f"swift-bench at region {region} with {clients} clients, {link}"
+        with show_step(Console(stderr=True), step):
+            rates = run_bench(lab, load, logs)
+        document = {
+            "link": link.as_json(),
+            **asdict(load),
+            "rates": {method: asdict(one) for method, one in rates.items()},
+        }
+        keep(document, logs)
+    show(document, form, _rate_table(rates), f"Log of swift-bench: {logs / LOG}")
+
+
+def _rate_table(rates: Rates) -> Table:
+    table = new_table(("request",), ("requests", "failed", "per second"))
+    for method, one in rates.items():
+        counts = (str(one.requests), str(one.failed))
+        table.add_row(method, *counts, f"{one.per_second:.1f}")
     return table
 
 

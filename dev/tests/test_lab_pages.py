@@ -31,6 +31,9 @@ from keylag.lab.storage.calls import Calls as StorageCalls
 from keylag.lab.storage.fio import Flush, Rate
 from keylag.lab.storage.lab import StorageLab
 from keylag.lab.storage.options import StorageOptions
+from keylag.lab.swift.bench import BenchLoad, Rates
+from keylag.lab.swift.bench import Rate as RequestRate
+from keylag.lab.swift.lab import SwiftRegions
 from keylag.lab.swift.measurement import LABELS, Calls
 from keylag.lab.swift.measurement import Measured as SwiftMeasured
 from keylag.lab.swift.options import NOT_CACHED, SwiftOptions
@@ -165,13 +168,63 @@ def test_page_of_swift_compares_sets_and_tokens() -> None:
         ),
     ]
 
-    page = swift_regions_page.render(sets, tokens)
+    page = swift_regions_page.render(sets, [], tokens)
 
-    assert "| set1 | 1 | GET | 100 | - | 0 |" in page
-    assert "| set2 | 1 | PUT | 400 | 20 to 30 % | 0 |" in page
-    assert "| set3 | 2 | GET | 125 | - | 0 |" in page
+    assert "| set1 | 1 | GET | 100 | 0 |" in page
+    assert "| set2 | 1 | PUT | 400 | 0 |" in page
+    assert "| set3 | 2 | GET | 125 | 0 |" in page
     assert "| 2 | near | memcached | 27 | 6 | 300 | 1.0 | 10% | 10% | 10% |" in page
     assert "| 2 | near | none | 27 | 6 | 300 | - | 10% | 10% | 10% |" in page
+
+
+def swift_rates(per_second: float, failed: int = 0) -> Rates:
+    """Return what swift-bench measured if all requests have the same rate."""
+    return {
+        one: RequestRate(100, failed, per_second) for one in ("PUT", "GET", "DELETE")
+    }
+
+
+def test_page_of_swift_has_rates_as_shares_of_the_first_set() -> None:
+    base = [("set1", clients, swift_rates(80.0)) for clients in (4, 16) * 3]
+    few = [("set2", 4, swift_rates(one, failed=2)) for one in (3.2, 4.0, 5.0)]
+    many = [("set2", 16, swift_rates(20.0))]
+
+    page = swift_regions_page.render([], [*base, *few, *many], [])
+
+    assert "| set | request | 4 clients, /s | share | 16 clients, /s | share |" in page
+    assert "| set1 | PUT | 80.0 | 100% | 80.0 | 100% | - | - | - | 0 |" in page
+    row = "| 4.1 [1.8, 6.3] | 5% [3, 9] | 20.0 | 25% | - | - | 20 to 30 % | 6 |"
+    assert f"| set2 | PUT {row}" in page
+    assert f"| set3 | DELETE |{6 * ' - |'} about half | 0 |" in page
+
+
+def test_runs_of_swift_bench_are_in_random_order_and_as_long_as_a_set_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[BenchLoad] = []
+
+    def run(_: SwiftRegions, load: BenchLoad, __: Path) -> Rates:
+        sent.append(load)
+        if len(sent) == 2:
+            message = "swift-bench failed."
+            raise LabError(message)
+        return swift_rates(4.0)
+
+    monkeypatch.setattr(swift_regions_page, "run_bench", run)
+    gaps, lab = Gaps(), SwiftRegions(tmp_path)
+
+    found = list(swift_regions_page.measure_rates(lab, "set2", tmp_path, gaps))
+
+    assert len(sent) == 9
+    assert len(found) == 8
+    assert len(gaps.names) == 1
+    clients = [one.clients for one in sent]
+    assert clients != sorted(clients)
+    assert {one.clients: (one.objects, one.gets) for one in sent} == {
+        4: (32, 96),
+        16: (128, 384),
+        64: (512, 1000),
+    }
 
 
 def neighbours(tenants: int, *levers: str, p95_seconds: float = 0.02) -> Beside:

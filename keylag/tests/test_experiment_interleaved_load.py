@@ -68,10 +68,10 @@ def test_requests_before_the_window_are_warm_up_and_later_ones_are_dropped() -> 
     assert {(r.round, r.position, r.arm) for r in found} == {(3, 1, "a")}
 
 
-def test_time_under_load_is_the_sum_of_the_arms_slices() -> None:
-    found = seconds_under_load([*rows("a", 10, 10.2, 12, 12.5), *rows("b", 11)])
+def test_time_under_load_is_that_with_a_request_under_way() -> None:
+    found = seconds_under_load([*rows("a", 10, 10.05, 12, 12.5), *rows("b", 11)])
 
-    assert found["a", 3] == pytest.approx(0.3 + 0.6)
+    assert found["a", 3] == pytest.approx(0.15 + 0.1 + 0.1)
     assert found["b", 3] == pytest.approx(0.1)
 
 

@@ -10,7 +10,6 @@ resolve 2 % of 5 ms.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
 from statistics import fmean
 from typing import Final
 
@@ -46,15 +45,16 @@ def grouped_quantile(values: Sequence[float], share: float) -> float:
 def seconds_under_load(rows: Iterable[Row]) -> dict[tuple[str, int], float]:
     """Return how long each arm was under load in each round, by (arm, round).
 
-    The time of an arm is the sum of its slices.  A slice lasts from the first start to
-    the last end of consecutive requests of the arm.
+    That is the time in which at least one of its requests was under way.
     """
     seconds: dict[tuple[str, int], float] = defaultdict(float)
-    ordered = sorted(rows, key=lambda row: (row.round, row.start_seconds))
-    for key, group in groupby(ordered, lambda row: (row.arm, row.round)):
-        slice_ = list(group)
-        end = max(row.start_seconds + row.latency_seconds for row in slice_)
-        seconds[key] += end - slice_[0].start_seconds
+    ends: dict[tuple[str, int], float] = {}
+    for row in sorted(rows, key=lambda row: row.start_seconds):
+        key = row.arm, row.round
+        end = row.start_seconds + row.latency_seconds
+        begin = max(row.start_seconds, ends.get(key, row.start_seconds))
+        seconds[key] += max(0.0, end - begin)
+        ends[key] = max(end, begin)
     return seconds
 
 

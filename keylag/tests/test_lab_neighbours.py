@@ -165,7 +165,7 @@ def test_rows_count_as_written_if_ycsb_says_so_of_all(tmp_path: Path) -> None:
     assert not client._is_loaded(10_000)
 
 
-def test_each_tenant_gets_the_rows_that_up_was_asked_for(
+def test_tenants_that_start_later_keep_the_options_of_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[NeighbourOptions] = []
@@ -177,12 +177,13 @@ def test_each_tenant_gets_the_rows_that_up_was_asked_for(
     words = ["lab", "neighbours"]
     state = f"--state={tmp_path}"
 
-    up = CliRunner().invoke(main, [*words, "up", "--records=1000000", state])
+    options = ["--records=1000000", "--password-hash-rounds=4"]
+    up = CliRunner().invoke(main, [*words, "up", *options, state])
     asked[0].write(tmp_path)
     more = CliRunner().invoke(main, [*words, "tenants", "3", "--rate=0", state])
 
     assert (up.exit_code, more.exit_code) == (0, 0)
-    assert asked[1] == NeighbourOptions(3, UNLIMITED, 1_000_000)
+    assert asked[1] == NeighbourOptions(3, UNLIMITED, 1_000_000, 4)
 
 
 def reading(seconds: float, **values: float) -> Reading:

@@ -82,14 +82,24 @@ def rate_option(
     show_default=True,
     help="Rows of each tenant, of 1 kB each.",
 )
+@click.option(
+    "--password-hash-rounds",
+    type=click.IntRange(4, 31),
+    default=NeighbourOptions.password_hash_rounds,
+    show_default=True,
+    help="Cost of a log-in: with fewer, a load has more of the other calls.",
+)
 @folder_option
-def up(folder: Path, tenants: int, rate: int, records: int) -> None:
+def up(
+    folder: Path, tenants: int, rate: int, records: int, password_hash_rounds: int
+) -> None:
     """Start Keystone and its neighbours, with all levers off.
 
     The first start of a tenant writes its rows.
     """
     lab = Neighbours(folder)
-    lab.up(NeighbourOptions(tenants, rate, records), click.echo)
+    options = NeighbourOptions(tenants, rate, records, password_hash_rounds)
+    lab.up(options, click.echo)
     click.echo(f"Keystone: {StackInfo(lab.stack).url('keystone')}/v3")
     click.echo(f"Folder of the laboratory: {folder}")
 
@@ -222,6 +232,7 @@ def status(folder: Path, form: str) -> None:
         "tenants": running,
         "rate_per_second": options.rate_per_second,
         "records": options.records,
+        "password_hash_rounds": options.password_hash_rounds,
         "levers": list(switches.record),
     }
     table = new_table(("lever", "on", "what it sets"), ())

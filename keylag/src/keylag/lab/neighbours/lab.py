@@ -9,11 +9,13 @@ from typing import Final
 from rich.console import Console
 
 from keylag.disks import find_disk
+from keylag.experiment.settings import Arm
+from keylag.experiment.stack_setup import initial_data_for, oslo_config_variables
 from keylag.lab.neighbours.cassandra import Cassandra, launcher
 from keylag.lab.neighbours.options import NeighbourOptions
 from keylag.lab.neighbours.switches import Switches
 from keylag.lab.neighbours.ycsb import Ycsb
-from keylag.sample_cloud import initial_data, revoke_tokens
+from keylag.sample_cloud import revoke_tokens
 from keylag.services import (
     exporters,
     grafana,
@@ -40,7 +42,6 @@ SERVICES: Final = (
     exporters.SERVICE,
     grafana.SERVICE,
 )
-OPTIONS: Final = StackOptions(cache="memcache_pool")
 TENANTS: Final = (1, 2, 3)
 """The numbers of those that may run: three at most, as in the 2014 paper."""
 
@@ -98,18 +99,20 @@ class Neighbours:
         find_disk(self.folder)
         try:
             self.switches().switch_to(())
-            self._start_stack()
+            self._start_stack(options.password_hash_rounds)
             self.set_neighbours(options, report)
         except BaseException:
             self.down()
             raise
 
-    def _start_stack(self) -> None:
+    def _start_stack(self, password_hash_rounds: int) -> None:
+        identity = {"password_hash_rounds": password_hash_rounds}
+        arm = Arm(cache="memcache_pool", keystone={"identity": identity})
         stack = Stack(
             self.stack,
             Tools.load(),
-            OPTIONS,
-            initial_data=initial_data(),
+            StackOptions(arm.cache, environment=oslo_config_variables(arm.keystone)),
+            initial_data=initial_data_for(arm),
             console=Console(stderr=True),
             services=installed_services(SERVICES),
         )

@@ -1,4 +1,4 @@
-"""The settings of the neighbours that an experiment compares."""
+"""The settings of Keystone and of its neighbours."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -10,7 +10,7 @@ UNLIMITED: Final = 0
 
 @dataclass(frozen=True)
 class NeighbourOptions(SavedOptions):
-    """How many tenants there are, and what each has in its database and sends to it."""
+    """How many tenants there are, what each has and sends, and what a log-in costs."""
 
     FILE: ClassVar = "neighbours.json"
     LABORATORY: ClassVar = "neighbours"
@@ -21,3 +21,5 @@ class NeighbourOptions(SavedOptions):
     """Operations of each tenant; UNLIMITED: as many as its threads can send."""
     records: int = 100_000
     """Rows of each tenant, of 1 kB each, as YCSB's core workloads have them."""
+    password_hash_rounds: int = 12
+    """Of Keystone's bcrypt; each one more doubles the time of a hash."""

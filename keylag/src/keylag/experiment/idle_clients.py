@@ -7,10 +7,14 @@ arm wait longer.  Fewer busy clients share a Keystone, which makes each request 
 
 from collections.abc import Iterator, Mapping
 from statistics import fmean
+from typing import Final
 
 from keylag.experiment.arm_pair import FiguresByRound
 from keylag.experiment.plan import Plan
 from keylag.experiment.saturation import count_clients
+
+SHARE_OF_SMALLEST: Final = 0.5
+"""A load that differs by more, as a share of what matters, may turn a verdict."""
 
 
 def find_idle_clients(
@@ -25,7 +29,7 @@ def find_idle_clients(
         busy, clients = _busy_clients(figures.get(arm, {})), count_clients(plan, arm)
         if clients < 2 or not busy or not base:  # noqa: PLR2004 - one shares nothing
             continue
-        if abs(busy / base - 1) > plan.decision.smallest:
+        if abs(busy / base - 1) > SHARE_OF_SMALLEST * plan.decision.smallest:
             yield (
                 f"Of {clients} clients, {base:.2f} were busy at a time with {plan.base}"
                 f" and {busy:.2f} with {arm}. Fewer busy clients make each request "

@@ -50,15 +50,11 @@ def test_all_exports_healthy_sources_beside_failing_ones(run, log, tmp_path):
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)]
 )
 def test_signal_stops_the_command_within_a_second(run, log, number, code):
-    def stop():
-        exporter = run("slow-log", f"--file={log}")
-        exporter.read()
-        seconds = exporter.stop(number)
-        assert exporter.process.returncode == code
-        return seconds
+    exporter = run("slow-log", f"--file={log}")
+    exporter.read()
 
-    # A busy machine delays some of them; what the command waits for would delay all.
-    assert any(stop() < 1 for _ in range(3))
+    assert exporter.stop(number) < 1
+    assert exporter.process.returncode == code
 
 
 @pytest.mark.stack

@@ -16,15 +16,18 @@ from fake_experiment import FakeExecutor, MakeRun, fake_rows
 from keylag import processes
 from keylag.cli import main
 from keylag.commands import experiment
-from keylag.experiment import load_monitor, option_checks, report, run
-from keylag.experiment.load_monitor import Disturbance, LoadMonitor
+from keylag.experiment import load_monitor, messages, option_checks, report, run
+from keylag.experiment.load_monitor import Disturbance, LoadMonitor, combine
 from keylag.experiment.noise import QUARTERS, estimate_spread, split_into_quarters
 from keylag.experiment.noise_check import (
     MAX_CHECK_ROUNDS,
     NoiseChecker,
     load_noise_check,
 )
-from keylag.experiment.obstacles import find_obstacles_under_load
+from keylag.experiment.obstacles import (
+    find_disturbed_rounds,
+    find_obstacles_under_load,
+)
 from keylag.experiment.plan import Decision
 from keylag.experiment.progress import describe_round
 from keylag.experiment.saturation import count_clients, find_saturated_arms
@@ -253,6 +256,55 @@ def test_each_disturbance_under_load_is_an_obstacle(
     assert not list(find_obstacles_under_load(Disturbance()))
 
 
+def test_disturbances_of_rounds_are_combined_by_their_time() -> None:
+    busy = replace(HEALTHY, seconds=30.0, other_programs=0.25, ghz=(2.8, 3.0))
+    both = combine([HEALTHY, busy])
+
+    assert both == Disturbance(40.0, 0.2, 0.01, 0.0, (2.8, 3.1))
+    assert combine([]) == Disturbance()
+    unknown = replace(HEALTHY, other_programs=None)
+    assert combine([HEALTHY, unknown]).other_programs is None
+
+
+def test_one_warning_tells_of_all_disturbed_rounds() -> None:
+    busy = replace(HEALTHY, other_programs=0.43)
+    swapping = replace(HEALTHY, swapped_mib=30.0)
+    [found] = find_disturbed_rounds([HEALTHY, busy, HEALTHY, swapping])
+
+    assert "in 2 of 4 rounds, first in round 2. Under load, other programs" in found
+    assert not list(find_disturbed_rounds([HEALTHY, HEALTHY]))
+
+
+def test_report_says_how_idle_the_machine_was_in_each_round(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares = iter([0.02] * 5 + [0.5])
+    monkeypatch.setattr(
+        LoadMonitor,
+        "_between",
+        lambda *_: replace(HEALTHY, other_programs=next(shares)),
+    )
+    watched = with_noise_check(
+        make_run("r", FakeExecutor(override=noisy)), may_stop=False
+    )
+    lines = []
+    watched.on_round = lambda so_far: lines.append("\n".join(describe_round(so_far)))
+    watched.execute()
+    report.write_reports(watched.folder)
+    content = json.loads((watched.folder.path / "result.json").read_text())
+
+    found = [one["other_programs"] for one in content["disturbances"]]
+    assert found == [0.02] * 5 + [0.5]
+    assert "disturbed in 1 of 6 rounds, first in round 6" in str(content["warnings"])
+    assert "other programs used 50%" in lines[5]
+    assert not any("other programs" in text for text in lines[:5])
+    for name in ("report.md", "report.html"):
+        text = (watched.folder.path / name).read_text()
+        assert "other programs used 10.0 % of the processors" in text
+        assert "50.0 % in the worst round" in text
+    assert messages.describe_other_programs([]) == ""
+
+
 BURN = """
 import time
 end = time.process_time() + 0.3
@@ -290,7 +342,7 @@ def test_processes_of_the_experiment_are_no_other_programs(
             subprocess.run([sys.executable, "-c", BURN], check=True)
             server.stdout.readline()
         server.kill()
-    found = monitor.disturbance
+    found = monitor.latest
 
     assert 0 < found.other_programs * found.seconds < 2 - 0.5
     assert found.stolen * found.seconds == pytest.approx(0.5, abs=0.1)
@@ -308,11 +360,11 @@ def test_frequency_is_that_of_the_fastest_processor(
         file.write_text(f"{khz}\n")
     monitor = LoadMonitor(None, [0, 1])
     with monitor.watch():
-        while not monitor.disturbance.ghz and not monitor._ghz:
+        while not monitor._ghz:
             pass
 
-    assert monitor.disturbance.ghz == (3.4, 3.4)
-    assert monitor.disturbance.other_programs is None
+    assert monitor.latest.ghz == (3.4, 3.4)
+    assert monitor.latest.other_programs is None
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +41,31 @@ class Disturbance:
     """10th and 90th percentile of the fastest processor's; None if unknown."""
 
 
+def combine(disturbances: Sequence[Disturbance]) -> Disturbance:
+    """Return what happened in the time of all; of frequencies, the widest range."""
+    seconds = sum(one.seconds for one in disturbances)
+    if not seconds:
+        return Disturbance()
+
+    def mean(name: str) -> float:
+        total = sum(getattr(one, name) * one.seconds for one in disturbances)
+        return float(round(total / seconds, 3))
+
+    is_known = all(one.other_programs is not None for one in disturbances)
+    frequencies = [one.ghz for one in disturbances if one.ghz]
+    return Disturbance(
+        seconds=round(seconds, 1),
+        other_programs=mean("other_programs") if is_known else None,
+        stolen=mean("stolen"),
+        swapped_mib=round(sum(one.swapped_mib for one in disturbances), 1),
+        ghz=(
+            (min(low for low, _ in frequencies), max(high for _, high in frequencies))
+            if frequencies
+            else None
+        ),
+    )
+
+
 class _Counters(NamedTuple):
     # Seconds of all usable processors, except the first and the last.
     clock: float
@@ -52,43 +77,26 @@ class _Counters(NamedTuple):
 
 @dataclass
 class LoadMonitor:
-    """Adds up what happens while `watch` is active."""
+    """Measures what happens while `watch` is active."""
 
     stacks: Path | None
     """The folder of the experiment's stacks; None if Keylag did not start them."""
     usable: list[int]
     """The numbers of the processors that the experiment may use."""
-    _disturbed: list[Disturbance] = field(default_factory=list)
+    latest: Disturbance = field(default_factory=Disturbance, init=False)
+    """What happened in the last block."""
     _ghz: list[float] = field(default_factory=list)
 
     @contextmanager
     def watch(self) -> Iterator[None]:
         """Measure until the end of the block."""
+        self._ghz.clear()
         before = self._read()
         with ExitStack() as stack:
             if files := self._frequency_files():
                 stack.enter_context(self._sample_frequency(files))
             yield
-        self._disturbed.append(self._between(before, self._read()))
-
-    @property
-    def disturbance(self) -> Disturbance:
-        """What happened in all blocks so far."""
-        seconds = sum(one.seconds for one in self._disturbed)
-        if not seconds:
-            return Disturbance()
-
-        def mean(name: str) -> float:
-            total = sum(getattr(one, name) * one.seconds for one in self._disturbed)
-            return float(round(total / seconds, 3))
-
-        return Disturbance(
-            seconds=round(seconds, 1),
-            other_programs=mean("other_programs") if self.stacks else None,
-            stolen=mean("stolen"),
-            swapped_mib=round(sum(one.swapped_mib for one in self._disturbed), 1),
-            ghz=self._frequencies(),
-        )
+        self.latest = self._between(before, self._read())
 
     def _frequencies(self) -> tuple[float, float] | None:
         if not self._ghz:
@@ -102,11 +110,13 @@ class LoadMonitor:
         own = sum(
             used - before.own.get(process, 0.0) for process, used in after.own.items()
         )
+        others = max(0.0, after.busy - before.busy - own) / available
         return Disturbance(
-            seconds=seconds,
-            other_programs=max(0.0, after.busy - before.busy - own) / available,
-            stolen=(after.stolen - before.stolen) / available,
-            swapped_mib=(after.swapped_bytes - before.swapped_bytes) / MIB,
+            seconds=round(seconds, 1),
+            other_programs=round(others, 3) if self.stacks else None,
+            stolen=round((after.stolen - before.stolen) / available, 3),
+            swapped_mib=round((after.swapped_bytes - before.swapped_bytes) / MIB, 1),
+            ghz=self._frequencies(),
         )
 
     def _read(self) -> _Counters:

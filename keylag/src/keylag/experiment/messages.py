@@ -11,6 +11,7 @@ from keylag.experiment.analysis import (
 )
 from keylag.experiment.arm_pair import Control, Difference
 from keylag.experiment.interval import Interval
+from keylag.experiment.load_monitor import Disturbance, combine
 from keylag.experiment.measures import HIGHER_IS_BETTER, OUTSIDE
 from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE, Decision, Plan
 from keylag.experiment.verdicts import CANNOT_TELL, FAILS, FASTER, SLOWER
@@ -143,6 +144,19 @@ def _explain_missing_parts(has_parts: Mapping[str, bool]) -> str:
     return (
         f"{reason} The cost of Keylag in {instrumented[0]} is part of the difference, "
         f"unless {without[0]} is instrumented too and only sends no header."
+    )
+
+
+def describe_other_programs(disturbances: Sequence[Disturbance]) -> str:
+    """Say how idle the machine was beside the experiment; empty if unknown."""
+    shares = [one.other_programs for one in disturbances]
+    known = [share for share in shares if share is not None]
+    if not known:
+        return ""
+    mean = combine(disturbances).other_programs or 0.0
+    return (
+        f"Under load, other programs used {100 * mean:.1f} % of the processors' time, "
+        f"{100 * max(known):.1f} % in the worst round."
     )
 
 

@@ -6,14 +6,14 @@ probability and no time.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from pydantic import TypeAdapter
 
 from keylag.experiment.analysis import figures_by_arm
-from keylag.experiment.load_monitor import Disturbance, LoadMonitor
+from keylag.experiment.load_monitor import Disturbance, LoadMonitor, combine
 from keylag.experiment.noise import NoiseForecast, forecast_noise
 from keylag.experiment.obstacles import find_obstacles_under_load
 from keylag.experiment.plan import MIN_ROUNDS, Plan
@@ -53,9 +53,14 @@ def load_noise_check(state: RunState) -> NoiseCheck | None:
     return TypeAdapter(NoiseCheck | None).validate_python(state.noise_check)
 
 
+def load_disturbances(state: RunState) -> list[Disturbance]:
+    """Return what happened to the machine in each round whose load was watched."""
+    return TypeAdapter(list[Disturbance]).validate_python(state.disturbances)
+
+
 @dataclass
 class NoiseChecker:
-    """Measures the noise while the first rounds run, unless the run did so before."""
+    """Watches the load of each round, and measures the noise in the first ones."""
 
     plan: Plan
     monitor: LoadMonitor
@@ -63,13 +68,13 @@ class NoiseChecker:
     """Whether the run ends if the asked interval is out of reach."""
     stops_run: bool = field(default=False, init=False)
 
-    def watch(self, state: RunState) -> AbstractContextManager[None]:
-        """Return a context that measures the load of a round of the check."""
-        over = state.noise_check or state.rounds >= MAX_CHECK_ROUNDS
-        return nullcontext() if over else self.monitor.watch()
+    def watch(self) -> AbstractContextManager[None]:
+        """Return a context that measures what disturbs the load of a round."""
+        return self.monitor.watch()
 
     def end_round(self, state: RunState, rows: Sequence[Row]) -> None:
-        """Record the check in the state after its last round."""
+        """Record the round in the state; after the last one of the check, that too."""
+        state.disturbances.append(asdict(self.monitor.latest))
         if state.noise_check or not _is_last_round(state):
             return
         check = self._measure(state, rows)
@@ -83,7 +88,7 @@ class NoiseChecker:
         return NoiseCheck(
             rounds=state.rounds,
             forecast=forecast_noise(self.plan, state, rows),
-            disturbance=self.monitor.disturbance,
+            disturbance=combine(load_disturbances(state)),
             saturated=list(find_saturated_arms(self.plan, figures)),
         )
 

@@ -1,6 +1,6 @@
 """Find what on this machine would widen the intervals of an experiment."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,4 +85,19 @@ def find_obstacles_under_load(found: Disturbance) -> Iterator[str]:
             f"Under load, the processors' frequency changed from {low:.1f} to "
             f"{high:.1f} GHz. Set the governor `performance`, and switch off "
             "turbo frequencies."
+        )
+
+
+def find_disturbed_rounds(disturbances: Sequence[Disturbance]) -> Iterator[str]:
+    """Yield a sentence if something disturbed a round, with the first one it did."""
+    found = [
+        (number, obstacles)
+        for number, one in enumerate(disturbances, start=1)
+        if (obstacles := list(find_obstacles_under_load(one)))
+    ]
+    if found:
+        number, obstacles = found[0]
+        yield (
+            f"The machine was disturbed in {len(found)} of {len(disturbances)} rounds, "
+            f"first in round {number}. {' '.join(obstacles)}"
         )

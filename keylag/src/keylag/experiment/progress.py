@@ -13,7 +13,12 @@ from keylag.experiment.messages import (
     remaining_time,
 )
 from keylag.experiment.noise import forecast_noise
-from keylag.experiment.noise_check import MIN_CHECK_ROUNDS, load_noise_check
+from keylag.experiment.noise_check import (
+    MIN_CHECK_ROUNDS,
+    load_disturbances,
+    load_noise_check,
+)
+from keylag.experiment.obstacles import find_obstacles_under_load
 from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE
 from keylag.experiment.run import MAX_FAILED_ROUNDS, ExperimentRun
 
@@ -41,7 +46,8 @@ def describe_round(run: ExperimentRun) -> list[str]:
         if arm not in run.active_arms
     ]
     outlook = list(_describe_noise(run)) or [_describe_outlook(run, compared, left)]
-    return [first, *estimates, *skipped, *(f"  {text}" for text in outlook)]
+    texts = [*outlook, *_describe_obstacles(run)]
+    return [first, *estimates, *skipped, *(f"  {text}" for text in texts)]
 
 
 def _describe_estimate(found: Difference) -> str:
@@ -55,9 +61,15 @@ def _describe_noise(run: ExperimentRun) -> Iterator[str]:
     # Before the first look, the spread tells more than the mean.
     if MIN_CHECK_ROUNDS <= run.state.rounds < MIN_ROUNDS:
         yield from forecast_noise(run.plan, run.state, run.rows).describe()
+
+
+def _describe_obstacles(run: ExperimentRun) -> Iterator[str]:
     check = load_noise_check(run.state)
     if check and check.rounds == run.state.rounds:
         yield from check.obstacles
+        return
+    for latest in load_disturbances(run.state)[-1:]:
+        yield from find_obstacles_under_load(latest)
 
 
 def _describe_outlook(

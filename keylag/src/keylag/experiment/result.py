@@ -16,9 +16,14 @@ from keylag.experiment.analysis import (
     figures_by_arm,
 )
 from keylag.experiment.idle_clients import find_idle_clients
+from keylag.experiment.load_monitor import Disturbance
 from keylag.experiment.messages import detectable_difference, headline, remaining_time
-from keylag.experiment.noise_check import NoiseCheck, load_noise_check
-from keylag.experiment.obstacles import find_obstacles, find_obstacles_under_load
+from keylag.experiment.noise_check import (
+    NoiseCheck,
+    load_disturbances,
+    load_noise_check,
+)
+from keylag.experiment.obstacles import find_disturbed_rounds, find_obstacles
 from keylag.experiment.plan import Plan
 from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.samples import Row
@@ -49,6 +54,8 @@ class Result:
     environment: Mapping[str, Any]
     noise_check: NoiseCheck | None
     """What the first rounds said about the noise; None if they have not ended."""
+    disturbances: Sequence[Disturbance]
+    """What happened to the machine under the load of each round."""
 
     @property
     def deciding_comparisons(self) -> list[Comparison]:
@@ -119,15 +126,15 @@ def analyse_run(folder: RunFolder) -> Result:
         snapshot_url=state.snapshot_url,
         environment=state.environment,
         noise_check=load_noise_check(state),
+        disturbances=load_disturbances(state),
     )
 
 
 def _warnings(rows: Sequence[Row], plan: Plan, state: RunState) -> list[str]:
     figures = figures_by_arm(rows, plan.decision.method)
-    check = load_noise_check(state)
     warnings = [
         *find_obstacles(state.environment),
-        *(find_obstacles_under_load(check.disturbance) if check else ()),
+        *find_disturbed_rounds(load_disturbances(state)),
         *find_saturated_arms(plan, figures),
         *_restart_warnings(plan),
     ]
@@ -184,6 +191,7 @@ def to_json(result: Result) -> str:
             arm: asdict(counts) for arm, counts in result.request_counts.items()
         },
         "noise_check": asdict(result.noise_check) if result.noise_check else None,
+        "disturbances": [asdict(one) for one in result.disturbances],
         "warnings": result.warnings,
         "events": result.events,
         "snapshot_url": result.snapshot_url,

@@ -68,7 +68,7 @@ class ExperimentRun:
     on_round: "Callable[[ExperimentRun], None]"
     """Called after each round."""
     noise_checker: NoiseChecker | None = None
-    """What measures the noise in the first rounds of the run."""
+    """What watches the load, and measures the noise in the first rounds."""
     clock: Callable[[], float] = time.monotonic
     state: RunState = field(init=False)
     rows: list[Row] = field(init=False)
@@ -177,12 +177,7 @@ class ExperimentRun:
         self.on_round(self)
 
     def _send_load(self, this_round: Round) -> Mapping[str, ArmResult]:
-        watch = (
-            self.noise_checker.watch(self.state)
-            if self.noise_checker
-            else nullcontext()
-        )
-        with watch:
+        with self.noise_checker.watch() if self.noise_checker else nullcontext():
             return self.executor.run_round(this_round, self.folder.path / "jmeter")
 
     def _count_failed_round(

@@ -51,6 +51,8 @@ class RunState:
     """Why the run ended, as a sentence; RUNNING until then."""
     noise_check: dict[str, Any] | None = None
     """What the first rounds said about the noise, a NoiseCheck; None until then."""
+    disturbances: list[dict[str, Any]] = field(default_factory=list)
+    """What happened to the machine under the load of each round, a Disturbance."""
     events: list[str] = field(default_factory=list)
     """Problems as sentences, in order."""
     snapshot_url: str = ""

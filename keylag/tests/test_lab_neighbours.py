@@ -177,13 +177,13 @@ def test_tenants_that_start_later_keep_the_options_of_up(
     words = ["lab", "neighbours"]
     state = f"--state={tmp_path}"
 
-    options = ["--records=1000000", "--password-hash-rounds=4"]
+    options = ["--records=1000000", "--password-hash-rounds=4", "--no-monitoring"]
     up = CliRunner().invoke(main, [*words, "up", *options, state])
     asked[0].write(tmp_path)
     more = CliRunner().invoke(main, [*words, "tenants", "3", "--rate=0", state])
 
     assert (up.exit_code, more.exit_code) == (0, 0)
-    assert asked[1] == NeighbourOptions(3, UNLIMITED, 1_000_000, 4)
+    assert asked[1] == NeighbourOptions(3, UNLIMITED, 1_000_000, 4, monitored=False)
 
 
 def reading(seconds: float, **values: float) -> Reading:

@@ -89,16 +89,29 @@ def rate_option(
     show_default=True,
     help="Cost of a log-in: with fewer, a load has more of the other calls.",
 )
+@click.option(
+    "--monitoring/--no-monitoring",
+    "monitored",
+    default=NeighbourOptions.monitored,
+    show_default=True,
+    help="Start the Collector, Prometheus, exporters and Grafana, which take CPU time.",
+)
 @folder_option
-def up(
-    folder: Path, tenants: int, rate: int, records: int, password_hash_rounds: int
+def up(  # noqa: PLR0913 - one for each option
+    *,
+    folder: Path,
+    tenants: int,
+    rate: int,
+    records: int,
+    password_hash_rounds: int,
+    monitored: bool,
 ) -> None:
     """Start Keystone and its neighbours, with all levers off.
 
     The first start of a tenant writes its rows.
     """
     lab = Neighbours(folder)
-    options = NeighbourOptions(tenants, rate, records, password_hash_rounds)
+    options = NeighbourOptions(tenants, rate, records, password_hash_rounds, monitored)
     lab.up(options, click.echo)
     click.echo(f"Keystone: {StackInfo(lab.stack).url('keystone')}/v3")
     click.echo(f"Folder of the laboratory: {folder}")

@@ -33,6 +33,12 @@ from keylag.stack_shutdown import stop_stack
 from keylag.state import check_path
 from keylag.tools import Tools
 
+MONITORING: Final = (
+    otel_collector.SERVICE,
+    prometheus.SERVICE,
+    exporters.SERVICE,
+    grafana.SERVICE,
+)
 SERVICES: Final = (
     mariadb.SERVICE,
     memcached.SERVICE,
@@ -42,6 +48,7 @@ SERVICES: Final = (
     exporters.SERVICE,
     grafana.SERVICE,
 )
+"""In start order."""
 TENANTS: Final = (1, 2, 3)
 """The numbers of those that may run: three at most, as in the 2014 paper."""
 
@@ -99,14 +106,19 @@ class Neighbours:
         find_disk(self.folder)
         try:
             self.switches().switch_to(())
-            self._start_stack(options.password_hash_rounds)
+            self._start_stack(options)
             self.set_neighbours(options, report)
         except BaseException:
             self.down()
             raise
 
-    def _start_stack(self, password_hash_rounds: int) -> None:
-        identity = {"password_hash_rounds": password_hash_rounds}
+    def _start_stack(self, options: NeighbourOptions) -> None:
+        identity = {"password_hash_rounds": options.password_hash_rounds}
+        services = [
+            service
+            for service in SERVICES
+            if options.monitored or service not in MONITORING
+        ]
         arm = Arm(cache="memcache_pool", keystone={"identity": identity})
         stack = Stack(
             self.stack,
@@ -114,7 +126,7 @@ class Neighbours:
             StackOptions(arm.cache, environment=oslo_config_variables(arm.keystone)),
             initial_data=initial_data_for(arm),
             console=Console(stderr=True),
-            services=installed_services(SERVICES),
+            services=installed_services(services),
         )
         stack.up()
         # The first calls of each worker load what later ones find.

@@ -23,3 +23,5 @@ class NeighbourOptions(SavedOptions):
     """Rows of each tenant, of 1 kB each, as YCSB's core workloads have them."""
     password_hash_rounds: int = 12
     """Of Keystone's bcrypt; each one more doubles the time of a hash."""
+    monitored: bool = True
+    """Whether the Collector, Prometheus, the exporters and Grafana run, too."""

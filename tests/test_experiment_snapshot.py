@@ -1,21 +1,27 @@
 """The snapshot of an experiment's dashboard: its data, and the snapshot in Grafana."""
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 import requests
 from conftest import RUN
+from rich.console import Console
 
 from keylag.experiment import grafana_frames, grafana_snapshot
 from keylag.experiment.grafana_api import Grafana
 from keylag.experiment.grafana_frames import Period
 from keylag.experiment.grafana_snapshot import (
     SnapshotError,
+    Subject,
     fill_dashboard,
     make_snapshot,
 )
+from keylag.experiment.plan_parser import read_plan
+from keylag.experiment.schedule import schedule_rounds
+from keylag.experiment.stack_executor import StackExecutor
 from keylag.jtl import Sample
 from keylag.services import is_installed
 from keylag.stack import Stack
@@ -30,9 +36,26 @@ from keylag_dev.grafana_page import (
 
 pytestmark = pytest.mark.stack
 
+PLAN = """\
+question = "Does a cache help?"
+base = "pool"
+[load]
+plan = "token-validate"
+properties = { threads = 2, subjects = 1 }
+[design]
+warm_up_seconds = 0
+turn_seconds = 15
+minutes = 60
+[decision]
+method = "GET"
+[arms.pool]
+[arms.none]
+cache = "null"
+"""
 EARLIER_SECONDS = 60
 RECORDED_SECONDS = 60
-EMPTY = {"Refused and failed calls"}
+SUBJECT = Subject("Which?", [RUN], "POST", ["the other: slower than this"])
+EMPTY = {"Refused and failed calls", SUBJECT.question}
 """Panels of a healthy run that may have no line of an arm."""
 
 
@@ -45,15 +68,36 @@ def ask_prometheus(stack: Stack, kind: str, parameters: dict[str, str]) -> Any:
 
 
 @pytest.fixture(scope="module")
-def period(stack: Stack, called: list[Sample]) -> Period:
-    """The time of the load, until the recording rules have seen it."""
+def two_arms(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The names of two arms that have sent the metrics of a round to the stack."""
+    folder = tmp_path_factory.mktemp("arms")
+    (folder / "plan.toml").write_text(PLAN)
+    plan = read_plan(folder / "plan.toml")
+    quiet = Console(quiet=True)
+    executor = StackExecutor(plan, folder / "arms", quiet, stack.url("otlp"))
+    try:
+        executor.start()
+        first = next(schedule_rounds(plan.arm_names, seed=1))
+        executor.begin_round(first)
+        results = executor.run_round(first, folder)
+    finally:
+        executor.stop()
+    assert not any(result.problems for result in results.values())
+    return plan.arm_names
+
+
+@pytest.fixture(scope="module")
+def period(stack: Stack, called: list[Sample], two_arms: list[str]) -> Period:
+    """The time of the loads, until the recording rules have seen them."""
     time.sleep(RECORDED_SECONDS)
     start = min(sample.start_seconds for sample in called)
     return Period(start - EARLIER_SECONDS, time.time())
 
 
 def shown_names(panel: dict[str, Any]) -> set[str]:
-    """Return the legends of a filled panel, and the texts in its tables."""
+    """Return the legends of a filled panel, and the cells of its tables."""
+    if panel["type"] == "text":
+        return set()
     (target,) = panel["targets"]
     names = set()
     for frame in target["snapshot"]:
@@ -61,20 +105,24 @@ def shown_names(panel: dict[str, Any]) -> set[str]:
         assert len(fields) == len(columns)
         assert len({len(column) for column in columns}) == 1
         names |= {one.get("config", {}).get("displayNameFromDS") for one in fields}
-        names |= {value for column in columns for value in column if value == RUN}
+        names |= {value for column in columns for value in column}
     return names
 
 
 def test_every_panel_of_a_snapshot_has_the_arm_by_name(
     stack: Stack, period: Period
 ) -> None:
-    filled = fill_dashboard([RUN], "POST", period, partial(ask_prometheus, stack))
+    filled = fill_dashboard(SUBJECT, period, partial(ask_prometheus, stack))
     panels = [panel for panel in filled["panels"] if panel["type"] != "row"]
     lines = [panel for panel in panels if panel["type"] == "timeseries"]
 
     without = {panel["title"] for panel in panels if RUN not in shown_names(panel)}
     assert without <= EMPTY
-    assert len(panels) - len(lines) == 2
+    assert len(panels) - len(lines) == 3
+    assert panels[0]["options"]["content"] == "- the other: slower than this"
+    rows = [panel["gridPos"]["y"] for panel in filled["panels"]]
+    assert rows == sorted(rows)
+    assert len({panel["id"] for panel in filled["panels"]}) == len(rows)
     assert all(
         point is None or point >= 0
         for panel in lines
@@ -84,10 +132,24 @@ def test_every_panel_of_a_snapshot_has_the_arm_by_name(
     assert not any("${" in str(panel["datasource"]) for panel in panels)
 
 
+def test_snapshot_has_the_arms_of_an_experiment_side_by_side(
+    stack: Stack, period: Period, two_arms: list[str]
+) -> None:
+    subject = replace(SUBJECT, arms=two_arms, method="GET")
+    filled = fill_dashboard(subject, period, partial(ask_prometheus, stack))
+    shown = [panel for panel in filled["panels"] if panel["type"] != "row"]
+
+    without = {
+        panel["title"] for panel in shown if not {*two_arms} <= shown_names(panel)
+    }
+    assert without <= EMPTY
+    assert not any(RUN in shown_names(panel) for panel in shown)
+
+
 def test_arm_without_calls_in_prometheus_is_named(stack: Stack, period: Period) -> None:
-    arms = [RUN, "elsewhere"]
+    two = replace(SUBJECT, arms=[RUN, "elsewhere"])
     with pytest.raises(SnapshotError, match="has no calls of elsewhere in the time"):
-        fill_dashboard(arms, "POST", period, partial(ask_prometheus, stack))
+        fill_dashboard(two, period, partial(ask_prometheus, stack))
 
 
 def test_steps_are_those_of_the_recording_rules() -> None:
@@ -108,7 +170,7 @@ def snapshot_url(stack: Stack, period: Period) -> str:
     user = f"admin:{stack.admin().password}"
     address = stack.url("grafana").replace("://", f"://{user}@")
     grafana = Grafana(address, grafana_snapshot.TIMEOUT_SECONDS)
-    key = make_snapshot(grafana, [RUN], "POST", period, "Which?").rpartition("/")[2]
+    key = make_snapshot(grafana, SUBJECT, period).rpartition("/")[2]
     return f"{stack.url('grafana')}/dashboard/snapshot/{key}"
 
 
@@ -133,3 +195,4 @@ def test_snapshot_in_grafana_shows_the_arm_by_name(snapshot_url: str) -> None:
     assert shown
     assert {panel.title for panel in shown if panel.failed} == set()
     assert {panel.title for panel in shown if RUN not in panel.text} <= EMPTY
+    assert any(SUBJECT.verdicts[0] in panel.text for panel in shown)

@@ -22,7 +22,7 @@ from rich.console import Console
 from keylag.cli import main
 from keylag.experiment import grafana_snapshot, plan_parser
 from keylag.experiment.environment import instrumentation_cost
-from keylag.experiment.grafana_annotations import AnnotatingExecutor
+from keylag.experiment.grafana_annotations import AnnotatingExecutor, annotate_verdicts
 from keylag.experiment.grafana_api import TOKEN_VARIABLE
 from keylag.experiment.grafana_snapshot import keep_snapshot
 from keylag.experiment.remote import SwitchedExecutor
@@ -259,6 +259,24 @@ def test_annotations_stop_after_the_first_failure(
         "writing to Grafana failed, so annotations are off from now on: HTTPError 401"
     ]
     assert results["b"].problems == []
+
+
+@pytest.mark.parametrize("grafana", [200], indirect=True)
+def test_verdicts_are_an_annotation_over_the_time_of_the_run(
+    grafana: FakeGrafana, make_run: MakeRun
+) -> None:
+    run = make_run("r", FakeExecutor())
+    run.execute()
+    annotate_verdicts(run, f"http://127.0.0.1:{grafana.server_address[1]}")
+    annotate_verdicts(run, "http://127.0.0.1:9")
+    [(_, _, annotation)] = grafana.requests
+
+    assert annotation["tags"] == ["keylag", "experiment", "verdict"]
+    assert annotation["text"].startswith("b: ")
+    assert "\nc: " in annotation["text"]
+    assert annotation["time"] == round(run.rows[0].start_seconds * 1000)
+    assert annotation["timeEnd"] > annotation["time"]
+    assert run.folder.load_state().events == ["no verdicts in Grafana: ConnectionError"]
 
 
 @pytest.mark.parametrize("grafana", [200], indirect=True)

@@ -24,9 +24,9 @@ from keylag.errors import KeylagError
 from keylag.experiment import forecast, plan_parser, report
 from keylag.experiment.environment import collect, usable_processors
 from keylag.experiment.executors import make_executor, stacks_folder
-from keylag.experiment.grafana_annotations import AnnotatingExecutor
+from keylag.experiment.grafana_annotations import AnnotatingExecutor, annotate_verdicts
 from keylag.experiment.grafana_api import TOKEN_VARIABLE
-from keylag.experiment.grafana_snapshot import keep_snapshot
+from keylag.experiment.grafana_snapshot import NO_METRICS, keep_snapshot
 from keylag.experiment.load_monitor import LoadMonitor
 from keylag.experiment.lock import experiment_lock
 from keylag.experiment.noise_check import NoiseChecker
@@ -58,8 +58,9 @@ def monitoring_options(function: Function) -> Function:
         "--grafana",
         metavar="URL",
         help=(
-            "Annotate the rounds in this Grafana, and keep a snapshot of the dashboard "
-            f"of the run; {TOKEN_VARIABLE} has its token."
+            "Annotate rounds and verdicts in this Grafana, and with --otlp, or remote "
+            "Keystones, keep a snapshot of the dashboard of the run; "
+            f"{TOKEN_VARIABLE} has its token."
         ),
     )
     return otlp(grafana(function))
@@ -254,9 +255,20 @@ def _execute(
                 f"`keylag experiment resume {folder.path}`."
             )
             raise KeylagError(message) from error
-        if grafana and (otlp or plan.remote):
-            keep_snapshot(run, grafana, console)
+        if grafana:
+            annotate_verdicts(run, grafana)
+            _keep_snapshot(run, grafana, console, has_metrics=bool(otlp or plan.remote))
     _write_reports(folder, console)
+
+
+def _keep_snapshot(
+    run: ExperimentRun, grafana: str, console: Console, *, has_metrics: bool
+) -> None:
+    if has_metrics:
+        keep_snapshot(run, grafana, console)
+    else:
+        run.state.events.append(NO_METRICS)
+        run.folder.save_state(run.state)
 
 
 def _write_reports(folder: RunFolder, console: Console) -> None:

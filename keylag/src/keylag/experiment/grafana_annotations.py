@@ -1,4 +1,4 @@
-"""Annotate each round in Grafana, once for each of its arms."""
+"""Annotate each round in Grafana, once for each of its arms, and the verdicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,11 +8,13 @@ from typing import Final
 import requests
 
 from keylag.experiment.grafana_api import Grafana, error_name
-from keylag.experiment.run import ArmResult, Executor
+from keylag.experiment.result import analyse_run
+from keylag.experiment.run import ArmResult, Executor, ExperimentRun
 from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Round
 
 TAGS: Final = ("keylag", "experiment")
+VERDICT_TAG: Final = "verdict"
 TIMEOUT_SECONDS: Final = 2.0
 
 
@@ -50,17 +52,34 @@ class AnnotatingExecutor:
     def _annotate(self, rows: Sequence[Row]) -> list[str]:
         if self.disabled or not rows:
             return []
-        first, last = rows[0], rows[-1]
-        annotation = {
-            "time": round(first.start_seconds * 1000),
-            "timeEnd": round((last.start_seconds + last.latency_seconds) * 1000),
-            "tags": [*TAGS, first.arm],
-            "text": f"{first.arm}, round {first.round}",
-        }
+        arm, number = rows[0].arm, rows[0].round
         try:
-            Grafana(self.url, TIMEOUT_SECONDS).post("annotations", annotation)
+            _post_region(self.url, rows, [arm], f"{arm}, round {number}")
         except requests.RequestException as error:
             self.disabled = True
             problem = "writing to Grafana failed, so annotations are off from now on"
             return [f"{problem}: {error_name(error)}"]
         return []
+
+
+def annotate_verdicts(run: ExperimentRun, url: str) -> None:
+    """Annotate the time of a run with its verdicts; a failure is one of its events."""
+    if not run.rows:
+        return
+    text = "\n".join(analyse_run(run.folder).headlines)
+    try:
+        _post_region(url, run.rows, [VERDICT_TAG], text)
+    except requests.RequestException as error:
+        run.state.events.append(f"no verdicts in Grafana: {error_name(error)}")
+        run.folder.save_state(run.state)
+
+
+def _post_region(url: str, rows: Sequence[Row], tags: Sequence[str], text: str) -> None:
+    first, last = rows[0], rows[-1]
+    annotation = {
+        "time": round(first.start_seconds * 1000),
+        "timeEnd": round((last.start_seconds + last.latency_seconds) * 1000),
+        "tags": [*TAGS, *tags],
+        "text": text,
+    }
+    Grafana(url, TIMEOUT_SECONDS).post("annotations", annotation)

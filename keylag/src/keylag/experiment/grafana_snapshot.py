@@ -7,6 +7,7 @@ Prometheus has forgotten them.
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
@@ -17,6 +18,7 @@ from rich.console import Console
 from keylag.errors import KeylagError
 from keylag.experiment.grafana_api import TOKEN_VARIABLE, Grafana, error_name
 from keylag.experiment.grafana_frames import Ask, Period, panel_frames, period_values
+from keylag.experiment.result import analyse_run
 from keylag.experiment.run import ExperimentRun
 from keylag.experiment.run_folder import INTERRUPTED
 from keylag.paths import DATA
@@ -38,8 +40,26 @@ SNAPSHOT_SOURCE: Final = {"type": "datasource", "uid": "grafana"}
 """Grafana's own data source, which returns the frames of a query `snapshot`."""
 
 
+VERDICTS_HEIGHT: Final = 4
+NO_METRICS: Final = (
+    "no snapshot in Grafana: it shows the arms' metrics, which --otlp sends"
+)
+
+
 class SnapshotError(KeylagError):
     """There is nothing to make a snapshot of."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a snapshot is about."""
+
+    question: str
+    arms: Sequence[str]
+    method: str
+    """The HTTP method whose calls are shown."""
+    verdicts: Sequence[str]
+    """A sentence for each arm but the base."""
 
 
 def keep_snapshot(run: ExperimentRun, url: str, console: Console) -> None:
@@ -55,10 +75,13 @@ def keep_snapshot(run: ExperimentRun, url: str, console: Console) -> None:
             time.sleep(SETTLE_SECONDS)
         run.state.snapshot_url = make_snapshot(
             grafana,
-            run.plan.arm_names,
-            run.plan.decision.method,
+            Subject(
+                run.plan.question,
+                run.plan.arm_names,
+                run.plan.decision.method,
+                analyse_run(run.folder).headlines,
+            ),
             Period(run.rows[0].start_seconds, time.time()),
-            run.plan.question,
         )
     except SnapshotError as error:
         run.state.events.append(f"no snapshot in Grafana: {error}")
@@ -69,13 +92,11 @@ def keep_snapshot(run: ExperimentRun, url: str, console: Console) -> None:
     run.folder.save_state(run.state)
 
 
-def make_snapshot(
-    grafana: Grafana, arms: Sequence[str], method: str, period: Period, question: str
-) -> str:
+def make_snapshot(grafana: Grafana, subject: Subject, period: Period) -> str:
     """Make a snapshot and return its URL; raises SnapshotError or RequestException."""
     ask = partial(_ask_source, grafana, _prometheus_uid(grafana))
-    dashboard = fill_dashboard(arms, method, period, ask)
-    name = f"{dashboard['title']}: {question}"
+    dashboard = fill_dashboard(subject, period, ask)
+    name = f"{dashboard['title']}: {subject.question}"
     try:
         answer = grafana.post("snapshots", {"name": name, "dashboard": dashboard})
     except requests.HTTPError as error:
@@ -104,26 +125,25 @@ def _ask_source(grafana: Grafana, uid: str, kind: str, parameters: Any) -> Any:
     return answer["data"]
 
 
-def fill_dashboard(
-    arms: Sequence[str], method: str, period: Period, ask: Ask
-) -> dict[str, Any]:
-    """Return the dashboard with the data of the arms' calls in its panels.
+def fill_dashboard(subject: Subject, period: Period, ask: Ask) -> dict[str, Any]:
+    """Return the dashboard with the verdicts, and the arms' calls in its panels.
 
     Raises SnapshotError if Prometheus has no calls of an arm in this time.
     """
     board: dict[str, Any] = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     variables = board["templating"]["list"]
     values = {one["name"]: one["allValue"] for one in variables if "allValue" in one}
-    values |= {"run": "|".join(arms), "method": method, **period_values(period)}
+    values |= {"run": "|".join(subject.arms), "method": subject.method}
+    values |= period_values(period)
     frames = {
         panel["id"]: panel_frames(panel, values, period, ask)
         for panel in board["panels"]
         if "targets" in panel
     }
     panels = [_with_data(panel, frames) for panel in board["panels"]]
-    _require_arms(arms, panels)
+    _require_arms(subject.arms, panels)
     return board | {
-        "panels": panels,
+        "panels": [_verdicts_panel(subject, panels), *map(_moved_down, panels)],
         "time": {"from": _iso_time(period.start), "to": _iso_time(period.end)},
         "refresh": "",
         "links": [],
@@ -131,6 +151,24 @@ def fill_dashboard(
         "templating": {"list": []},
         "snapshot": {"timestamp": _iso_time(period.end)},
     }
+
+
+def _verdicts_panel(
+    subject: Subject, panels: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    lines = "\n".join(f"- {sentence}" for sentence in subject.verdicts)
+    return {
+        "id": max(panel["id"] for panel in panels) + 1,
+        "type": "text",
+        "title": subject.question,
+        "gridPos": {"x": 0, "y": 0, "w": 24, "h": VERDICTS_HEIGHT},
+        "options": {"mode": "markdown", "content": lines},
+    }
+
+
+def _moved_down(panel: Mapping[str, Any]) -> dict[str, Any]:
+    position = panel["gridPos"]
+    return {**panel, "gridPos": {**position, "y": position["y"] + VERDICTS_HEIGHT}}
 
 
 def _with_data(

@@ -260,9 +260,15 @@ def recorded_table(recording: Recording) -> tuple[Case, Sequence[Candidate]]:
     all_rounds = plan.design.rounds * recording.seconds / SECONDS_PER_MINUTE
     limit = min(plan.design.minutes, all_rounds)
     case = Case(recording, effects, decision.smallest, decision.measure, limit)
-    controlled = CONTROLLED if decision.control else ()
-    candidates = (*UNCONTROLLED, *controlled)
-    return case, [one for one in candidates if one.judge is not slices_as_independent]
+    has_several = len(plan.other_arms) > 1
+    candidates = [
+        one
+        for one in (*UNCONTROLLED, *CONTROLLED, *HOLM)
+        if one.judge is not slices_as_independent
+        and (decision.control or not one.control)
+        and (has_several or not one.steps_down)
+    ]
+    return case, candidates
 
 
 @click.command()

@@ -53,7 +53,7 @@ def write_result(folder: Path, relative: dict[str, float | None]) -> None:
     ]
     result = {
         "base": "a",
-        "decision": {"method": "GET", "measure": "p50"},
+        "decision": {"method": "GET", "measure": "p50", "smallest": 0.05},
         "seconds": 90,
         "rounds": 5,
         "comparisons": comparisons,
@@ -75,12 +75,13 @@ def test_row_has_the_verdict_on_the_deciding_measure(tmp_path: Path) -> None:
     run = "5 rounds, 1.5 min |"
     plan = "| [`caches`](caches/report.md)"
     assert (
-        f"{plan} | b, a | GET, median | -5.0 % [-10.0, -1.0] | faster | {run}" in found
+        f"{plan} | b, a | GET, median, 5 % | -5.0 % [-10.0, -1.0] | faster | {run}"
+        in found
     )
-    assert f"{plan} | c, a | GET, median | - | cannot tell: no round" in found
-    assert f"{plan} | d, a | GET, median | - | fails |" in found
-    assert f"{plan} | e, a | GET, median | - | fails |" in found
-    assert "| b, a | GET, median | - | faster |" in found
+    assert f"{plan} | c, a | GET, median, 5 % | - | cannot tell: no round" in found
+    assert f"{plan} | d, a | GET, median, 5 % | - | fails |" in found
+    assert f"{plan} | e, a | GET, median, 5 % | - | fails |" in found
+    assert "| b, a | GET, median, 5 % | - | faster |" in found
     assert "POST" not in found
     assert "old" not in found
     assert found.startswith("before\n")

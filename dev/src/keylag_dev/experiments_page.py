@@ -26,7 +26,10 @@ CAPACITIES: Final = "capacity"
 """The folder of the measured capacities, in that of the results."""
 NO_ROUNDS: Final = "cannot tell: no round is complete"
 HEADINGS: Final = (
-    "| plan | arm, compared with | decides by | difference | verdict | run |",
+    (
+        "| plan | arm, compared with | decides by, and what matters "
+        "| difference | verdict | run |"
+    ),
     "|---|---|---|---:|---|---|",
 )
 CAPACITY_HEADINGS: Final = (
@@ -71,7 +74,8 @@ def _range(found: Mapping[str, float] | None) -> RateRange | None:
 def rows(name: str, result: Mapping[str, Any]) -> Iterator[str]:
     """Yield a row for each arm of a run, on what its plan decides by."""
     decision = result["decision"]
-    decides_by = f"{decision['method']}, {MEASURE_NAMES[decision['measure']]}"
+    measure, matters = MEASURE_NAMES[decision["measure"]], decision["smallest"]
+    decides_by = f"{decision['method']}, {measure}, {100 * matters:g} %"
     minutes = result["seconds"] / SECONDS_PER_MINUTE
     run = f"{result['rounds']} rounds, {minutes:.1f} min"
     for one in result["comparisons"]:

@@ -129,7 +129,7 @@ def test_every_panel_of_a_snapshot_has_the_arm_by_name(
         for frame in panel["targets"][0]["snapshot"]
         for point in frame["data"]["values"][1]
     )
-    assert not any("${" in str(panel["datasource"]) for panel in panels)
+    assert not any("${" in str(panel.get("datasource")) for panel in panels)
 
 
 def test_snapshot_has_the_arms_of_an_experiment_side_by_side(

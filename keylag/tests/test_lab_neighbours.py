@@ -13,6 +13,7 @@ import yaml
 from click.testing import CliRunner
 from samples import sample
 
+from keylag import processes
 from keylag.cli import main
 from keylag.jtl import Sample
 from keylag.lab.iproute import LabError
@@ -356,4 +357,7 @@ def test_a_tenant_and_levers_beside_keystone(lab: Neighbours, tmp_path: Path) ->
     lab.set_neighbours(NeighbourOptions(0), lambda _: None)
     assert lab.running == []
     assert measure(lab, 8, tmp_path / "none").tenants == []
+    lab.up(NeighbourOptions(0, monitored=False), lambda _: None)
+    left = processes.find_processes(stack=lab.stack.resolve())
+    assert {one.service for one in left} == {"mariadb", "memcached", "keystone"}
     assert "tenant 1" not in lab.down()

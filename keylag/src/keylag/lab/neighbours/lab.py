@@ -29,7 +29,7 @@ from keylag.services import (
 from keylag.services.base import StackOptions
 from keylag.stack import Stack
 from keylag.stack_database import connect
-from keylag.stack_shutdown import stop_stack
+from keylag.stack_shutdown import stop_services, stop_stack
 from keylag.state import check_path
 from keylag.tools import Tools
 
@@ -114,6 +114,8 @@ class Neighbours:
 
     def _start_stack(self, options: NeighbourOptions) -> None:
         identity = {"password_hash_rounds": options.password_hash_rounds}
+        if not options.monitored:
+            stop_services(self.stack.resolve(), MONITORING)
         services = [
             service
             for service in SERVICES

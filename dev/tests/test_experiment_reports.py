@@ -99,3 +99,20 @@ def test_complete_runs_are_left_alone_and_an_interruption_ends_all(
     assert result.exit_code == 130
     assert started == ["b", "c"]
     assert kept == ["a", "b"]
+
+
+def test_only_plans_of_other_keystones_are_run_on_a_busy_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: dict[str, bool] = {}
+
+    def run(words: Sequence[str]) -> int:
+        started[words[1]] = "--anyway" in words
+        write_run(tmp_path / words[1], OUT_OF_REACH)
+        return 1
+
+    monkeypatch.setattr(experiment_reports, "run_experiment", run)
+    plans = ["catalog", "neighbours-cpu"]
+    CliRunner().invoke(experiment_reports.main, [*plans, f"--out={tmp_path}"])
+
+    assert started == {"catalog": False, "neighbours-cpu": True}

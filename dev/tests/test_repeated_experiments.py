@@ -43,7 +43,7 @@ def write_run(
         "base": "base",
         "seed": seed,
         "ended": ended,
-        "decision": {"method": "GET", "measure": "p50"},
+        "decision": {"method": "GET", "measure": "p50", "smallest": 0.02},
         "seconds": 90,
         "rounds": 5,
         "comparisons": comparisons,
@@ -142,7 +142,7 @@ def test_each_run_counts_once(tmp_path: Path) -> None:
         " all runs have (95 % confidence)."
     )
     *_, last = table("same", found)
-    assert last.startswith("| `same`, seed 3 | again, base | GET, median | +0.0 %")
+    assert last.startswith("| `same`, seed 3 | again, base | GET, median, 2 % | +0.0 %")
 
 
 def test_a_run_without_a_result_is_missing(tmp_path: Path) -> None:

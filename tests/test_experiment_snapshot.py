@@ -22,6 +22,7 @@ from keylag.experiment.grafana_snapshot import (
 from keylag.experiment.plan_parser import read_plan
 from keylag.experiment.schedule import schedule_rounds
 from keylag.experiment.stack_executor import StackExecutor
+from keylag.experiment.stack_setup import PLANS_FOLDER
 from keylag.jtl import Sample
 from keylag.services import is_installed
 from keylag.stack import Stack
@@ -36,22 +37,6 @@ from keylag_dev.grafana_page import (
 
 pytestmark = pytest.mark.stack
 
-PLAN = """\
-question = "Does a cache help?"
-base = "pool"
-[load]
-plan = "token-validate"
-properties = { threads = 2, subjects = 1 }
-[design]
-warm_up_seconds = 0
-turn_seconds = 15
-minutes = 60
-[decision]
-method = "GET"
-[arms.pool]
-[arms.none]
-cache = "null"
-"""
 EARLIER_SECONDS = 60
 RECORDED_SECONDS = 60
 SUBJECT = Subject("Which?", [RUN], "POST", ["the other: slower than this"])
@@ -71,8 +56,10 @@ def ask_prometheus(stack: Stack, kind: str, parameters: dict[str, str]) -> Any:
 def two_arms(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The names of two arms that have sent the metrics of a round to the stack."""
     folder = tmp_path_factory.mktemp("arms")
-    (folder / "plan.toml").write_text(PLAN)
-    plan = read_plan(folder / "plan.toml")
+    plan = read_plan(PLANS_FOLDER / "cache-backends.toml")
+    plan = plan.with_arms(["memcache_pool", "none"])
+    design = plan.design.model_copy(update={"turn_seconds": 15})
+    plan = plan.model_copy(update={"design": design})
     quiet = Console(quiet=True)
     executor = StackExecutor(plan, folder / "arms", quiet, stack.url("otlp"))
     try:

@@ -26,6 +26,7 @@ from keylag.experiment.grafana_annotations import AnnotatingExecutor, annotate_v
 from keylag.experiment.grafana_api import TOKEN_VARIABLE
 from keylag.experiment.grafana_snapshot import keep_snapshot
 from keylag.experiment.remote import SwitchedExecutor
+from keylag.experiment.result import analyse_run
 from keylag.experiment.schedule import Round
 from keylag.experiment.shell_command import run_command
 from keylag.launcher import StackError
@@ -267,8 +268,9 @@ def test_verdicts_are_an_annotation_over_the_time_of_the_run(
 ) -> None:
     run = make_run("r", FakeExecutor())
     run.execute()
-    annotate_verdicts(run, f"http://127.0.0.1:{grafana.server_address[1]}")
-    annotate_verdicts(run, "http://127.0.0.1:9")
+    verdicts = analyse_run(run.folder).headlines
+    annotate_verdicts(run, f"http://127.0.0.1:{grafana.server_address[1]}", verdicts)
+    annotate_verdicts(run, "http://127.0.0.1:9", verdicts)
     [(_, _, annotation)] = grafana.requests
 
     assert annotation["tags"] == ["keylag", "experiment", "verdict"]
@@ -288,11 +290,14 @@ def test_missing_snapshot_is_a_problem_of_the_run(
     run.execute()
     quiet = Console(quiet=True)
     for port in (grafana.server_address[1], 9):
-        keep_snapshot(run, f"http://admin:secret@127.0.0.1:{port}", quiet)
+        url = f"http://admin:secret@127.0.0.1:{port}"
+        keep_snapshot(run, url, [], quiet, has_metrics=True)
+    keep_snapshot(run, "http://127.0.0.1:9", [], quiet, has_metrics=False)
 
     assert run.folder.load_state().events == [
         "no snapshot in Grafana: it has no data source of the type Prometheus.",
         "no snapshot in Grafana: ConnectionError",
+        "no snapshot in Grafana: it shows the arms' metrics, which --otlp sends.",
     ]
     assert run.state.snapshot_url == ""
 

@@ -80,12 +80,12 @@ def update_page() -> None:
 def main(plans: tuple[str, ...], out: Path) -> None:
     """Run plans of experiments/, or those that are named, and keep their reports."""
     failed = False
-    for plan in plans or own_plans():
+    own = own_plans()
+    for plan in plans or own:
         folder = out / plan
         if not read_complete(folder):
             # What keeps the machine busy may belong to such a Keystone.
-            anyway = plan not in own_plans()
-            words = words_of_run(plan, SEED, folder, anyway=anyway)
+            words = words_of_run(plan, SEED, folder, anyway=plan not in own)
             code = run_experiment(words)
             if not read_complete(folder):
                 sys.exit(code or 1)

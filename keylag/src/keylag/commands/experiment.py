@@ -26,12 +26,13 @@ from keylag.experiment.environment import collect, usable_processors
 from keylag.experiment.executors import make_executor, stacks_folder
 from keylag.experiment.grafana_annotations import AnnotatingExecutor, annotate_verdicts
 from keylag.experiment.grafana_api import TOKEN_VARIABLE
-from keylag.experiment.grafana_snapshot import NO_METRICS, keep_snapshot
+from keylag.experiment.grafana_snapshot import keep_snapshot
 from keylag.experiment.load_monitor import LoadMonitor
 from keylag.experiment.lock import experiment_lock
 from keylag.experiment.noise_check import NoiseChecker
 from keylag.experiment.plan import MAX_MINUTES, Plan
 from keylag.experiment.progress import print_round
+from keylag.experiment.result import analyse_run
 from keylag.experiment.run import (
     FAILED_ENDS,
     OUT_OF_REACH,
@@ -255,20 +256,19 @@ def _execute(
                 f"`keylag experiment resume {folder.path}`."
             )
             raise KeylagError(message) from error
-        if grafana:
-            annotate_verdicts(run, grafana)
-            _keep_snapshot(run, grafana, console, has_metrics=bool(otlp or plan.remote))
+        if grafana and run.rows and run.state.ended != INTERRUPTED_RUN:
+            has_metrics = bool(otlp or plan.remote)
+            _keep_verdicts(run, grafana, console, has_metrics=has_metrics)
     _write_reports(folder, console)
 
 
-def _keep_snapshot(
+def _keep_verdicts(
     run: ExperimentRun, grafana: str, console: Console, *, has_metrics: bool
 ) -> None:
-    if has_metrics:
-        keep_snapshot(run, grafana, console)
-    else:
-        run.state.events.append(NO_METRICS)
-        run.folder.save_state(run.state)
+    # Of a run that has ended: one that Ctrl-C has ended may go on.
+    verdicts = analyse_run(run.folder).headlines
+    annotate_verdicts(run, grafana, verdicts)
+    keep_snapshot(run, grafana, verdicts, console, has_metrics=has_metrics)
 
 
 def _write_reports(folder: RunFolder, console: Console) -> None:

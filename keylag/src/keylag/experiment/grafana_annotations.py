@@ -8,7 +8,6 @@ from typing import Final
 import requests
 
 from keylag.experiment.grafana_api import Grafana, error_name
-from keylag.experiment.result import analyse_run
 from keylag.experiment.run import ArmResult, Executor, ExperimentRun
 from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Round
@@ -62,13 +61,10 @@ class AnnotatingExecutor:
         return []
 
 
-def annotate_verdicts(run: ExperimentRun, url: str) -> None:
+def annotate_verdicts(run: ExperimentRun, url: str, verdicts: Sequence[str]) -> None:
     """Annotate the time of a run with its verdicts; a failure is one of its events."""
-    if not run.rows:
-        return
-    text = "\n".join(analyse_run(run.folder).headlines)
     try:
-        _post_region(url, run.rows, [VERDICT_TAG], text)
+        _post_region(url, run.rows, [VERDICT_TAG], "\n".join(verdicts))
     except requests.RequestException as error:
         run.state.events.append(f"no verdicts in Grafana: {error_name(error)}")
         run.folder.save_state(run.state)

@@ -18,9 +18,7 @@ from rich.console import Console
 from keylag.errors import KeylagError
 from keylag.experiment.grafana_api import TOKEN_VARIABLE, Grafana, error_name
 from keylag.experiment.grafana_frames import Ask, Period, panel_frames, period_values
-from keylag.experiment.result import analyse_run
 from keylag.experiment.run import ExperimentRun
-from keylag.experiment.run_folder import INTERRUPTED
 from keylag.paths import DATA
 from keylag.steps import show_step
 
@@ -39,11 +37,7 @@ ADVICE: Final = {
 SNAPSHOT_SOURCE: Final = {"type": "datasource", "uid": "grafana"}
 """Grafana's own data source, which returns the frames of a query `snapshot`."""
 
-
 VERDICTS_HEIGHT: Final = 4
-NO_METRICS: Final = (
-    "no snapshot in Grafana: it shows the arms' metrics, which --otlp sends"
-)
 
 
 class SnapshotError(KeylagError):
@@ -62,15 +56,21 @@ class Subject:
     """A sentence for each arm but the base."""
 
 
-def keep_snapshot(run: ExperimentRun, url: str, console: Console) -> None:
+def keep_snapshot(
+    run: ExperimentRun,
+    url: str,
+    verdicts: Sequence[str],
+    console: Console,
+    *,
+    has_metrics: bool,
+) -> None:
     """Make the snapshot of a run; its URL, or why there is none, is in the state.
 
-    There is none of a run that Ctrl-C ended, which may continue.
+    `has_metrics` is false if the arms have sent none.
     """
-    if not run.rows or run.state.ended == INTERRUPTED:
-        return
     grafana = Grafana(url, TIMEOUT_SECONDS)
     try:
+        _require_metrics(has_metrics=has_metrics)
         with show_step(console, "Waiting for Prometheus, for a snapshot in Grafana"):
             time.sleep(SETTLE_SECONDS)
         run.state.snapshot_url = make_snapshot(
@@ -79,7 +79,7 @@ def keep_snapshot(run: ExperimentRun, url: str, console: Console) -> None:
                 run.plan.question,
                 run.plan.arm_names,
                 run.plan.decision.method,
-                analyse_run(run.folder).headlines,
+                verdicts,
             ),
             Period(run.rows[0].start_seconds, time.time()),
         )
@@ -90,6 +90,12 @@ def keep_snapshot(run: ExperimentRun, url: str, console: Console) -> None:
     except KeyboardInterrupt:
         run.state.events.append("no snapshot in Grafana: it was interrupted")
     run.folder.save_state(run.state)
+
+
+def _require_metrics(*, has_metrics: bool) -> None:
+    if not has_metrics:
+        message = "it shows the arms' metrics, which --otlp sends."
+        raise SnapshotError(message)
 
 
 def make_snapshot(grafana: Grafana, subject: Subject, period: Period) -> str:

@@ -25,7 +25,7 @@ def find_idle_clients(
     Only a load with one HTTP method keeps all its clients in the figures of one method.
     What a saturated arm answers in a second does not depend on some clients more.
     """
-    if plan.decision.measure == "throughput":
+    if plan.decision.saturates:
         return
     base = _busy_clients(figures.get(plan.base, {}))
     for arm in plan.other_arms:

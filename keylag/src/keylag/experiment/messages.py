@@ -149,14 +149,13 @@ def _explain_missing_parts(has_parts: Mapping[str, bool]) -> str:
 
 def describe_other_programs(disturbances: Sequence[Disturbance]) -> str:
     """Say how idle the machine was beside the experiment; empty if unknown."""
-    shares = [one.other_programs for one in disturbances]
-    known = [share for share in shares if share is not None]
-    if not known:
+    mean = combine(disturbances).other_programs
+    if mean is None:
         return ""
-    mean = combine(disturbances).other_programs or 0.0
+    worst = max(one.other_programs or 0.0 for one in disturbances)
     return (
         f"Under load, other programs used {100 * mean:.1f} % of the processors' time, "
-        f"{100 * max(known):.1f} % in the worst round."
+        f"{100 * worst:.1f} % in the worst round."
     )
 
 

@@ -71,6 +71,11 @@ class Decision(StrictModel):
     control: str = ""
     """The category that no arm changes; see keylag.experiment.estimates."""
 
+    @property
+    def saturates(self) -> bool:
+        """Whether the load saturates the arms on purpose."""
+        return self.measure == "throughput"
+
 
 class RemoteKeystone(StrictModel):
     """Keystones that run already: one that commands switch, or one for each arm."""

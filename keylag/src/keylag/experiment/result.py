@@ -25,7 +25,7 @@ from keylag.experiment.noise_check import (
 )
 from keylag.experiment.obstacles import find_disturbed_rounds, find_obstacles
 from keylag.experiment.plan import Plan
-from keylag.experiment.run_folder import RunFolder, RunState
+from keylag.experiment.run_folder import RunFolder
 from keylag.experiment.samples import Row
 from keylag.experiment.saturation import find_saturated_arms
 
@@ -110,6 +110,7 @@ def analyse_run(folder: RunFolder) -> Result:
     """Analyse the run in a folder."""
     plan, state = folder.load_plan(), folder.load_state()
     rows = folder.load_rows(state)
+    disturbances = load_disturbances(state)
     return Result(
         plan=plan,
         seed=state.seed,
@@ -121,23 +122,22 @@ def analyse_run(folder: RunFolder) -> Result:
             rows, plan.base, plan.other_arms, plan.decision, state.planned_rounds
         ),
         request_counts=count_requests(rows),
-        warnings=list(_warnings(rows, plan, state)),
+        warnings=[
+            *find_obstacles(state.environment),
+            *find_disturbed_rounds(disturbances),
+            *_warnings(rows, plan),
+        ],
         events=state.events,
         snapshot_url=state.snapshot_url,
         environment=state.environment,
         noise_check=load_noise_check(state),
-        disturbances=load_disturbances(state),
+        disturbances=disturbances,
     )
 
 
-def _warnings(rows: Sequence[Row], plan: Plan, state: RunState) -> list[str]:
+def _warnings(rows: Sequence[Row], plan: Plan) -> list[str]:
     figures = figures_by_arm(rows, plan.decision.method)
-    warnings = [
-        *find_obstacles(state.environment),
-        *find_disturbed_rounds(load_disturbances(state)),
-        *find_saturated_arms(plan, figures),
-        *_restart_warnings(plan),
-    ]
+    warnings = [*find_saturated_arms(plan, figures), *_restart_warnings(plan)]
     if {row.method for row in rows} == {plan.decision.method}:
         warnings += find_idle_clients(plan, figures)
     for arm, rounds_of_arm in figures.items():

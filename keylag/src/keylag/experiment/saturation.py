@@ -25,7 +25,7 @@ def find_saturated_arms(
 
     A plan that decides by requests per second saturates its arms on purpose.
     """
-    if plan.decision.measure == "throughput":
+    if plan.decision.saturates:
         return
     for arm, rounds in figures.items():
         clients, workers = count_clients(plan, arm), count_workers(plan, arm)

@@ -34,19 +34,20 @@ class Row(NamedTuple):
 Fields = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]
 Rows = list[Fields]
 
-# All quantifiers are possessive, so that a mismatch fails without backtracking. Two
-# lines without flags (MariaDB's Thread_id and Rows_affected) are skipped; other lines
-# are kept in `before` or `flags`.
+# Quantifiers are possessive and repeated groups atomic, so that a mismatch fails
+# without backtracking (Python 3.11.2 ends possessive groups too far). Two lines without
+# flags (MariaDB's Thread_id and Rows_affected) are skipped; other lines are kept in
+# `before` or `flags`.
 _EVENT = re.compile(
-    rb"#?+(?: Time: [^\n]*+\n#)?+ User@Host: [^\n]*+\n"
-    rb"(?:# Thread_id: [^\n]*+\n|(# (?!Query_time)[^\n]*+\n))?+"
-    rb"# Query_time: ([0-9]{1,20}+(?:\.[0-9]{1,12}+)?+)"
-    rb"  Lock_time: ([0-9]{1,20}+(?:\.[0-9]{1,12}+)?+) ++"
+    rb"#?+(?>(?: Time: [^\n]*+\n#)?) User@Host: [^\n]*+\n"
+    rb"(?>(?:# Thread_id: [^\n]*+\n|(# (?!Query_time)[^\n]*+\n))?)"
+    rb"# Query_time: ([0-9]{1,20}+(?>(?:\.[0-9]{1,12}+)?))"
+    rb"  Lock_time: ([0-9]{1,20}+(?>(?:\.[0-9]{1,12}+)?)) ++"
     rb"Rows_sent: ([0-9]{1,20}+)  Rows_examined: ([0-9]{1,20}+)"
-    rb"(?:\n(?:# Rows_affected: [^\n]*+\n)?+(?!#)"
-    rb"|([^\n]*+\n(?:#(?! User@Host| Query_time)[^\n]*+\n)*+))"
-    rb"(?:use [^;\n]*+;\n)?+SET timestamp=[0-9]++;\n"
-    rb"([^;]*+(?:;(?!\n#)[^;]*+)*+);\n#"
+    rb"(?:\n(?>(?:# Rows_affected: [^\n]*+\n)?)(?!#)"
+    rb"|([^\n]*+\n(?>(?:#(?! User@Host| Query_time)[^\n]*+\n)*)))"
+    rb"(?>(?:use [^;\n]*+;\n)?)SET timestamp=[0-9]++;\n"
+    rb"([^;]*+(?>(?:;(?!\n#)[^;]*+)*));\n#"
 )
 _QUERY_TIME_LINE = b"\n# Query_time: "
 

@@ -39,7 +39,7 @@ _LITERALS = (
     (re.compile(rb"[xb.+-]\?"), b"?"),
 )
 _NULL = re.compile(rb"\bnull\b")
-_LIST = re.compile(rb"\b(in|values?)(?:[\s,]*+\([\s?,]*+\))++")
+_LIST = re.compile(rb"\b(in|values?)(?>(?:[\s,]*+\([\s?,]*+\))+)")
 _LIMIT = re.compile(rb"\blimit \?(?:, ?\?| offset \?)?")
 _ORDER = re.compile(rb"\border by ")
 _ASC = re.compile(rb"(?<=\s)asc")

@@ -119,6 +119,19 @@ def test_every_panel_of_a_snapshot_has_the_arm_by_name(
     assert not any("${" in str(panel.get("datasource")) for panel in panels)
 
 
+def test_each_verdict_of_a_snapshot_has_a_line(stack: Stack, period: Period) -> None:
+    ask = partial(ask_prometheus, stack)
+    one = fill_dashboard(SUBJECT, period, ask)["panels"]
+    subject = replace(SUBJECT, verdicts=[*SUBJECT.verdicts] * 4)
+    four = fill_dashboard(subject, period, ask)["panels"]
+
+    assert four[0]["gridPos"]["h"] - one[0]["gridPos"]["h"] == 3
+    assert {
+        lower["gridPos"]["y"] - panel["gridPos"]["y"]
+        for panel, lower in zip(one[1:], four[1:], strict=True)
+    } == {3}
+
+
 def test_snapshot_has_the_arms_of_an_experiment_side_by_side(
     stack: Stack, period: Period, two_arms: list[str]
 ) -> None:

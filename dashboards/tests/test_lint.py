@@ -104,6 +104,14 @@ def test_no_data_text_names_the_sender(board) -> None:
 
 
 @each_board
+def test_no_data_text_says_the_usual_reason(board) -> None:
+    for panel, made in zip(panels(board), rendered(board), strict=True):
+        text = made["fieldConfig"]["defaults"]["noValue"]
+        if panel.empty_reason and not (panel.empty_legends or board.no_data):
+            assert panel.empty_reason in text
+
+
+@each_board
 def test_empty_reason_is_part_of_the_description(board) -> None:
     for panel, made in zip(panels(board), rendered(board), strict=True):
         assert ("Empty when healthy: " in made["description"]) == bool(

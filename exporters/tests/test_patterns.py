@@ -32,9 +32,7 @@ def has_possessive_group(tree):
 def patterns():
     """Return the regular expressions of all modules by name, those in tables too."""
     found = {}
-    for module in pkgutil.walk_packages(
-        keylag_exporters.__path__, "keylag_exporters."
-    ):
+    for module in pkgutil.walk_packages(keylag_exporters.__path__, "keylag_exporters."):
         if module.name.endswith("__main__"):
             continue
         waiting = [(module.name, vars(importlib.import_module(module.name)))]
@@ -58,7 +56,7 @@ def test_a_possessive_group_is_found(pattern, possessive):
 
 
 def test_no_group_is_possessive():
-    # Python 3.11.2, that of Debian 12, matches too much with one (python/cpython#106052).
+    # Debian 12's Python 3.11.2 matches too much with one: python/cpython#106052.
     found = patterns()
     assert "keylag_exporters.slow_log.events._EVENT" in found
     assert [

@@ -40,9 +40,11 @@ def provisioned(board: Board) -> dict[str, Any]:
 def for_import(board: Board) -> dict[str, Any]:
     """Return a dashboard for the Import page, which asks for the data source.
 
-    Rows that need an exporter are collapsed: nobody knows which ones there are.
+    Rows that need an exporter are collapsed, because nobody knows which ones there
+    are. The first row is open, so that no dashboard opens empty.
     """
-    content = _rendered(board, collapsed=lambda row: bool(row.source))
+    first = board.rows[0]
+    content = _rendered(board, lambda row: bool(row.source) and row is not first)
     data_source = f"${{{config.IMPORT_INPUT}}}"
     variables = content["templating"]["list"]
     variables[0]["current"] = {"text": data_source, "value": data_source}
@@ -217,7 +219,8 @@ def _no_value(panel: Panel, queries: Mapping[str, str]) -> str:
     """Return the text without data; a stat has room for few words."""
     if panel.kind == "stat":
         return panel.empty_reason or "no data"
-    return no_data_text(queries)
+    reason = "" if panel.empty_legends else panel.empty_reason
+    return no_data_text(queries, reason)
 
 
 def _with_empty_row(panel: Panel, query: str, text: str) -> str:
@@ -249,8 +252,8 @@ def panel_description(panel: Panel) -> str:
     )
 
 
-def no_data_text(queries: Mapping[str, str]) -> str:
-    """Return what a panel shows without data: who sends its metrics."""
+def no_data_text(queries: Mapping[str, str], reason: str = "") -> str:
+    """Return what a panel shows without data: the usual reason, and who sends it."""
     senders = {
         next(
             sender
@@ -260,7 +263,10 @@ def no_data_text(queries: Mapping[str, str]) -> str:
         for query in queries.values()
         for name in metric_names(query)
     }
-    return f"No data in this time. It comes from {' and '.join(sorted(senders))}."
+    usual = f"Usual reason: {reason}. " if reason else ""
+    return (
+        f"No data in this time. {usual}It comes from {' and '.join(sorted(senders))}."
+    )
 
 
 def _link_to(place: str) -> Builder[models.DashboardLink]:

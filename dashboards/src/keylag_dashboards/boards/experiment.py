@@ -25,7 +25,7 @@ WHOLE: Final = Row(
             "table",
             breakdown_table("arm"),
             width=24,
-            height=6,
+            height=8,
             columns=breakdown_columns("arm"),
             explained_by=("tokens: Time per call, by category",),
         ),
@@ -35,6 +35,7 @@ WHOLE: Final = Row(
             "short",
             "table",
             {"seen": "configuration"},
+            height=8,
             columns={
                 "arm": Column(),
                 "cache": Column(width=125),
@@ -49,7 +50,6 @@ WHOLE: Final = Row(
             "reqps",
             "lines",
             {f"{_RUN} {{{{http_response_status_code}}}}": "failed"},
-            height=7,
         ),
     ),
 )

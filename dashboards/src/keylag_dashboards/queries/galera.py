@@ -21,9 +21,17 @@ _STATEMENTS: Final = _by_site("""rate(keystone_request_sql_statements_total{
     TOKENS_BY_ANY_METHOD}[RATE])""")
 
 
+def _status(name: str) -> str:
+    return f"{_STATUS}{name}{{DATABASE}}"
+
+
 def _by_node(query: str) -> str:
-    """Return a query by the name of the node, which Prometheus has as `instance`."""
-    named = f'label_replace({query}, "node", "$1", "instance", "(.+)")'
+    """Return a query by the name of the node, which Prometheus has as `instance`.
+
+    Servers outside of a cluster are left out: only Galera's library has a local state.
+    """
+    of_nodes = f"{query} and on (instance) {_status('local_state')}"
+    named = f'label_replace({of_nodes}, "node", "$1", "instance", "(.+)")'
     return f"max by (node) ({named})"
 
 
@@ -32,10 +40,6 @@ def _message(statistic: str) -> str:
     latency = "mysql_galera_evs_repl_latency"
     return _by_node(f"""{latency}_{statistic}_seconds{{DATABASE}}
         and on (instance) {latency}_sample_size{{DATABASE}} > 0""")
-
-
-def _status(name: str) -> str:
-    return f"{_STATUS}{name}{{DATABASE}}"
 
 
 def _now(name: str) -> str:

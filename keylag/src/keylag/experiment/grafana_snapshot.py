@@ -37,7 +37,8 @@ ADVICE: Final = {
 SNAPSHOT_SOURCE: Final = {"type": "datasource", "uid": "grafana"}
 """Grafana's own data source, which returns the frames of a query `snapshot`."""
 
-VERDICTS_HEIGHT: Final = 4
+HEADING_HEIGHT: Final = 2
+"""Height of the title and the margins of a panel of text, in Grafana's units."""
 
 
 class SnapshotError(KeylagError):
@@ -148,8 +149,10 @@ def fill_dashboard(subject: Subject, period: Period, ask: Ask) -> dict[str, Any]
     }
     panels = [_with_data(panel, frames) for panel in board["panels"]]
     _require_arms(subject.arms, panels)
+    verdicts = _verdicts_panel(subject, panels)
+    height = verdicts["gridPos"]["h"]
     return board | {
-        "panels": [_verdicts_panel(subject, panels), *map(_moved_down, panels)],
+        "panels": [verdicts, *(_moved_down(panel, height) for panel in panels)],
         "time": {"from": _iso_time(period.start), "to": _iso_time(period.end)},
         "refresh": "",
         "links": [],
@@ -162,19 +165,21 @@ def fill_dashboard(subject: Subject, period: Period, ask: Ask) -> dict[str, Any]
 def _verdicts_panel(
     subject: Subject, panels: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
+    """Return a panel with room for a line of each verdict."""
     lines = "\n".join(f"- {sentence}" for sentence in subject.verdicts)
+    height = HEADING_HEIGHT + len(subject.verdicts)
     return {
         "id": max(panel["id"] for panel in panels) + 1,
         "type": "text",
         "title": subject.question,
-        "gridPos": {"x": 0, "y": 0, "w": 24, "h": VERDICTS_HEIGHT},
+        "gridPos": {"x": 0, "y": 0, "w": 24, "h": height},
         "options": {"mode": "markdown", "content": lines},
     }
 
 
-def _moved_down(panel: Mapping[str, Any]) -> dict[str, Any]:
+def _moved_down(panel: Mapping[str, Any], height: int) -> dict[str, Any]:
     position = panel["gridPos"]
-    return {**panel, "gridPos": {**position, "y": position["y"] + VERDICTS_HEIGHT}}
+    return {**panel, "gridPos": {**position, "y": position["y"] + height}}
 
 
 def _with_data(

@@ -299,19 +299,24 @@ def test_memory_of_a_laboratory_is_that_of_its_processes(tmp_path: Path) -> None
 
 
 def test_page_of_rules_says_which_rows_are_right() -> None:
+    times = {
+        "POST": intervals.median([0.3] * 9),
+        "DELETE": intervals.median([0.02]),
+    }
     page = lab_rules_page.render(
         [
             Trial("", "nothing", "-", ()),
-            Trial("D9", "a slow node", "20 ms", ("D9", "D2")),
+            Trial("D9", "a slow node", "20 ms", ("D9", "D2"), times),
             Trial("N1", "far clients", "20 ms", ()),
             Trial("N1", "far clients", "100 ms", None),
         ]
     )
 
-    assert "| - | nothing | - | - | yes |" in page
-    assert "| D9 | a slow node | 20 ms | D9, D2 | yes |" in page
-    assert "| N1 | far clients | 20 ms | - | **no** |" in page
-    assert "| N1 | far clients | 100 ms | unknown | - |" in page
+    assert "| - | nothing | - | - | - | yes |" in page
+    shown = "POST 300 [300, 300], DELETE 20"
+    assert f"| D9 | a slow node | 20 ms | {shown} | D9, D2 | yes |" in page
+    assert "| N1 | far clients | 20 ms | - | - | **no** |" in page
+    assert "| N1 | far clients | 100 ms | - | unknown | - |" in page
     assert "2 of 4 rows are right." in page
 
 

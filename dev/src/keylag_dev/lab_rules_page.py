@@ -10,9 +10,9 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, takewhile
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Final
 import click
 import pymysql
 
+from keylag.experiment.interval import Interval
 from keylag.faults import cluster_writes
 from keylag.faults.catalogue import galera_flow_control
 from keylag.faults.helpers.duty_cycle import suspend
@@ -41,7 +42,7 @@ from keylag.lab.swift.measurement import measure as measure_objects
 from keylag.lab.swift.options import SETS, SwiftOptions
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
-from keylag_dev.lab_page import Gaps
+from keylag_dev.lab_page import Gaps, milliseconds
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "rules.md"
 DATABASE: Final = "keystone"
@@ -60,16 +61,21 @@ INTRODUCTION: Final = f"""\
 
 Each cause was made at three strengths, under load for {SECONDS} s; rows without a rule
 are healthy. *Causes named* are those of `keylag diagnose` then, the likeliest first.
+*Calls* are times at the client in ms, with their intervals at 95 %: the median of each
+token call, the mean of each call of an object.
 
 D1 and D8 are tried in [token calls at each round trip](galera-wan-results.md).
 
-| rule | cause | strength | causes named | right |
-|---|---|---|---|---|
+| rule | cause | strength | calls | causes named | right |
+|---|---|---|---|---|---|
 """
 
 
 Named = tuple[str, ...] | None
 """What was named, the likeliest first; None if the calls could not be diagnosed."""
+
+Times = Mapping[str, Interval]
+"""What calls take at the client in seconds, by their method."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,7 @@ class Trial:
     cause: str
     strength: str
     named: Named = None
+    times: Times = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -101,7 +108,7 @@ class Trial:
         return [", ".join(self.named) or "-", "yes" if self.is_right else "**no**"]
 
 
-Planted = tuple[Trial, Callable[[], Named]]
+Planted = tuple[Trial, Callable[[], tuple[Named, Times]]]
 """A cause that a laboratory has now, and how to find out what is named."""
 
 
@@ -110,11 +117,16 @@ def render(trials: Sequence[Trial]) -> str:
     right = sum(one.is_right for one in trials)
     lines = [
         f"| {one.rule or '-'} | {one.cause} | {one.strength} "
-        f"| {' | '.join(one.cells)} |"
+        f"| {_times(one.times)} | {' | '.join(one.cells)} |"
         for one in trials
     ]
     summary = f"\n{right} of {len(trials)} rows are right.\n"
     return INTRODUCTION + "\n".join([*lines, summary])
+
+
+def _times(times: Times) -> str:
+    shown = [f"{method} {milliseconds(one)}" for method, one in times.items()]
+    return ", ".join(shown) or "-"
 
 
 def plant_flow_control(lab: GaleraWan, out: Path) -> Iterator[Planted]:
@@ -143,8 +155,11 @@ def _slow_writes(node: Node, milliseconds: int) -> Iterator[None]:
         node.query(*HERE_ONLY, *usual, database=DATABASE)
 
 
-def _measure_calls(lab: GaleraWan, link: Link, out: Path) -> Named:
-    return measure(lab, link, SECONDS, out).causes
+def _measure_calls(lab: GaleraWan, link: Link, out: Path) -> tuple[Named, Times]:
+    found = measure(lab, link, SECONDS, out)
+    return found.causes, {
+        label.partition(" ")[0]: one.median for label, one in found.calls.items()
+    }
 
 
 @contextmanager
@@ -223,10 +238,12 @@ def plant_stalls(lab: SwiftRegions, out: Path) -> Iterator[Planted]:
             yield Trial("M2", "the memcached of region 2 stalls", strength), objects
 
 
-def _measure_objects(lab: SwiftRegions, out: Path) -> Named:
-    measure_objects(lab, Load(2, SECONDS), out)
+def _measure_objects(lab: SwiftRegions, out: Path) -> tuple[Named, Times]:
+    found = measure_objects(lab, Load(2, SECONDS), out)
     router = lab.keystones.wan.network().sites[1].router
-    return diagnose(lab.folder, router, SECONDS)
+    return diagnose(lab.folder, router, SECONDS), {
+        label.partition(" ")[0]: one.mean_seconds for label, one in found.calls.items()
+    }
 
 
 @click.command()
@@ -241,7 +258,8 @@ def main() -> None:
         with gaps.noting(name):
             for trial, find_out in found:
                 with gaps.noting(trial.title):
-                    trials.append(replace(trial, named=find_out()))
+                    named, times = find_out()
+                    trials.append(replace(trial, named=named, times=times))
                     click.echo(trials[-1])
 
     with ExitStack() as stack:

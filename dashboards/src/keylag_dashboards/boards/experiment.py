@@ -38,7 +38,7 @@ WHOLE: Final = Row(
             height=8,
             columns={
                 "arm": Column(),
-                "cache": Column(width=125),
+                "cache": Column(width=190),
                 "token": Column(width=65),
                 "password hash": Column(width=115),
                 "seen": Column(width=75, states={1: State("yes", "text")}),

@@ -29,7 +29,7 @@ _REPORTERS: Final[Mapping[tuple[str, str], str]] = {
     ("an exporter of its programs", "Host"): (
         "count(count by (instance) (namedprocess_namegroup_num_procs{CLOUD}))"
     ),
-    ("an exporter of the database server", "Galera"): "sum(mysql_up{CLOUD})",
+    ("an exporter of the database", "Galera"): "sum(mysql_up{CLOUD})",
     ("keylag diagnose --listen", "Token calls"): (
         f"sum({METRICS['success']}{{CLOUD}})"
     ),

@@ -35,6 +35,7 @@ WHOLE: Final = Row(
             "short",
             "table",
             {"seen": "configuration"},
+            width=14,
             height=8,
             columns={
                 "arm": Column(),
@@ -50,6 +51,7 @@ WHOLE: Final = Row(
             "reqps",
             "lines",
             {f"{_RUN} {{{{http_response_status_code}}}}": "failed"},
+            width=10,
         ),
     ),
 )

@@ -22,6 +22,7 @@ from typing import Final
 import click
 import pymysql
 
+from keylag.breakdown import parse_label
 from keylag.experiment.interval import Interval
 from keylag.faults import cluster_writes
 from keylag.faults.catalogue import galera_flow_control
@@ -157,9 +158,8 @@ def _slow_writes(node: Node, milliseconds: int) -> Iterator[None]:
 
 def _measure_calls(lab: GaleraWan, link: Link, out: Path) -> tuple[Named, Times]:
     found = measure(lab, link, SECONDS, out)
-    return found.causes, {
-        label.partition(" ")[0]: one.median for label, one in found.calls.items()
-    }
+    times = {parse_label(label)[0]: one.median for label, one in found.calls.items()}
+    return found.causes, times
 
 
 @contextmanager
@@ -239,11 +239,10 @@ def plant_stalls(lab: SwiftRegions, out: Path) -> Iterator[Planted]:
 
 
 def _measure_objects(lab: SwiftRegions, out: Path) -> tuple[Named, Times]:
-    found = measure_objects(lab, Load(2, SECONDS), out)
+    calls = measure_objects(lab, Load(2, SECONDS), out).calls
+    times = {parse_label(label)[0]: one.mean_seconds for label, one in calls.items()}
     router = lab.keystones.wan.network().sites[1].router
-    return diagnose(lab.folder, router, SECONDS), {
-        label.partition(" ")[0]: one.mean_seconds for label, one in found.calls.items()
-    }
+    return diagnose(lab.folder, router, SECONDS), times
 
 
 @click.command()

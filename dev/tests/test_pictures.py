@@ -7,11 +7,14 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image, ImageDraw
 
+from keylag.lab.network import Host
+from keylag.tools import ToolError
 from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.config import COLORS
 from keylag_dev import pictures_page
 from keylag_dev.pictures import Schedule, main, with_palette
 from keylag_dev.pictures_page import READINGS, Fault, write_page
+from keylag_dev.site_picture import SitePicture
 
 AT_TEN = 1_800_007_200.0
 """10:00 UTC of a day."""
@@ -77,3 +80,29 @@ def test_missing_grafana_is_named(
 
     assert result.exit_code == 1
     assert "grafana is not installed. Put Grafana 12" in result.output
+
+
+def test_page_of_a_laboratory_shows_a_picture_that_there_is(tmp_path: Path) -> None:
+    images, pages = tmp_path / "images" / "labs", tmp_path / "labs"
+    images.mkdir(parents=True)
+    shown = SitePicture("galera", images / "lost.png", "The dashboard", "A node ends.")
+
+    assert not shown.section(pages / "failures.md")
+
+    shown.file.touch()
+    section = shown.section(pages / "failures.md")
+    assert "## The dashboard\n\nA node ends.\n" in section
+    assert "![The dashboard](../images/labs/lost.png)" in section
+
+
+def test_picture_that_cannot_be_taken_replaces_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    shown = SitePicture("galera", tmp_path / "lost.png", "The dashboard", "A node.")
+    shown.file.touch()
+
+    with pytest.raises(ToolError, match="grafana is not installed"):
+        shown.take(tmp_path, Host("a", "keylag-a", "10.0.0.1"), 0.0)
+
+    assert not shown.file.exists()

@@ -5,6 +5,7 @@
 Needs root and some 15 minutes of an idle machine.
 """
 
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -25,6 +26,7 @@ from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
 from keylag_dev.lab_page import Gaps, measuring, write_page
+from keylag_dev.site_picture import IMAGES, SitePicture
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-failures.md"
 LINK: Final = Link(0.1)
@@ -50,6 +52,15 @@ measured, as when not all nodes were back after {HEAL_SECONDS} s.
 Revocations that failed, and those on their way at the end, may be written all the same,
 and hide as many.
 """
+
+PICTURE: Final = SitePicture(
+    board="galera",
+    file=IMAGES / "galera-failures.png",
+    heading="The dashboard meanwhile",
+    reading="""\
+*Galera* at site a shows all failures in the order of the table, with the nodes behind
+the site's HAProxy.""",
+)
 
 Outcomes = dict[str, Outcome]
 """By the keys of FAILURES."""
@@ -95,6 +106,7 @@ def main() -> None:
     with measuring(lab) as (out, cost):
         lab.up(LINK, ClusterOptions(), click.echo)
         cost.note_start()
+        begun = time.time()
         for name, failure in FAILURES.items():
             with gaps.noting(failure.summary):
                 outcomes[name] = observe(lab, failure, out / name)
@@ -102,7 +114,10 @@ def main() -> None:
             if name not in outcomes:
                 with gaps.noting(f"the start after {name}"):
                     lab.up(LINK, ClusterOptions(), click.echo)
-        write_page(PAGE, render(outcomes) + gaps.sentence(), cost)
+        with gaps.noting("the picture of the dashboard"):
+            PICTURE.take(lab.folder, lab.wan.network().sites[0].router, begun)
+        page = render(outcomes) + PICTURE.section(PAGE) + gaps.sentence()
+        write_page(PAGE, page, cost)
 
 
 if __name__ == "__main__":

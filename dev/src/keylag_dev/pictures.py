@@ -19,6 +19,7 @@ from typing import Final
 
 import click
 from PIL import Image
+from playwright.sync_api import Page
 from rich.console import Console
 
 from keylag import jmeter, load_target
@@ -106,6 +107,14 @@ def stack_options() -> StackOptions:
     )
 
 
+@dataclass(frozen=True)
+class Period:
+    """The time that a picture shows; Unix times."""
+
+    begun: float
+    ended: float
+
+
 @contextmanager
 def load_on(stack: Stack, seconds: float) -> Iterator[list[Future[jmeter.LoadResult]]]:
     """Send all load plans until the `with` body ends."""
@@ -161,18 +170,26 @@ def make_fault(stack: Stack, schedule: Schedule, console: Console) -> Fault:
 
 def take_pictures(stack: Stack, fault: Fault, out: Path, console: Console) -> None:
     """Write a picture of each dashboard to a folder, in each of its themes."""
-    period = f"from={fault.start * 1000:.0f}&to={fault.end * 1000:.0f}"
+    period = Period(fault.start, fault.end)
     with start_browser() as browser:
         page = new_page(browser)
         for theme, names in THEMES.items():
             suffix = "" if theme == "dark" else f"-{theme}"
             for name in names:
                 say(console, f"Taking a picture of {name} ({theme})")
-                url = f"{stack.url('grafana')}/d/{UID_PREFIX}{name}"
-                open_dashboard(page, f"{url}?{period}&timezone=utc&theme={theme}&kiosk")
-                set_width(page, WIDTH)
-                picture = with_palette(take_picture(page))
+                picture = draw_board(page, stack.url("grafana"), name, period, theme)
                 (out / f"{name}{suffix}.png").write_bytes(picture)
+
+
+def draw_board(
+    page: Page, grafana_url: str, name: str, period: Period, theme: str = "dark"
+) -> bytes:
+    """Return a picture of all rows of a dashboard, as a PNG file."""
+    chosen = f"from={period.begun * 1000:.0f}&to={period.ended * 1000:.0f}"
+    url = f"{grafana_url}/d/{UID_PREFIX}{name}?{chosen}&timezone=utc&theme={theme}"
+    open_dashboard(page, f"{url}&kiosk")
+    set_width(page, WIDTH)
+    return with_palette(take_picture(page))
 
 
 def with_palette(picture: bytes) -> bytes:
@@ -190,10 +207,15 @@ def say(console: Console, text: str) -> None:
     console.print(f"{time.strftime('%H:%M:%S')} {text}", highlight=False)
 
 
-def make_pictures(minutes: float, console: Console) -> None:
-    """Make page and pictures; they replace the old ones when all are there."""
+def require_programs() -> None:
+    """Raise ToolError if a program is missing that pictures need."""
     for program in PROGRAMS:
         find_program(program, "Put Grafana 12 and Chromium on the PATH.")
+
+
+def make_pictures(minutes: float, console: Console) -> None:
+    """Make page and pictures; they replace the old ones when all are there."""
+    require_programs()
     IMAGES.mkdir(exist_ok=True)
     with TemporaryDirectory(dir=IMAGES.parent) as made:
         with Stack(

@@ -6,6 +6,7 @@ Needs root and some 25 minutes of an idle machine.
 """
 
 import random
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -29,6 +30,7 @@ from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
 from keylag_dev.lab_page import Gaps, measuring, milliseconds, with_interval, write_page
+from keylag_dev.site_picture import IMAGES, SitePicture
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "swift-regions-results.md"
 SECONDS: Final = 30
@@ -91,6 +93,14 @@ time of auth_token in a call that asked Keystone, *cached* in all others; *share
 part of the time at the client. With the cache, only the first call with each token
 asks, which prepares the load and is not part of the shares.
 """
+
+PICTURE: Final = SitePicture(
+    board="services",
+    file=IMAGES / "swift-services.png",
+    heading="The dashboard meanwhile",
+    reading="""\
+*Services* at region 2 shows all ways to validate a token in the order of the table.""",
+)
 
 SetRow = tuple[str, Measured]
 BenchRow = tuple[str, int, Rates]
@@ -252,6 +262,7 @@ def main() -> None:
     rates: list[BenchRow] = []
     tokens: list[TokenRow] = []
     gaps = Gaps()
+    begun = time.time()
     with measuring(lab) as (out, cost):
         lab.up(LINK, SETS[BASE], click.echo)
         cost.note_start()
@@ -262,8 +273,13 @@ def main() -> None:
                 sets += measure_calls(lab, name, out / "calls", gaps)
                 rates += measure_rates(lab, name, out / "swift-bench", gaps)
                 if name == TOKENS_SET:
+                    begun = time.time()
                     tokens += measure_tokens(lab, out / "tokens", gaps)
-        write_page(PAGE, render(sets, rates, tokens) + gaps.sentence(), cost)
+        with gaps.noting("the picture of the dashboard"):
+            region_2 = lab.keystones.wan.network().sites[1].router
+            PICTURE.take(lab.keystones.folder, region_2, begun)
+        page = render(sets, rates, tokens) + PICTURE.section(PAGE) + gaps.sentence()
+        write_page(PAGE, page, cost)
 
 
 if __name__ == "__main__":

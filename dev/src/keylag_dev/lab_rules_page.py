@@ -49,8 +49,12 @@ PAGE: Final = CHECKOUT / "docs" / "labs" / "rules.md"
 DATABASE: Final = "keystone"
 SECONDS: Final = 30
 LINK: Final = Link(0.02)
-SLOW_WRITES_MS: Final = (20, 50, 200)
-PROBED_ROUND_TRIPS_SECONDS: Final = (0.02, 0.1, 0.3)
+SLOW_WRITES_MS: Final = (50, 100, 200)
+"""Longer than a commit, which lasts a round trip, so that writes pile up."""
+APPLIED_SECONDS: Final = 30
+"""How long a slow node may take for the writes that it has."""
+PROBED_ROUND_TRIPS_SECONDS: Final = (0.02, 0.1, 0.2)
+"""Short enough for site a's Prometheus, whose scrape of the probe ends after 1 s."""
 CACHED_SECONDS: Final = (-1, 1, 2)
 STALLED_SHARES: Final = (0.2, 0.5, 0.8)
 STALL_PERIOD_SECONDS: Final = 1.0
@@ -89,6 +93,8 @@ class Trial:
     strength: str
     named: Named = None
     times: Times = field(default_factory=dict)
+    may_be_named: tuple[str, ...] = ()
+    """Causes that are there as well, whether they cost enough to be named or not."""
 
     @property
     def title(self) -> str:
@@ -98,8 +104,10 @@ class Trial:
     @property
     def is_right(self) -> bool:
         """Whether its rule was named first, or nothing where nothing is wrong."""
-        expected = (self.rule,) if self.rule else ()
-        return self.named is not None and self.named[:1] == expected
+        if self.named is None:
+            return False
+        others = [one for one in self.named if one not in self.may_be_named]
+        return others[:1] == ([self.rule] if self.rule else [])
 
     @property
     def cells(self) -> list[str]:
@@ -134,26 +142,41 @@ def plant_flow_control(lab: GaleraWan, out: Path) -> Iterator[Planted]:
     """Yield a far node that is slow (D9)."""
     first, slow = lab.cluster().nodes[0], lab.cluster().nodes_of(1)[0]
     first.query(cluster_writes.CREATE, database=DATABASE)
-    with _beside(partial(_write_all_the_time, first)):
+    writes = partial(_write_all_the_time, first)
+    with _beside(writes):
         healthy = partial(_measure_calls, lab, LINK, out / "healthy")
         yield Trial("", "another client writes all the time", "-"), healthy
-        for milliseconds in SLOW_WRITES_MS:
-            with _slow_writes(slow, milliseconds):
-                calls = partial(_measure_calls, lab, LINK, out / str(milliseconds))
-                strength = f"{milliseconds} ms for each write"
-                yield Trial("D9", "b1 applies writes slowly", strength), calls
+    for slow_ms in SLOW_WRITES_MS:
+        with _slow_writes(first, slow, slow_ms), _beside(writes):
+            calls = partial(_measure_calls, lab, LINK, out / str(slow_ms))
+            strength = f"{slow_ms} ms for each write"
+            yield Trial("D9", "b1 applies writes slowly", strength), calls
 
 
 @contextmanager
-def _slow_writes(node: Node, milliseconds: int) -> Iterator[None]:
-    """Let a node apply writes slowly while the body runs."""
-    slow = galera_flow_control.slow_node(milliseconds)
+def _slow_writes(writer: Node, node: Node, slow_ms: int) -> Iterator[None]:
+    """Let a node apply the writes of another slowly while the body runs.
+
+    No write may be on its way when this begins and when the body ends: to apply it, a
+    node would end the statements that change its table.
+    """
+    slow = galera_flow_control.slow_node(slow_ms)
+    usual = galera_flow_control.usual_node()
+    _wait_until_applied(writer, node)
     node.query(*HERE_ONLY, *slow, database=DATABASE)
     try:
         yield
     finally:
-        usual = galera_flow_control.usual_node()
+        _wait_until_applied(writer, node)
         node.query(*HERE_ONLY, *usual, database=DATABASE)
+
+
+def _wait_until_applied(writer: Node, node: Node) -> None:
+    """Wait until a node has applied the writes of another; raises LabError."""
+    written = int(writer.status()["last_committed"])
+    node.wait_until(
+        lambda: int(node.status().get("last_committed", 0)) >= written, APPLIED_SECONDS
+    )
 
 
 def _measure_calls(lab: GaleraWan, link: Link, out: Path) -> tuple[Named, Times]:

@@ -17,6 +17,8 @@ from keylag.lab.galera.node import Node
 from keylag.lab.load import keylag_on
 
 CLIENTS: Final = 4
+SHARES: Final = {"issue": 25, "validate": 50, "revoke": 25, "revoked": 0}
+"""Of the kinds of calls, in per cent; with many revocations, which may be lost."""
 BEFORE_SECONDS: Final = 12
 """Calls before the failure; JMeter needs some of them to start."""
 LOST_SECONDS: Final = 20
@@ -189,7 +191,7 @@ def _heal(lab: GaleraWan, failure: Failure) -> float:
 @contextmanager
 def _load(lab: GaleraWan, out: Path) -> Iterator[None]:
     """Send token calls to the first site while the body runs."""
-    load = token_load(LONGEST_SECONDS, clients=CLIENTS)
+    load = token_load(LONGEST_SECONDS, CLIENTS, SHARES)
     keylag = keylag_on(lab.wan.network().sites[0].router)
     process = subprocess.Popen(
         load.command(keylag, out, first_keystone(lab)),

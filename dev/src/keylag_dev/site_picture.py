@@ -31,7 +31,12 @@ from keylag.stack_info import StackInfo
 from keylag.stack_shutdown import stop_services
 from keylag.tools import Tools
 from keylag_dev.grafana_page import new_page, start_browser
-from keylag_dev.pictures import Period, draw_board, require_programs
+from keylag_dev.pictures import (
+    RECORDED_SECONDS,
+    Period,
+    draw_board,
+    require_programs,
+)
 
 IMAGES: Final = CHECKOUT / "docs" / "images" / "labs"
 
@@ -57,6 +62,7 @@ class SitePicture:
         require_programs()
         self.file.parent.mkdir(parents=True, exist_ok=True)
         period = (str(begun), str(time.time()))
+        time.sleep(RECORDED_SECONDS)
         site = site_folder(lab, router.name)
         arguments = (str(site), self.board, *period, str(self.file))
         command = [sys.executable, "-m", __name__, *arguments]

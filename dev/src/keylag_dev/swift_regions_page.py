@@ -99,7 +99,7 @@ PICTURE: Final = SitePicture(
     file=IMAGES / "swift-services.png",
     heading="The dashboard meanwhile",
     reading="""\
-*Services* at region 2 shows all ways to validate a token in the order of the table.""",
+*Services* at region 2 shows the ways to validate a token in the order of the table.""",
 )
 
 SetRow = tuple[str, Measured]

@@ -98,11 +98,13 @@ def test_page_of_failures_has_a_row_for_each() -> None:
         FAILURES["link"], 50, 4, 7.5, 12.34, 20.0, 3.21, 10, missing=1, hidden=5
     )
 
-    page = galera_failures_page.render({"link": found})
+    far_and_unsegmented = galera_failures_page.Variant(0.5, segments=False)
 
-    revocations = "1 of 10; up to 5 could be hidden"
-    assert f"| 4 of 50 | 7.5 | 12.3 | 20.0 | 3.2 | {revocations} |" in page
-    assert f"{FAILURES['site'].summary} |{6 * ' - |'}" in page
+    page = galera_failures_page.render({("link", far_and_unsegmented): found})
+
+    row = f"{FAILURES['link'].summary} | 500 ms | one | 4 of 50 | 7.5 | 12.3 | 20.0"
+    assert f"| {row} | 3.2 | 1 of 10; up to 5 could be hidden |" in page
+    assert f"{FAILURES['site'].summary} | 100 ms | two |{6 * ' - |'}" in page
 
 
 def test_page_of_rally_compares_segments_at_each_round_trip() -> None:

@@ -2,11 +2,14 @@
 
     python -m keylag_dev.galera_failures_page
 
-Needs root and some 15 minutes of an idle machine.
+Needs root and some 45 minutes of an idle machine.
 """
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
 from typing import Final
 
 import click
@@ -17,6 +20,7 @@ from keylag.lab.galera.failures import (
     FAILURES,
     HEAL_SECONDS,
     LOST_SECONDS,
+    SHARES,
     Outcome,
     observe,
 )
@@ -29,18 +33,18 @@ from keylag_dev.lab_page import Gaps, measuring, write_page
 from keylag_dev.site_picture import IMAGES, SitePicture
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-failures.md"
-LINK: Final = Link(0.1)
+ROUND_TRIPS_SECONDS: Final = (0.1, 0.5)
 INTRODUCTION: Final = f"""\
 # Lost nodes and sites of a Galera cluster
 
 <!-- Made by `python -m keylag_dev.galera_failures_page`; run it again instead of
 editing. -->
 
-Two sites of {NODES} database nodes each, with a round trip of
-{format_duration(LINK.round_trip_seconds)} between them. {CLIENTS} clients send token
-calls to the Keystone of site a: a quarter logs in, half validates, a quarter revokes.
-Each failure was caused once, and mended after {LOST_SECONDS} s. The load ends
-{AFTER_SECONDS} s after all nodes are back.
+Two sites of {NODES} database nodes each, with a round trip between them; each site is
+a segment, or all nodes are in one. {CLIENTS} clients send token calls to the Keystone
+of site a: {SHARES["issue"]} % log in, {SHARES["validate"]} % validate, and
+{SHARES["revoke"]} % revoke. Each failure was caused once in each row, and mended after
+{LOST_SECONDS} s. The load ends {AFTER_SECONDS} s after all nodes are back.
 
 *Failed* are the calls from the failure until the load ended; a client whose call fails
 sends the next one at once, so the time from the first to the last failed call says
@@ -58,32 +62,58 @@ PICTURE: Final = SitePicture(
     file=IMAGES / "galera-failures.png",
     heading="The dashboard meanwhile",
     reading="""\
-*Galera* at site a shows all failures in the order of the table, with the nodes behind
-the site's HAProxy.""",
+*Galera* at site a shows all failures of the first cluster, in the order of the table,
+with the nodes behind the site's HAProxy.""",
 )
 
-Outcomes = dict[str, Outcome]
-"""By the keys of FAILURES."""
+
+@dataclass(frozen=True)
+class Variant:
+    """A link between the sites, and whether each of them is a segment."""
+
+    round_trip_seconds: float
+    segments: bool
+
+    @property
+    def cells(self) -> list[str]:
+        """Its cells of the table."""
+        segments = "two" if self.segments else "one"
+        return [format_duration(self.round_trip_seconds), segments]
+
+    def up(self, lab: GaleraWan) -> None:
+        """Start it, in place of one that runs; raises the errors of the laboratory."""
+        options = ClusterOptions(segments=self.segments)
+        lab.up(Link(self.round_trip_seconds), options, click.echo)
+
+
+VARIANTS: Final = tuple(
+    Variant(*one) for one in product(ROUND_TRIPS_SECONDS, (True, False))
+)
+SHOWN: Final = VARIANTS[0]
+"""The variant of the picture."""
+
+Outcomes = dict[tuple[str, Variant], Outcome]
+"""By the key of FAILURES."""
 
 
 def render(outcomes: Outcomes) -> str:
-    """Return the page."""
+    """Return the page without its picture."""
     return "\n".join([*_lines(outcomes), ""])
 
 
 def _lines(outcomes: Outcomes) -> Iterator[str]:
     yield INTRODUCTION
-    headings = (
-        *("failure", "failed", "first to last failed call, s", "longest call, s"),
+    figures = (
+        *("failed", "first to last failed call, s", "longest call, s"),
         "longest gap without a successful call, s",
         *("healed, s", "confirmed revocations missing"),
     )
-    yield f"| {' | '.join(headings)} |"
-    yield f"|---|{'---:|' * (len(headings) - 1)}"
-    for name, failure in FAILURES.items():
-        found = outcomes.get(name)
-        cells = _cells(found) if found else (len(headings) - 1) * ["-"]
-        yield f"| {' | '.join([failure.summary, *cells])} |"
+    yield f"| failure | round trip | segments | {' | '.join(figures)} |"
+    yield f"|---|---:|---|{'---:|' * len(figures)}"
+    for (name, failure), variant in product(FAILURES.items(), VARIANTS):
+        found = outcomes.get((name, variant))
+        cells = _cells(found) if found else len(figures) * ["-"]
+        yield f"| {' | '.join([failure.summary, *variant.cells, *cells])} |"
 
 
 def _cells(found: Outcome) -> list[str]:
@@ -97,25 +127,40 @@ def _cells(found: Outcome) -> list[str]:
     ]
 
 
+def cause_failures(
+    lab: GaleraWan, variant: Variant, out: Path, gaps: Gaps
+) -> dict[str, Outcome]:
+    """Cause each failure of a cluster that runs; return what could be measured."""
+    outcomes: dict[str, Outcome] = {}
+    for name, failure in FAILURES.items():
+        row = ", ".join([failure.summary, *variant.cells])
+        with gaps.noting(row):
+            outcomes[name] = observe(lab, failure, out / name)
+            click.echo(f"{row}: {outcomes[name]}")
+        if name not in outcomes:
+            with gaps.noting(f"the start after: {row}"):
+                variant.up(lab)
+    return outcomes
+
+
 @click.command()
 def main() -> None:
-    """Cause each failure, and write the page."""
+    """Cause each failure of each cluster, and write the page."""
     lab = GaleraWan(state_folder() / "labs" / "galera-wan-page")
     outcomes: Outcomes = {}
     gaps = Gaps()
     with measuring(lab) as (out, cost):
-        lab.up(LINK, ClusterOptions(), click.echo)
-        cost.note_start()
-        begun = time.time()
-        for name, failure in FAILURES.items():
-            with gaps.noting(failure.summary):
-                outcomes[name] = observe(lab, failure, out / name)
-                click.echo(f"{name}: {outcomes[name]}")
-            if name not in outcomes:
-                with gaps.noting(f"the start after {name}"):
-                    lab.up(LINK, ClusterOptions(), click.echo)
-        with gaps.noting("the picture of the dashboard"):
-            PICTURE.take(lab.folder, lab.wan.network().sites[0].router, begun)
+        for number, variant in enumerate(VARIANTS):
+            with gaps.noting(", ".join(variant.cells)):
+                variant.up(lab)
+                cost.note_start()
+                begun = time.time()
+                found = cause_failures(lab, variant, out / str(number), gaps)
+                outcomes |= {(name, variant): one for name, one in found.items()}
+                if variant == SHOWN:
+                    site = lab.wan.network().sites[0].router
+                    with gaps.noting("the picture of the dashboard"):
+                        PICTURE.take(lab.folder, site, begun)
         page = render(outcomes) + PICTURE.section(PAGE) + gaps.sentence()
         write_page(PAGE, page, cost)
 

@@ -22,14 +22,12 @@ from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
 from keylag_dev.lab_page import Gaps, measuring, milliseconds, write_page
-from keylag_dev.lab_rules_page import Trial
+from keylag_dev.lab_rules_page import COMMITS, Trial
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-results.md"
 ROUND_TRIPS_SECONDS: Final = (0.0, 0.1, 0.2, 0.3, 0.5)
 SECONDS: Final = 15
 METHODS: Final = ("POST", "GET", "DELETE")
-COMMITS: Final = "D2"
-"""The cause that commits wait."""
 INTRODUCTION: Final = f"""\
 # Token calls on a Galera cluster over two sites
 

@@ -31,16 +31,16 @@ from keylag.faults.site import HERE_ONLY
 from keylag.lab.galera import haproxy
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.measurement import diagnose, measure
-from keylag.lab.galera.node import Node
+from keylag.lab.galera.node import AFTER_ALL_WRITES, Node
 from keylag.lab.galera.options import ClusterOptions
 from keylag.lab.galera.site import site_folder
 from keylag.lab.iproute import command_in
-from keylag.lab.link import Link
+from keylag.lab.link import Link, format_duration
 from keylag.lab.network import Host
 from keylag.lab.swift.lab import SwiftRegions
 from keylag.lab.swift.measurement import Load
 from keylag.lab.swift.measurement import measure as measure_objects
-from keylag.lab.swift.options import SETS, SwiftOptions
+from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
 from keylag_dev.lab_page import Gaps, milliseconds
@@ -51,23 +51,36 @@ SECONDS: Final = 30
 LINK: Final = Link(0.02)
 SLOW_WRITES_MS: Final = (50, 100, 200)
 """Longer than a commit, which lasts a round trip, so that writes pile up."""
-APPLIED_SECONDS: Final = 30
-"""How long a slow node may take for the writes that it has."""
 PROBED_ROUND_TRIPS_SECONDS: Final = (0.02, 0.1, 0.2)
 """Short enough for site a's Prometheus, whose scrape of the probe ends after 1 s."""
-CACHED_SECONDS: Final = (-1, 1, 2)
-STALLED_SHARES: Final = (0.2, 0.5, 0.8)
+MEASURED_REGION: Final = 2
+TOKEN_CACHES: Final = (
+    (SwiftOptions(cached_seconds=1), LINK),
+    (SwiftOptions(cached_seconds=NOT_CACHED), LINK),
+    (SwiftOptions(cached_seconds=NOT_CACHED, keystone=FAR), LINK),
+    (SwiftOptions(cached_seconds=NOT_CACHED, keystone=FAR), Link(0.1)),
+)
+"""From cheap to expensive validations."""
+STALLED_SHARES: Final = (0.2, 0.3, 0.5, 0.8)
 STALL_PERIOD_SECONDS: Final = 1.0
+COMMITS: Final = "D2"
+"""The cause that commits wait."""
 PROBE_PORT: Final = 9115
 INTRODUCTION: Final = f"""\
 # Rules of the diagnosis, tried on laboratories
 
 <!-- Made by `python -m keylag_dev.lab_rules_page`; run it again instead of editing. -->
 
-Each cause was made at three strengths, under load for {SECONDS} s; rows without a rule
-are healthy. *Causes named* are those of `keylag diagnose` then, the likeliest first.
-*Calls* are times at the client in ms, with their intervals at 95 %: the median of each
-token call, the mean of each call of an object.
+Each cause was made at several strengths, under load for {SECONDS} s. *Causes named* are
+those of `keylag diagnose` then, the likeliest first. The rule of a row should be named
+first; in a row without one, nothing should be named. There, {COMMITS} may be named
+beside another client's writes: commits wait for those, and for the other site. *Calls*
+are times at the client in ms, with their intervals at 95 %: the median of each token
+call, the mean of each call of an object.
+
+The sites have a round trip of {format_duration(LINK.round_trip_seconds)}, unless the
+strength says otherwise. For M1 it is how long the proxies of region 2 keep a token,
+and where the Keystone is that they ask: near, or so far away.
 
 D1 and D8 are tried in [token calls at each round trip](galera-wan-results.md).
 
@@ -145,38 +158,31 @@ def plant_flow_control(lab: GaleraWan, out: Path) -> Iterator[Planted]:
     writes = partial(_write_all_the_time, first)
     with _beside(writes):
         healthy = partial(_measure_calls, lab, LINK, out / "healthy")
-        yield Trial("", "another client writes all the time", "-"), healthy
+        cause = "another client writes all the time"
+        yield Trial("", cause, "-", may_be_named=(COMMITS,)), healthy
     for slow_ms in SLOW_WRITES_MS:
-        with _slow_writes(first, slow, slow_ms), _beside(writes):
+        with _slow_writes(slow, slow_ms), _beside(writes):
             calls = partial(_measure_calls, lab, LINK, out / str(slow_ms))
             strength = f"{slow_ms} ms for each write"
             yield Trial("D9", "b1 applies writes slowly", strength), calls
 
 
 @contextmanager
-def _slow_writes(writer: Node, node: Node, slow_ms: int) -> Iterator[None]:
-    """Let a node apply the writes of another slowly while the body runs.
+def _slow_writes(node: Node, slow_ms: int) -> Iterator[None]:
+    """Let a node apply the writes of others slowly while the body runs.
 
     No write may be on its way when this begins and when the body ends: to apply it, a
     node would end the statements that change its table.
     """
     slow = galera_flow_control.slow_node(slow_ms)
     usual = galera_flow_control.usual_node()
-    _wait_until_applied(writer, node)
+    node.query(AFTER_ALL_WRITES, "SELECT 1")
     node.query(*HERE_ONLY, *slow, database=DATABASE)
     try:
         yield
     finally:
-        _wait_until_applied(writer, node)
+        node.query(AFTER_ALL_WRITES, "SELECT 1")
         node.query(*HERE_ONLY, *usual, database=DATABASE)
-
-
-def _wait_until_applied(writer: Node, node: Node) -> None:
-    """Wait until a node has applied the writes of another; raises LabError."""
-    written = int(writer.status()["last_committed"])
-    node.wait_until(
-        lambda: int(node.status().get("last_committed", 0)) >= written, APPLIED_SECONDS
-    )
 
 
 def _measure_calls(lab: GaleraWan, link: Link, out: Path) -> tuple[Named, Times]:
@@ -241,17 +247,21 @@ def plant_token_cache(lab: SwiftRegions, out: Path) -> Iterator[Planted]:
     """Yield proxies that keep tokens for a short time or not (M1), after usual ones."""
     usual = partial(_measure_objects, lab, out / "usual")
     yield Trial("", "Swift in two regions", "-"), usual
-    for seconds in CACHED_SECONDS:
-        lab.start_proxies(SwiftOptions(cached_seconds=seconds))
-        objects = partial(_measure_objects, lab, out / str(seconds))
-        strength = f"{seconds} s" if seconds >= 0 else "not at all"
+    for number, (options, link) in enumerate(TOKEN_CACHES):
+        lab.start_proxies(options)
+        lab.keystones.wan.change(link)
+        objects = partial(_measure_objects, lab, out / str(number))
+        kept, seconds = options.cached_seconds, link.round_trip_seconds
+        asked = "near" if options.keystone == NEAR else format_duration(seconds)
+        strength = f"{'not at all' if kept == NOT_CACHED else f'{kept} s'}, {asked}"
         yield Trial("M1", "proxies keep tokens", strength), objects
+    lab.keystones.wan.change(LINK)
 
 
 def plant_stalls(lab: SwiftRegions, out: Path) -> Iterator[Planted]:
     """Yield a memcached of region 2 that stalls (M2)."""
     lab.start_proxies(SwiftOptions())
-    router = lab.keystones.wan.network().sites[1].router
+    router = lab.router(MEASURED_REGION)
     memcached = (site_folder(lab.folder, router.name), "memcached")
     for share in STALLED_SHARES:
         stall = partial(suspend, *memcached, STALL_PERIOD_SECONDS, share)
@@ -262,10 +272,9 @@ def plant_stalls(lab: SwiftRegions, out: Path) -> Iterator[Planted]:
 
 
 def _measure_objects(lab: SwiftRegions, out: Path) -> tuple[Named, Times]:
-    calls = measure_objects(lab, Load(2, SECONDS), out).calls
+    calls = measure_objects(lab, Load(MEASURED_REGION, SECONDS), out).calls
     times = {parse_label(label)[0]: one.mean_seconds for label, one in calls.items()}
-    router = lab.keystones.wan.network().sites[1].router
-    return diagnose(lab.folder, router, SECONDS), times
+    return diagnose(lab.folder, lab.router(MEASURED_REGION), SECONDS), times
 
 
 @click.command()

@@ -276,8 +276,7 @@ def main() -> None:
                     begun = time.time()
                     tokens += measure_tokens(lab, out / "tokens", gaps)
         with gaps.noting("the picture of the dashboard"):
-            region_2 = lab.keystones.wan.network().sites[1].router
-            PICTURE.take(lab.keystones.folder, region_2, begun)
+            PICTURE.take(lab.folder, lab.router(2), begun)
         page = render(sets, rates, tokens) + PICTURE.section(PAGE) + gaps.sentence()
         write_page(PAGE, page, cost)
 

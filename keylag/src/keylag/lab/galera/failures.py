@@ -13,7 +13,7 @@ from keylag.jtl import Sample
 from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.measurement import first_keystone, read_calls, token_load
-from keylag.lab.galera.node import Node
+from keylag.lab.galera.node import AFTER_ALL_WRITES, Node
 from keylag.lab.load import keylag_on
 
 CLIENTS: Final = 4
@@ -35,8 +35,6 @@ PRIMARY: Final = "Primary"
 REVOKE: Final = "DELETE "
 """Begins the label of revocations."""
 NO_CONTENT: Final = "204"
-AFTER_ALL_WRITES: Final = "SET SESSION wsrep_sync_wait = 1"
-"""A node has a write before it has applied it."""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,9 @@ UNKNOWN_POSITION: Final = re.compile(r"^seqno:\s+-1$", re.MULTILINE)
 POSITION: Final = re.compile(r"Recovered position: ([0-9a-f-]+:-?\d+)")
 TRANSIENT: Final = shutil.ignore_patterns("ibtmp1", "gvwstate.dat")
 """Files of a data folder that belong to a running server."""
+AFTER_ALL_WRITES: Final = "SET SESSION wsrep_sync_wait = 1"
+"""Lets later queries of a connection wait until the node has applied all writes of the
+cluster.  It has a write before that."""
 STATUS: Final = "SHOW GLOBAL STATUS LIKE 'wsrep\\_%'"
 
 

@@ -138,6 +138,10 @@ class SwiftRegions:
             message = f"{self.folder} is incomplete. Run `keylag lab swift-regions up`."
             raise LabError(message) from error
 
+    def router(self, region: int) -> Host:
+        """Return the host of a region's proxy server, memcached and Keystone."""
+        return self.keystones.wan.network().sites[region - 1].router
+
     def down(self) -> list[str]:
         """Stop everything, and remove the network and the devices; logs stay.
 

@@ -101,7 +101,7 @@ def measure(lab: SwiftRegions, load: Load, out: Path) -> Measured:
     Each run has new tokens; its set-up sends the first call with each, which validates
     it.  `out` is a new folder for the samples.  Raises LabError.
     """
-    router = lab.keystones.wan.network().sites[load.region - 1].router
+    router = lab.router(load.region)
     properties: dict[str, str | int] = {
         "target_host": HOST,
         "target_port": PROXY_PORT,

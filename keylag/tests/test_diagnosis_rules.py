@@ -346,6 +346,22 @@ def test_a_cache_that_is_full_is_not_always_the_cause(rule: str) -> None:
     assert found(replace(facts, answers=full)) == [rule]
 
 
+@pytest.mark.parametrize(("round_trips", "is_named"), [(0.0, True), (9.0, False)])
+def test_calls_tell_whether_workers_with_a_cache_are_gone(
+    round_trips: float, *, is_named: bool
+) -> None:
+    """For some minutes after a restart, the backends of earlier workers remain."""
+    more = {("sql", "validate"): 0.03, ("orm", "validate"): 0.03}
+    calls = [
+        healthy_calls(kind, more, statements=49.0, round_trips=round_trips)
+        for kind in RATES
+    ]
+    backends = {"oslo_cache.memcache_pool": 4.0, "dogpile.cache.null": 2.0}
+    facts = make_facts(*calls, cache_backends=by("keystone_cache_backend", **backends))
+
+    assert ("C1" in found(facts)) is is_named
+
+
 def test_revocation_events_that_are_not_cached_are_fetched_again() -> None:
     facts = make_facts(
         healthy_calls(VALIDATION, {("sql", "check_revocation"): 0.005}, statements=2.0),

@@ -43,10 +43,16 @@ class Case:
 
     @property
     def caches(self) -> bool:
-        """Return whether some worker has a cache backend, or calls one."""
+        """Return whether some worker has a cache backend.
+
+        Calls to one tell if that is unknown, or if only some workers have one: for some
+        minutes after a restart, the backends of earlier workers are still reported.
+        """
+        called = any(one.round_trips for one in self.facts.calls)
         if not self.facts.has("cache_backends") and self.facts.calls:
-            return any(one.round_trips for one in self.facts.calls)
-        return any(one not in NO_CACHE for one in self.backends)
+            return called
+        cached = {one not in NO_CACHE for one in self.backends}
+        return called if len(cached) > 1 else True in cached
 
     @property
     def busy_workers(self) -> float | None:

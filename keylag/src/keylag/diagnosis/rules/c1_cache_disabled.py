@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from keylag.diagnosis.case import DATABASE_PHASES, Case
+from keylag.diagnosis.case import DATABASE_PHASES, NO_CACHE, Case
 from keylag.diagnosis.common import (
     option,
     savings,
@@ -27,7 +27,8 @@ def _judge(case: Case) -> Suspicion | str:
         return _judge_sections(case)
     evidence = [*statements(case)]
     if case.facts.has("cache_backends"):
-        workers = case.facts.number("cache_backends")
+        backends = case.facts.by("cache_backends", "keystone_cache_backend")
+        workers = sum(backends.get(name, 0.0) for name in NO_CACHE)
         evidence.insert(
             0,
             Evidence(

@@ -27,6 +27,8 @@ from keylag.stack import Stack
 pytestmark = pytest.mark.stack
 SCRAPED_SECONDS = EVERY_SECONDS + 30
 """After this time Prometheus has a diagnosis of the calls."""
+SETTLED_SECONDS = 5
+"""After this time all scrapes have ended that began before, so queries agree."""
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +126,7 @@ def test_query_of_evidence_returns_its_number(
     stack: Stack, sent: SentCalls, name: str, attribute: str
 ) -> None:
     prometheus = Prometheus(stack.url("prometheus"))
-    end = time.time()
+    end = time.time() - SETTLED_SECONDS
     facts = read_case(prometheus, Window(end - 1800, end)).facts
     for calls in facts.served:
         value = getattr(calls, attribute)

@@ -258,6 +258,7 @@ def run_check(*words: str, output: str = os.devnull) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+@pytest.mark.newest
 def test_full_disk_is_reported_without_traceback(monkeypatch) -> None:
     short = run_check("check", output="/dev/full")
     monkeypatch.setenv("KEYLAG_DEBUG", "1")
@@ -274,6 +275,7 @@ def test_wrong_usage_exits_with_2() -> None:
     assert run_check("chek")[0] == 2
 
 
+@pytest.mark.newest
 def test_closed_pipe_prints_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -17,6 +17,9 @@ from keystone_client import Keystone, environ_of
 from keystone_site import Site
 from test_cardinality import send
 
+#: The same with each release of Keystone.
+pytestmark = pytest.mark.newest
+
 CALLS = 1_000_000
 CALLS_OF_A_REQUEST = 100
 #: An allocator's own noise; four bytes for each call.

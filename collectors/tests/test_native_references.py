@@ -16,6 +16,9 @@ import differential
 import pytest
 from differential import EXITS, HOSTILE, LAYER, NO_VALUE, RAISES, RETURNS, Backend, Side
 
+#: The same with each release of Keystone.
+pytestmark = pytest.mark.newest
+
 _native = pytest.importorskip("keylag_otel._native")
 
 RUNS = 100

@@ -25,6 +25,9 @@ from differential import Layer
 
 from keylag_otel.response import ResponseRecorder
 
+#: The same with each release of Keystone.
+pytestmark = pytest.mark.newest
+
 HUGE = 10**30
 LAYER = Layer(hit=1, miss=2, received=3)
 

@@ -2,7 +2,7 @@
 
     python -m keylag_dev.galera_wan_page
 
-Needs root and some 25 minutes of an idle machine.
+Needs root and some 35 minutes of an idle machine.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ from keylag_dev.lab_rules_page import COMMITS, Trial
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-results.md"
 ROUND_TRIPS_SECONDS: Final = (0.0, 0.1, 0.2, 0.3, 0.5)
-SECONDS: Final = 15
+SECONDS: Final = 30
 METHODS: Final = ("POST", "GET", "DELETE")
 INTRODUCTION: Final = f"""\
 # Token calls on a Galera cluster over two sites

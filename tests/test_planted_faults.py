@@ -28,7 +28,7 @@ from keylag.tools import Tools
 
 pytestmark = pytest.mark.stack
 
-ALWAYS = ("C2", "C4", "D3", "N1")
+ALWAYS = ("C2", "N1")
 """Faults of `make test`; `make test-matrix` has them all."""
 STRENGTHS = {"D3": 1_000_000}
 """Of faults whose usual cost disappears in the noise of a machine under test."""

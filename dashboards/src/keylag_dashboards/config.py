@@ -145,7 +145,7 @@ LABEL_HEADINGS: Final[Mapping[str, str]] = {
 
 METRIC_SENDERS: Final[Mapping[str, str]] = {
     "keylag_slow_log_": "keylag-exporter slow-log, beside the database",
-    "keylag_proxysql_": "keylag-exporter proxysql, beside ProxySQL",
+    "keylag_proxysql_": "keylag-exporter proxysql",
     "keylag_revocations_": "keylag-exporter revocations, beside the database",
     "keylag_uwsgi_": "keylag-exporter uwsgi, beside Keystone",
     "keylag_exporter_": "keylag-exporter",

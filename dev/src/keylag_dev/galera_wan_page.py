@@ -6,6 +6,7 @@ Needs root and some 35 minutes of an idle machine.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count, product
 from pathlib import Path
@@ -14,11 +15,14 @@ from typing import Final
 
 import click
 
+from keylag.faults.registry import FAULTS
 from keylag.lab.galera.lab import USERS, GaleraWan
 from keylag.lab.galera.measurement import SHARES, Measured, measure
 from keylag.lab.galera.options import NODES, ClusterOptions
-from keylag.lab.galera.site import REVOCATION_EVENTS
+from keylag.lab.galera.site import REVOCATION_EVENTS, site_folder
+from keylag.lab.iproute import run
 from keylag.lab.link import Link, format_duration
+from keylag.lab.load import keylag_on
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
 from keylag_dev.lab_page import Gaps, measuring, milliseconds, write_page
@@ -26,8 +30,13 @@ from keylag_dev.lab_rules_page import COMMITS, Trial
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-results.md"
 ROUND_TRIPS_SECONDS: Final = (0.0, 0.1, 0.2, 0.3, 0.5)
-SECONDS: Final = 30
+SECONDS: Final = 15
+FAR_SECONDS: Final = 40
+"""With a far database, which serves few calls."""
 METHODS: Final = ("POST", "GET", "DELETE")
+FLUSHED: Final = "C8:client"
+"""The fault that empties a cache."""
+_RATE: Final = FAULTS[FLUSHED].strength
 INTRODUCTION: Final = f"""\
 # Token calls on a Galera cluster over two sites
 
@@ -36,9 +45,10 @@ editing. -->
 
 Two sites of {NODES} database nodes each, with {USERS} users and {REVOCATION_EVENTS}
 revocation events at the start. One client sends calls to the Keystone of site a for
-{SECONDS} s: {SHARES["issue"]} % log in, {SHARES["validate"]} % validate, and
-{SHARES["revoke"]} % revoke. The round trips of a variant follow each other in random
-order.
+{SECONDS} s, or for {FAR_SECONDS} s with the database of site b: {SHARES["issue"]} % log
+in, {SHARES["validate"]} % validate, and {SHARES["revoke"]} % revoke. The round trips of
+a variant follow each other in random order. A cache that is emptied all the time has
+the fault {FLUSHED}, with {_RATE.default:g} {_RATE.unit}.
 
 Before each load, no user has logged in that day, and each logs in once at most. So each
 log-in is the first of its user's day, which commits; a repeated one writes nothing.
@@ -47,7 +57,7 @@ Each figure of a call is the median at the client in ms, with its interval at 95
 *A write* is a transaction of the cluster. Its kB are those over the link in both
 directions, less what an idle cluster sends; with a far database, statements pass the
 link, too. A row without figures could not be measured, as when log-ins take longer than
-{SECONDS} s.
+the load.
 
 *Causes named* are those of `keylag diagnose` at site a, the likeliest first. The *cause
 expected* is what the variant makes, and should be the first; without one, none should
@@ -63,6 +73,13 @@ class Variant:
 
     options: ClusterOptions
     cause: str = ""
+    fault: str = ""
+    """Key of a fault that site a has meanwhile."""
+
+    @property
+    def seconds(self) -> int:
+        """How long calls are sent at each round trip."""
+        return FAR_SECONDS if self.options.far_database else SECONDS
 
 
 VARIANTS: Final[Mapping[str, Variant]] = {
@@ -70,6 +87,7 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "one segment": Variant(ClusterOptions(segments=False)),
     "`mysql_wsrep_sync_wait = 1`": Variant(ClusterOptions(sync_wait=True), "D8"),
     "the database of site b": Variant(ClusterOptions(far_database=True), "D1"),
+    "a cache that is emptied all the time": Variant(ClusterOptions(), "C8", FLUSHED),
     "no cache": Variant(ClusterOptions(cache="null"), "C1"),
     "no cache, the database of site b": Variant(
         ClusterOptions(cache="null", far_database=True), "D1"
@@ -136,13 +154,29 @@ def _measure_variant(
     lab: GaleraWan, name: str, folders: Iterator[Path], gaps: Gaps
 ) -> Iterator[tuple[float, Measured]]:
     """Yield each round trip that could be measured, and its figures."""
+    load_seconds = VARIANTS[name].seconds
     order = Random(name)  # noqa: S311 - an order is no secret
     for seconds in order.sample(ROUND_TRIPS_SECONDS, len(ROUND_TRIPS_SECONDS)):
         row = f"{name}, {format_duration(seconds)}"
         with gaps.noting(row):
             lab.cluster().forget_log_ins()
-            yield seconds, measure(lab, Link(seconds), SECONDS, next(folders))
+            yield seconds, measure(lab, Link(seconds), load_seconds, next(folders))
             click.echo(f"{row}: measured")
+
+
+@contextmanager
+def _planted(lab: GaleraWan, fault: str) -> Iterator[None]:
+    """Give site a a fault, if there is one, while the body runs; raises LabError."""
+    router = lab.wan.network().sites[0].router
+    command = [*keylag_on(router), "fault"]
+    state = f"--state={site_folder(lab.folder, router.name)}"
+    if fault:
+        run(*command, "start", fault, state, "--no-check")
+    try:
+        yield
+    finally:
+        if fault:
+            run(*command, "stop", fault, state)
 
 
 @click.command()
@@ -157,8 +191,9 @@ def main() -> None:
             with gaps.noting(name):
                 lab.up(Link(), variant.options, click.echo)
                 cost.note_start()
-                for seconds, found in _measure_variant(lab, name, folders, gaps):
-                    results[name, seconds] = found
+                with _planted(lab, variant.fault):
+                    for seconds, found in _measure_variant(lab, name, folders, gaps):
+                        results[name, seconds] = found
         write_page(PAGE, render(results) + gaps.sentence(), cost)
 
 

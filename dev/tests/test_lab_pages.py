@@ -70,7 +70,9 @@ def test_page_of_links_names_the_figures_that_are_not_accurate() -> None:
 
 def test_page_of_token_calls_has_a_row_for_each_round_trip() -> None:
     calls = {
-        "POST /v3/auth/tokens password": Latencies(9, 1, intervals.median([0.3] * 9))
+        "POST /v3/auth/tokens password": Latencies(
+            9, 1, intervals.median([0.3] * 9), 0.25
+        )
     }
     found = Measured(Link(0.2), calls, 7, 4321.0, ("D1",))
 
@@ -83,14 +85,14 @@ def test_page_of_token_calls_has_a_row_for_each_round_trip() -> None:
     }
     page = galera_wan_page.render(results)
 
-    figures = "300 [300, 300] | - | - | 7"
+    figures = "300 [300, 300] | 250 | - | - | - | - | 7"
     assert f"| one segment | 200 ms | {figures} | 4.3 | 1 | - | D1 | **no** |" in page
     assert (
         f"| the database of site b | 0 ms | {figures} | - | 1 | D1 | D1 | - |" in page
     )
     far_row = f"| the database of site b | 500 ms | {figures} | - | 1 | D1 | D1 | yes |"
     assert far_row in page
-    assert f"| no cache | 100 ms |{9 * ' - |'}" in page
+    assert f"| no cache | 100 ms |{12 * ' - |'}" in page
 
 
 def test_page_of_failures_has_a_row_for_each() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from samples import sample
-from test_jtl import BARE, FAILED, HEADER, SETUP
+from test_jtl import BARE, FAILED, GOOD, HEADER, SETUP
 
 from keylag.cli import main
 from keylag.commands.lab_output import milliseconds
@@ -151,6 +151,14 @@ def test_latencies_are_of_calls_that_succeeded(tmp_path: Path) -> None:
     assert found.median.mid == pytest.approx(0.005)
 
 
+def test_sql_of_calls_is_that_of_their_breakdown(tmp_path: Path) -> None:
+    (tmp_path / "samples.jtl").write_text(HEADER + SETUP + GOOD + BARE)
+
+    sql_seconds = [one.sql_seconds for one in read_latencies(tmp_path).values()]
+
+    assert sql_seconds == [None, pytest.approx(0.25)]
+
+
 def test_a_load_without_samples_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "samples.jtl").touch()
 
@@ -176,6 +184,7 @@ def test_figures_without_a_limit_are_null_in_json() -> None:
         "count": 1,
         "failed": 2,
         "median_seconds": [None, 0.5, None],
+        "sql_seconds": None,
     }
     assert found["bytes_per_write"] == 4000.0
     json.loads(json.dumps(found), parse_constant=pytest.fail)

@@ -34,6 +34,8 @@ SECONDS: Final = 15
 FAR_SECONDS: Final = 40
 """With a far database, which serves few calls."""
 METHODS: Final = ("POST", "GET", "DELETE")
+FIGURES: Final = 2 * len(METHODS) + 3
+"""Columns of the table with numbers."""
 FLUSHED: Final = "C8:client"
 """The fault that empties a cache."""
 _RATE: Final = FAULTS[FLUSHED].strength
@@ -44,7 +46,7 @@ INTRODUCTION: Final = f"""\
 editing. -->
 
 Two sites of {NODES} database nodes each, with {USERS} users and {REVOCATION_EVENTS}
-revocation events at the start. One client sends calls to the Keystone of site a for
+revocation events before each load. One client sends calls to the Keystone of site a for
 {SECONDS} s, or for {FAR_SECONDS} s with the database of site b: {SHARES["issue"]} % log
 in, {SHARES["validate"]} % validate, and {SHARES["revoke"]} % revoke. The round trips of
 a variant follow each other in random order. A cache that is emptied all the time has
@@ -53,7 +55,8 @@ the fault {FLUSHED}, with {_RATE.default:g} {_RATE.unit}.
 Before each load, no user has logged in that day, and each logs in once at most. So each
 log-in is the first of its user's day, which commits; a repeated one writes nothing.
 
-Each figure of a call is the median at the client in ms, with its interval at 95 %.
+Each figure of a call is the median at the client in ms, with its interval at 95 %. *Its
+SQL* is the median of the time in SQL of Keystone's breakdown, in which commits wait.
 *A write* is a transaction of the cluster. Its kB are those over the link in both
 directions, less what an idle cluster sends; with a far database, statements pass the
 link, too. A row without figures could not be measured, as when log-ins take longer than
@@ -108,23 +111,24 @@ def render(results: Results) -> str:
 
 def _lines(results: Results) -> Iterator[str]:
     yield INTRODUCTION
-    figures = (*METHODS, "writes", "a write, kB", "failed")
+    calls = (f"{one} | its SQL" for one in METHODS)
+    figures = (*calls, "writes", "a write, kB", "failed")
     judged = ("cause expected", "causes named", "right")
     yield f"| {' | '.join(('variant', 'round trip', *figures, *judged))} |"
-    yield f"|{'---|' * 2}{'---:|' * len(figures)}{'---|' * len(judged)}"
+    yield f"|{'---|' * 2}{'---:|' * FIGURES}{'---|' * len(judged)}"
     for (name, variant), seconds in product(VARIANTS.items(), ROUND_TRIPS_SECONDS):
         found = results.get((name, seconds))
         cells = (
             [*_figures(found), *_judged(variant, seconds, found)]
             if found
-            else ["-"] * (len(figures) + len(judged))
+            else ["-"] * (FIGURES + len(judged))
         )
         yield f"| {' | '.join((name, format_duration(seconds), *cells))} |"
 
 
 def _figures(found: Measured) -> list[str]:
     return [
-        *(_median(found, method) for method in METHODS),
+        *(cell for method in METHODS for cell in _times(found, method)),
         str(found.writes),
         _kilobytes(found.bytes_per_write),
         str(sum(one.failed for one in found.calls.values())),
@@ -143,11 +147,13 @@ def _kilobytes(size: float | None) -> str:
     return "-" if size is None else f"{size / 1000:.1f}"
 
 
-def _median(found: Measured, method: str) -> str:
+def _times(found: Measured, method: str) -> tuple[str, str]:
+    """Return the cells of a kind of calls: at the client, and in SQL."""
     for label, one in found.calls.items():
         if label.startswith(f"{method} "):
-            return milliseconds(one.median)
-    return "-"
+            sql = "-" if one.sql_seconds is None else f"{one.sql_seconds * 1000:.0f}"
+            return milliseconds(one.median), sql
+    return "-", "-"
 
 
 def _measure_variant(
@@ -160,6 +166,7 @@ def _measure_variant(
         row = f"{name}, {format_duration(seconds)}"
         with gaps.noting(row):
             lab.cluster().forget_log_ins()
+            lab.cluster().limit_events(REVOCATION_EVENTS)
             yield seconds, measure(lab, Link(seconds), load_seconds, next(folders))
             click.echo(f"{row}: measured")
 

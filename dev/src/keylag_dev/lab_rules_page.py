@@ -9,9 +9,8 @@ Needs root and some 20 minutes of an idle machine.  D1 and D8 are tried by
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, takewhile
@@ -43,7 +42,7 @@ from keylag.lab.swift.measurement import measure as measure_objects
 from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
-from keylag_dev.lab_page import Gaps, milliseconds
+from keylag_dev.lab_page import Gaps, measuring, milliseconds, write_page
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "rules.md"
 DATABASE: Final = "keystone"
@@ -293,18 +292,17 @@ def main() -> None:
                     trials.append(replace(trial, named=named, times=times))
                     click.echo(trials[-1])
 
-    with ExitStack() as stack:
-        out = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        stack.callback(swift.down)
+    with measuring(swift) as (out, cost):
         with gaps.noting("Galera"):
             cluster.up(LINK, ClusterOptions(), click.echo)
+            cost.note_start()
             note("the rest of D9", plant_flow_control(cluster, out / "flow-control"))
             note("the rest of N1", plant_network(cluster, out / "network"))
         with gaps.noting("Swift"):
             swift.up(LINK, SETS["set3"], click.echo)
             note("the rest of M1", plant_token_cache(swift, out / "token-cache"))
             note("the rest of M2", plant_stalls(swift, out / "stalls"))
-        PAGE.write_text(render(trials) + gaps.sentence(), encoding="utf-8")
+        write_page(PAGE, render(trials) + gaps.sentence(), cost)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 import click
@@ -19,8 +20,11 @@ from keylag.lab.link import Link
 from keylag.lab.load import LabLoad, keylag_on, read_samples
 from keylag.lab.named_causes import named_causes
 from keylag.lab.network import Host
+from keylag.phases import category_of
 
 PLAN: Final = "token-mixed"
+SQL: Final = "sql"
+"""The category of a breakdown in which commits wait."""
 Shares = Mapping[str, int]
 """Of the kinds of calls, in per cent."""
 
@@ -43,6 +47,8 @@ class Latencies:
     failed: int
     median: Interval
     """With its interval at 95 %; without one for few calls."""
+    sql_seconds: float | None = None
+    """Median of the time in SQL, by Keystone's breakdown; None if no call has one."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,7 @@ class Measured:
                     "count": one.count,
                     "failed": one.failed,
                     "median_seconds": intervals.as_json(one.median),
+                    "sql_seconds": one.sql_seconds,
                 }
                 for label, one in self.calls.items()
             },
@@ -131,19 +138,26 @@ def first_keystone(lab: GaleraWan) -> list[str]:
 
 def read_latencies(out: Path) -> dict[str, Latencies]:
     """Return the latencies in the samples of a load, by label; raises LabError."""
-    found = defaultdict[str, list[float]](list)
+    found = defaultdict[str, list[Sample]](list)
     failed = defaultdict[str, int](int)
     for one in read_calls(out):
         if not one.success:
             failed[one.label] += 1
         elif not one.refused:
-            found[one.label].append(one.elapsed_seconds)
-    labels = sorted({*found, *failed})
-    medians = {label: intervals.median(found[label]) for label in labels}
+            found[one.label].append(one)
     return {
-        label: Latencies(len(found[label]), failed[label], medians[label])
-        for label in labels
+        label: _latencies(found[label], failed[label])
+        for label in sorted({*found, *failed})
     }
+
+
+def _latencies(calls: Sequence[Sample], failed: int) -> Latencies:
+    sql = [
+        sum(seconds for cell, seconds in cells.items() if category_of(cell) == SQL)
+        for cells in (one.timing.cells for one in calls if one.timing)
+    ]
+    latency = intervals.median([one.elapsed_seconds for one in calls])
+    return Latencies(len(calls), failed, latency, median(sql) if sql else None)
 
 
 def read_calls(out: Path) -> list[Sample]:

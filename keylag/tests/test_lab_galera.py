@@ -19,7 +19,13 @@ from keylag.jtl import Sample
 from keylag.lab import intervals
 from keylag.lab.galera import failures, haproxy, measurement
 from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
-from keylag.lab.galera.failures import CLIENTS, FAILURES, judge, observe
+from keylag.lab.galera.failures import (
+    CLIENTS,
+    FAILURES,
+    NOTICE_SECONDS,
+    judge,
+    observe,
+)
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.measurement import (
     Latencies,
@@ -207,7 +213,7 @@ def test_a_diagnosis_that_fails_is_unknown(
 def test_commands_without_a_cluster_name_the_one_that_starts_it(tmp_path: Path) -> None:
     for command in (
         *(["status"], ["kill", "a1"], ["start", "a1"], ["set"], ["measure"]),
-        ["rally"],
+        *(["rally"], ["unplug", "a1"], ["plug", "a1"]),
     ):
         ended = invoke(*command, f"--state={tmp_path}")
 
@@ -336,6 +342,22 @@ def test_a_killed_node_comes_back(lab: GaleraWan, *, forget_data: bool) -> None:
     assert shown == {}
     assert started.exit_code == 0, started.output
     assert lab.status()["b2"]["local_state_comment"] == SYNCED
+
+
+@needs_cluster
+@pytest.mark.stack
+@pytest.mark.matrix
+def test_an_unplugged_node_leaves_the_cluster_and_comes_back(lab: GaleraWan) -> None:
+    state = f"--state={lab.folder}"
+    first = lab.cluster().nodes[0]
+
+    unplugged = invoke("unplug", "b2", state)
+    first.wait_until(lambda: first.status()["cluster_size"] == "3", NOTICE_SECONDS)
+    plugged = invoke("plug", "b2", state)
+
+    assert (unplugged.exit_code, plugged.exit_code) == (0, 0), plugged.output
+    assert lab.status()["b2"]["local_state_comment"] == SYNCED
+    assert first.status()["cluster_size"] == "4"
 
 
 @needs_cluster

@@ -5,6 +5,7 @@ import os
 import socket
 from collections.abc import Iterator
 from configparser import ConfigParser
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,7 @@ needs_swift = pytest.mark.skipif(
     reason=f"needs root, {TUN}, loop devices and `{venvs.SWIFT.command}`",
 )
 ROUND_TRIP_SECONDS = 0.15
+LINK = Link(ROUND_TRIP_SECONDS)
 
 
 def call(label: str, seconds: float, *, token: float, keystone: float = 0.0) -> Sample:
@@ -215,7 +217,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwiftRegions]:
     """Swift in both regions, each with what it prefers."""
     made = SwiftRegions(tmp_path_factory.mktemp("lab"))
     try:
-        made.up(Link(ROUND_TRIP_SECONDS), SETS["set3"], lambda _: None)
+        made.up(LINK, SETS["set3"], lambda _: None)
         yield made
     finally:
         made.down()
@@ -227,8 +229,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwiftRegions]:
 def test_objects_are_written_read_and_deleted_in_both_regions(
     lab: SwiftRegions, tmp_path: Path
 ) -> None:
-    for region in (1, 2):
-        found = measure(lab, Load(region, 8), tmp_path / str(region))
+    """At two round trips; a read does not pass the link at either."""
+    for region, link in product((1, 2), (LINK, Link())):
+        lab.keystones.wan.change(link)
+        found = measure(lab, Load(region, 8), tmp_path / f"{region}-{link}")
 
         assert sorted(found.calls) == ["DELETE object", "GET object", "PUT object"]
         assert sum(one.failed for one in found.calls.values()) == 0
@@ -263,6 +267,7 @@ def test_swift_bench_has_rates_in_both_regions(
 def test_a_far_keystone_makes_validations_longer(
     lab: SwiftRegions, tmp_path: Path
 ) -> None:
+    lab.keystones.wan.change(LINK)
     seconds = {}
     for keystone in (NEAR, FAR):
         lab.start_proxies(SwiftOptions(keystone=keystone))

@@ -79,7 +79,9 @@ call, the mean of each call of an object.
 
 The sites have a round trip of {format_duration(LINK.round_trip_seconds)}, unless the
 strength says otherwise. For M1 it is how long the proxies of region 2 keep a token,
-and where the Keystone is that they ask: near, or so far away.
+and whether they ask a near Keystone, or that of region 1 at this round trip.
+b1 applies writes slowly because of a trigger that waits; it asks for a pause as soon as
+one write waits (`gcs.fc_limit = 1`).
 
 D1 and D8 are tried in [token calls at each round trip](galera-wan-results.md).
 

@@ -89,9 +89,9 @@ TOKENS: Final = f"""
 
 {TOKENS_SET}. In region 2, the Keystone is near, or it is that of region 1. `auth_token`
 keeps validated tokens in the region's memcached, or not. *A validation* is the median
-time of auth_token in a call that asked Keystone, *cached* in all others; *share* is its
-part of the time at the client. With the cache, only the first call with each token
-asks, which prepares the load and is not part of the shares.
+time of auth_token in a call that asked Keystone, *cached* in all others; *share* is the
+part of auth_token in the time at the client. With the cache, only the first call with
+each token asks. These calls prepare the load: *calls* and the shares leave them out.
 """
 
 PICTURE: Final = SitePicture(

@@ -22,6 +22,7 @@ from keylag.commands.lab_output import (
 )
 from keylag.commands.lab_wan import changed_link, link_options
 from keylag.lab import intervals
+from keylag.lab.galera.cluster import START_SECONDS
 from keylag.lab.galera.lab import USERS, GaleraWan
 from keylag.lab.galera.measurement import Measured, measure
 from keylag.lab.galera.node import Node
@@ -66,6 +67,8 @@ def galera_wan() -> None:
       keylag lab galera-wan rally
       keylag lab galera-wan kill b1
       keylag lab galera-wan start b1
+      keylag lab galera-wan unplug b1
+      keylag lab galera-wan plug b1
       keylag lab galera-wan down
     """  # noqa: D301 - click reads a backspace
 
@@ -188,10 +191,12 @@ def _causes(found: Measured) -> str:
 
 
 def _table(found: Measured) -> Table:
-    table = new_table(("call",), ("calls", "failed", "median, ms", "interval, ms"))
+    figures = ("calls", "failed", "median, ms", "interval, ms", "its SQL, ms")
+    table = new_table(("call",), figures)
     for label, one in found.calls.items():
         counts = (str(one.count), str(one.failed))
-        table.add_row(label, *counts, *milliseconds(one.median))
+        sql = "-" if one.sql_seconds is None else f"{one.sql_seconds * 1000:.0f}"
+        table.add_row(label, *counts, *milliseconds(one.median), sql)
     return table
 
 
@@ -294,6 +299,28 @@ def start(name: str, folder: Path, *, forget_data: bool) -> None:
         node.forget_data()
     seconds = lab.cluster().start_node(node)
     click.echo(f"{name} was synced after {math.ceil(seconds)} s.")
+
+
+@galera_wan.command("unplug")
+@click.argument("name", metavar="NODE")
+@folder_option
+def unplug(name: str, folder: Path) -> None:
+    """Cut a database node from all others; its server goes on alone."""
+    lab = GaleraWan(folder)
+    lab.wan.unplug(_find(lab, name).name)
+    click.echo(f"{name} was cut off. `keylag lab galera-wan plug {name}` joins it.")
+
+
+@galera_wan.command("plug")
+@click.argument("name", metavar="NODE")
+@folder_option
+def plug(name: str, folder: Path) -> None:
+    """Join a database node that was cut off, and wait until it is synced."""
+    lab = GaleraWan(folder)
+    node = _find(lab, name)
+    lab.wan.plug(name)
+    node.wait_until_synced(START_SECONDS)
+    click.echo(f"{name} is synced.")
 
 
 @galera_wan.command("down")

@@ -137,8 +137,8 @@ FAILURES: Final[Mapping[str, Failure]] = {
         _start("b1", forget_data=True),
     ),
     "near-copy": Failure(
-        "a2 is killed; it comes back by SST from a node of its site, which accepts no"
-        " writes meanwhile",
+        "a2 is killed; it comes back by SST, with two segments from a node of its"
+        " site, which accepts no writes meanwhile",
         _kill("a2"),
         _start("a2", forget_data=True),
     ),

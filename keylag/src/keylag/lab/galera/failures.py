@@ -117,7 +117,17 @@ def _lose_site_and_go_on(lab: GaleraWan) -> None:
     first = lab.cluster().nodes[0]
     # Only nodes that have noticed the loss can begin anew.
     first.wait_until(lambda: _is_alone(first), NOTICE_SECONDS)
-    first.query("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
+    first.wait_until(lambda: _begins_anew(first), NOTICE_SECONDS)
+
+
+def _begins_anew(node: Node) -> bool:
+    """Let the nodes that are left begin anew, and return whether they have.
+
+    Galera ignores this while nodes exchange their states.
+    """
+    if _is_alone(node):
+        node.query("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
+    return not _is_alone(node)
 
 
 def _is_alone(node: Node) -> bool:

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.stack
 
 ALWAYS = ("C2", "N1")
 """Faults of `make test`; `make test-matrix` has them all."""
-STRENGTHS = {"D3": 1_000_000}
+STRENGTHS = {"D3": 1_000_000, "N1": 200}
 """Of faults whose usual cost disappears in the noise of a machine under test."""
 LIMITED = ("D2:disk", "W2:limit")
 """Faults that need control groups."""

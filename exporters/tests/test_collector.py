@@ -225,12 +225,16 @@ class CountingLock:
 
 def test_concurrent_scrapes_share_one_read(release):
     """Scrapes do not pile up if Prometheus scrapes faster than sources answer."""
-    source = FakeSource(lambda: release.wait(60))
+    begun = threading.Event()
+    source = FakeSource(lambda: begun.set() or release.wait(60))
     scraper = SourceCollector([ScheduledSource("a", source, 60)])
     scraper._lock = lock = CountingLock()
 
     with ThreadPoolExecutor(4) as pool:
-        answers = [pool.submit(scraper.expose) for _ in range(4)]
+        answers = [pool.submit(scraper.expose)]
+        # Scrapes that come before the first read share that one.
+        assert begun.wait(60)
+        answers += [pool.submit(scraper.expose) for _ in range(3)]
         for _ in answers:
             assert lock.arrived.acquire(timeout=60)
         release.set()

@@ -132,6 +132,7 @@ class ServicesExecutor(InterruptedExecutor):
         return results
 
 
+@pytest.mark.matrix
 def test_noise_check_measures_real_arms_which_run_no_exporter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

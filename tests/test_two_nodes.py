@@ -101,6 +101,7 @@ def test_each_memcached_has_an_exporter(two_nodes: Stack) -> None:
     )
 
 
+@pytest.mark.matrix
 def test_different_lists_miss_and_leave_no_trace(two_nodes: Stack) -> None:
     """Each node looks up what the other one has stored; the time depends on noise."""
     fault, probe = FAULTS["C9"], Probe(two_nodes)

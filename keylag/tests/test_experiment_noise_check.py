@@ -116,6 +116,7 @@ def test_resumed_run_keeps_its_rounds_and_repeats_no_check(make_run: MakeRun) ->
     )
 
 
+@pytest.mark.matrix
 def test_quiet_run_goes_on_to_its_verdicts(make_run: MakeRun) -> None:
     quiet = with_noise_check(make_run("r", FakeExecutor(), rounds=500), may_stop=True)
     quiet.execute()

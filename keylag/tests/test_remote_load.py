@@ -149,7 +149,9 @@ def test_two_engines_send_the_whole_plan_each(
     assert "canary" not in "".join(one.log() for one in pair)
 
 
-@pytest.mark.parametrize("plan", ["token-validate", "token-mixed"])
+@pytest.mark.parametrize(
+    "plan", [pytest.param("token-validate", marks=pytest.mark.matrix), "token-mixed"]
+)
 def test_each_engine_has_its_own_tokens_in_each_load(
     plan: str,
     pair: list[EngineProcess],

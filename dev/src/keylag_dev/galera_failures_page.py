@@ -93,7 +93,7 @@ SHOWN: Final = VARIANTS[0]
 """The variant of the picture."""
 
 Outcomes = dict[tuple[str, Variant], Outcome]
-"""By the key of FAILURES."""
+"""By the key of FAILURES, and the variant."""
 
 
 def render(outcomes: Outcomes) -> str:

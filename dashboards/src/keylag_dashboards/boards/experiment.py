@@ -116,5 +116,5 @@ BOARD: Final = Board(
     rows=(WHOLE, COURSE),
     annotations=(Annotation("Arm under load", "under_load", "blue", shown=True),),
     grafana_tags=("keylag", "experiment"),
-    no_data="No experiment here: keylag experiment run starts one.",
+    no_data="No experiment ran in this time. keylag experiment run starts one.",
 )

@@ -330,6 +330,20 @@ def test_few_failed_calls_are_not_why_a_cache_is_slow(
     assert found(replace(facts, answers=answers)) == [first]
 
 
+def test_a_hypervisor_takes_nothing_from_a_far_database() -> None:
+    """The calls wait for messages, whoever has the CPU."""
+    calls = slow_cells(0.5, ("sql", "validate"))
+    facts = make_facts(
+        calls,
+        sql_call_buckets=SINGLE_CALLS,
+        sql_call_seconds=by("keystone_sql_call", read=0.2),
+        cpu_wait_seconds=0.0,
+        host_cpu_seconds=by("mode", idle=2.0, user=1.0, steal=1.0),
+    )
+
+    assert "D1" in found(facts)
+
+
 def test_a_hypervisor_that_takes_the_cpu_starves_workers_that_never_wait() -> None:
     facts = make_facts(
         cpu_wait_seconds=0.0, host_cpu_seconds=by("mode", idle=2.0, user=1.0, steal=1.0)

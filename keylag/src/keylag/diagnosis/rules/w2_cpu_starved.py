@@ -4,7 +4,7 @@ from typing import Final
 
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.common import savings
-from keylag.diagnosis.facts import ratio
+from keylag.diagnosis.facts import Calls, ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Suspicion
 
 USUAL: Final = 0.15
@@ -17,7 +17,7 @@ def _judge(case: Case) -> Suspicion | str:
     if not (waited or stolen):
         return "No worker waited for a CPU."
     # A worker that the hypervisor stops does not wait for a CPU: it seems to run.
-    share = 1 - (1 - case.cpu_wait_share) * (1 - stolen)
+    share = _combined(case.cpu_wait_share, stolen)
     evidence = [
         Evidence(
             "time that workers waited for a CPU", waited, "s/s", "cpu_wait_seconds"
@@ -62,10 +62,18 @@ def _judge(case: Case) -> Suspicion | str:
         if throttled:
             evidence.append(limit)
     beyond = max(1 - ratio(_usual_share(case), share), 0.0)
-    return Suspicion(
-        savings(case, lambda calls: share * calls.seconds, low=beyond, high=1.5),
-        evidence,
-    )
+
+    def lost(calls: Calls) -> float:
+        # The hypervisor takes nothing from messages on their way to a far database.
+        away = case.distance_share * calls.spent(["sql", "sql_pool"])
+        here = 1 - ratio(away, calls.seconds)
+        return _combined(case.cpu_wait_share, stolen * here) * calls.seconds
+
+    return Suspicion(savings(case, lost, low=beyond, high=1.5), evidence)
+
+
+def _combined(waited_share: float, stolen_share: float) -> float:
+    return 1 - (1 - waited_share) * (1 - stolen_share)
 
 
 def _stolen_share(case: Case) -> float:
@@ -100,6 +108,9 @@ RULE: Final = Rule(
         "cpu_seconds",
         "throttled_seconds",
         "other_seconds",
+        "log_seconds",
+        "sql_call_seconds",
+        "sql_call_buckets",
     ),
     fixes=(
         Fix(

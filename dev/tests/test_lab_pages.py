@@ -45,12 +45,14 @@ from keylag_dev import (
     lab_page,
     lab_rules_page,
     link_accuracy_page,
+    machine_watch,
     neighbours_page,
     storage_page,
     swift_regions_page,
 )
 from keylag_dev.lab_page import Gaps, LabCost
 from keylag_dev.lab_rules_page import Trial
+from keylag_dev.machine_watch import Sample
 from keylag_dev.storage_page import Cell
 
 
@@ -300,6 +302,33 @@ def test_memory_of_a_laboratory_is_that_of_its_processes(tmp_path: Path) -> None
 
     assert 1e6 < cost.used_bytes < 1e8
     assert f"The first start took {cost.start_seconds:.0f} s on" in cost.sentence()
+
+
+def test_cost_of_a_laboratory_says_how_fast_the_machine_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_watch, "SAMPLE_SECONDS", 0.01)
+
+    with lab_page.measuring(StorageLab(tmp_path)) as (_, cost):
+        time.sleep(0.1)
+
+    assert "Python counted to a million in" in cost.sentence()
+
+
+@pytest.mark.parametrize(
+    ("slow_seconds", "stolen", "warnings"),
+    [(0.03, 0.0, 0), (0.05, 0.0, 1), (0.03, 0.06, 1)],
+)
+def test_page_says_whether_the_machine_was_steady(
+    slow_seconds: float, stolen: float, warnings: int
+) -> None:
+    fast, slow = Sample(0.02, stolen), Sample(slow_seconds, stolen)
+
+    told = machine_watch.describe([fast] * 9 + [slow] * 2)
+
+    assert "in 20 ms of processor time" in told
+    assert f"gave {stolen:.1%} of" in told
+    assert told.count("The machine was not steady") == warnings
 
 
 def test_page_of_rules_says_which_rows_are_right() -> None:

@@ -17,6 +17,7 @@ import pymysql
 from keylag import processes
 from keylag.errors import KeylagError
 from keylag.experiment.interval import Interval
+from keylag_dev.machine_watch import MachineWatch
 
 GIB = 1024**3
 ERRORS: Final = (KeylagError, pymysql.MySQLError, OSError)
@@ -42,6 +43,7 @@ class LabCost:
     begun: float = field(default_factory=time.monotonic)
     start_seconds: float = 0.0
     used_bytes: int = 0
+    machine: MachineWatch = field(default_factory=MachineWatch)
 
     def note_start(self) -> None:
         """Note that the laboratory is up for the first time."""
@@ -50,12 +52,13 @@ class LabCost:
             self.used_bytes = used_bytes(self.folder)
 
     def sentence(self) -> str:
-        """Return the cost as a line of a page."""
+        """Return the cost, and how steady the machine was, as a paragraph of a page."""
         minutes = (time.monotonic() - self.begun) / 60
         return (
             f"The first start took {self.start_seconds:.0f} s on {os.cpu_count()} "
             f"processors, and all of this page {minutes:.0f} minutes. After the first "
             f"start, the servers had {self.used_bytes / GIB:.1f} GiB of memory.\n"
+            f"{self.machine.sentence()}"
         )
 
 
@@ -94,8 +97,10 @@ def used_bytes(folder: Path) -> int:
 def measuring(lab: Laboratory) -> Iterator[tuple[Path, LabCost]]:
     """Yield a scratch folder and the cost of a laboratory; stop the laboratory then."""
     with tempfile.TemporaryDirectory() as out:
+        cost = LabCost(lab.folder)
         try:
-            yield Path(out), LabCost(lab.folder)
+            with cost.machine.watch():
+                yield Path(out), cost
         finally:
             lab.down()
 

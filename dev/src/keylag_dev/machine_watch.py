@@ -1,0 +1,95 @@
+"""Watches how fast and how undisturbed the machine is while a page is measured."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import psutil
+
+from keylag.experiment.obstacles import MAX_STOLEN
+
+SAMPLE_SECONDS: Final = 10.0
+COUNTED: Final = 500_000
+"""Some 10 ms of processor time, so that the samples hardly disturb what is measured."""
+MILLION: Final = 1_000_000
+WIDEST_RANGE: Final = 2.0
+"""Of the slowest to the fastest of nine in ten samples, on a steady machine.
+
+Two loaded processors of one core take up to some 1.6 times as long as one.
+"""
+UNSTEADY: Final = (
+    "**The machine was not steady**, so rows may differ because of it, and W2 may be "
+    "named for good reason. Run it again on an idle machine."
+)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The machine in some seconds."""
+
+    million_seconds: float
+    """Processor time in which Python counts to a million."""
+    stolen: float
+    """Share of the processors' time that the hypervisor gave to other machines."""
+
+
+@dataclass
+class MachineWatch:
+    """Samples the machine while `watch` is active."""
+
+    samples: list[Sample] = field(default_factory=list)
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Sample the machine until the end of the block."""
+        ended = threading.Event()
+
+        def sample() -> None:
+            is_over = False
+            while not is_over:
+                begun, before = time.monotonic(), psutil.cpu_times().steal
+                is_over = ended.wait(SAMPLE_SECONDS)
+                stolen = psutil.cpu_times().steal - before
+                available = (time.monotonic() - begun) * (os.cpu_count() or 1)
+                self.samples.append(Sample(_million_seconds(), stolen / available))
+
+        thread = threading.Thread(target=sample, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def sentence(self) -> str:
+        """Return what the samples say, as a paragraph of a page."""
+        return describe(list(self.samples))
+
+
+def describe(samples: Sequence[Sample]) -> str:
+    """Return how fast the machine was, and whether it was steady; empty if unknown."""
+    if not samples:
+        return ""
+    low, mid, high = np.percentile(
+        [one.million_seconds * 1000 for one in samples], [5, 50, 95]
+    )
+    stolen = float(np.mean([one.stolen for one in samples]))
+    told = (
+        f"Meanwhile Python counted to a million in {mid:.0f} ms of processor time, "
+        f"nine of ten times in {low:.0f} to {high:.0f} ms, and the hypervisor gave "
+        f"{stolen:.1%} of the processors' time to other machines."
+    )
+    is_steady = high <= WIDEST_RANGE * low and stolen <= MAX_STOLEN
+    return told if is_steady else f"{told} {UNSTEADY}"
+
+
+def _million_seconds() -> float:
+    begun = time.thread_time()
+    for _ in range(COUNTED):
+        pass
+    return (time.thread_time() - begun) * MILLION / COUNTED

@@ -4,7 +4,6 @@ import math
 import os
 import subprocess
 import time
-from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +11,11 @@ import pytest
 
 from keylag import processes
 from keylag.experiment.interval import Interval
-from keylag.lab import intervals
+from keylag.lab import accuracy, intervals
 from keylag.lab.accuracy import Figure
 from keylag.lab.galera.failures import FAILURES, Outcome
 from keylag.lab.galera.measurement import Latencies, Measured
+from keylag.lab.galera.rally import Iterations
 from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
 from keylag.lab.load import LabLoad
@@ -57,17 +57,24 @@ from keylag_dev.storage_page import Cell
 
 
 def test_page_of_links_names_the_figures_that_are_not_accurate() -> None:
-    accurate = [Figure("ping", 0.1, 0.1012, 0.002), Figure("tcp", 0.1, 0.1, 0.002)]
-    rate = Figure("rate", 6e6, 5.004e6, 1.2e5)
+    accurate = [
+        Figure(accuracy.PING, 0.1, 0.1012, 0.002),
+        Figure(accuracy.HANDSHAKE_TIME, 0.1, 0.1, 0.002),
+        Figure(accuracy.LOSS, 0.01, 0.0123, 0.0025),
+    ]
+    rate = Figure(accuracy.THROUGHPUT, 6e6, 5.004e6, 1.2e5)
 
     page = link_accuracy_page.render(
-        [(Link(0.1), accurate), (Link(0.1), [*accurate, rate])], fastest=123.4e6
+        [
+            link_accuracy_page.Measured(Link(0.1), accurate, 123.4e6),
+            link_accuracy_page.Measured(Link(0.1), [*accurate, rate], 4e6),
+        ]
     )
 
-    assert "| 100 ms, loss 0%, unlimited | 101.2 | 100.0 | - | yes |" in page
-    assert "| 101.2 | 100.0 | 5.004 | **no** |" in page
-    assert "4 of 5 figures are accurate" in page
-    assert "carried 123 Mbit/s" in page
+    figures = "101.2 | 100.0 | - | 1.23"
+    assert f"| 100 ms, loss 0%, unlimited | {figures} | - | 123.4 | yes |" in page
+    assert f"| {figures} | 5.004 | 4.0 | **no** |" in page
+    assert "6 of 7 figures are accurate" in page
 
 
 def test_page_of_token_calls_has_a_row_for_each_round_trip() -> None:
@@ -112,26 +119,35 @@ def test_page_of_failures_has_a_row_for_each() -> None:
 
 
 def test_page_of_rally_compares_segments_at_each_round_trip() -> None:
-    times = {
-        (scenario, trip, segments): [k * (trip + (0.1 if segments else 0.2))] * 9
+    def run(seconds: float) -> Iterations:
+        parts = {"password_hash": 0.1, "sql": seconds / 2, "orm": 0.01, "cache": 0.02}
+        return Iterations((seconds,) * 9, ("Conflict",), {}, (0.0, 60.0), parts)
+
+    runs = {
+        (scenario, trip, segments): [
+            run(k * (trip + (0.1 if segments else 0.2))) for _ in range(2)
+        ]
         for k, scenario in enumerate(galera_rally_page.SCENARIOS, start=3)
         for trip in galera_rally_page.ROUND_TRIPS_SECONDS
         for segments in (False, True)
     }
 
-    page = galera_rally_page.render(times, failed=2)
+    page = galera_rally_page.render(runs)
 
     assert "| 100 ms | 900 | 600 | 33.3 % [33.3, 33.3] | 3 % |" in page
     assert "| 300 ms | 2000 | 1600 |" in page
     assert "Each ms of the round trip adds 3.00 ms [3.00, 3.00]" in page
-    assert "Failed iterations: 2." in page
+    parts = "100 (100, 100) | 300 (300, 300) | 30 (30, 30) | 170 (170, 170)"
+    assert f"| 100 ms | two | {parts} |" in page
+    assert "Failed iterations: 40." in page
 
 
 def test_page_of_rally_goes_without_a_scenario_that_failed() -> None:
-    page = galera_rally_page.render(defaultdict(list), failed=0)
+    page = galera_rally_page.render({})
 
     assert "| 100 ms | - | - | - | 3 % |" in page
     assert "Each ms of the round trip adds - to an iteration" in page
+    assert "| 100 ms | one | - | - | - | - |" in page
 
 
 def test_an_error_costs_a_page_one_measurement(

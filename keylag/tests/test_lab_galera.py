@@ -13,6 +13,7 @@ from samples import sample
 from test_jtl import BARE, FAILED, GOOD, HEADER, SETUP
 
 from keylag.cli import main
+from keylag.commands import lab_galera
 from keylag.commands.lab_output import milliseconds
 from keylag.experiment.interval import Interval
 from keylag.jtl import Sample
@@ -35,7 +36,13 @@ from keylag.lab.galera.measurement import (
 )
 from keylag.lab.galera.node import SYNCED, Node
 from keylag.lab.galera.options import ClusterOptions
-from keylag.lab.galera.rally import SCENARIOS, RallyLoad, read_iterations, run_scenario
+from keylag.lab.galera.rally import (
+    SCENARIOS,
+    Iterations,
+    RallyLoad,
+    read_iterations,
+    run_scenario,
+)
 from keylag.lab.galera.site import REVOCATION_EVENTS
 from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
@@ -262,6 +269,18 @@ def test_iterations_of_rally_are_in_the_order_they_began() -> None:
     assert found.seconds == (1.0, 2.0)
     assert found.errors == ("Conflict a user of this name",)
     assert found.actions == {"keystone_v3.create_user": (0.5, 1.0)}
+    assert found.period == (10.0, 24.0)
+
+
+def test_what_rally_says_names_the_largest_parts_and_what_is_outside() -> None:
+    parts = {"sql": 0.2, "other": 0.01, "password_hash": 0.4, "orm": 0.05, "cache": 0.0}
+    found = Iterations((1.0, 1.5), (), {}, (0.0, 9.0), parts)
+
+    assert lab_galera.keystone_sentence("create-user", found) == (
+        "A mean iteration of create-user: 400 ms password hash, 200 ms SQL, 50 ms ORM "
+        "and 10 ms of other parts in Keystone, 590 ms outside of it, where it waits "
+        "for a free worker, and in Rally."
+    )
 
 
 def test_rally_without_an_iteration_is_an_error() -> None:
@@ -372,6 +391,8 @@ def test_rally_creates_users_over_the_link(lab: GaleraWan, tmp_path: Path) -> No
         assert found.errors == ()
         assert len(found.seconds) == 3
         assert min(found.actions["keystone_v3.create_user"]) > ROUND_TRIP_SECONDS
+        assert found.keystone_seconds["sql"] > ROUND_TRIP_SECONDS
+        assert found.outside_seconds > 0
 
     cluster = lab.cluster()
     cluster.limit_events(REVOCATION_EVENTS)

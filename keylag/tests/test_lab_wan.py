@@ -273,6 +273,25 @@ def test_measure_compares_the_link_with_its_settings(
 
 @needs_namespaces
 @pytest.mark.stack
+def test_measure_finds_jitter_and_loss(
+    lab: Wan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("JITTER_PINGS", 60), ("HANDSHAKES", 3), ("LOSS_PINGS", 500)):
+        monkeypatch.setattr(f"keylag.lab.accuracy.{name}", value)
+    link = Link(0.04, jitter_seconds=0.04, loss_ratio=0.1)
+    lab.change(link)
+
+    figures = {one.name: one for one in accuracy.measure(lab.network(), link)}
+
+    jitter, loss = figures[accuracy.JITTER], figures[accuracy.LOSS]
+    assert 0.02 < jitter.measured < 0.08
+    assert jitter.tolerance < 0.02
+    assert 0.04 < loss.measured < 0.2
+    assert loss.tolerance < 0.05
+
+
+@needs_namespaces
+@pytest.mark.stack
 def test_up_with_other_hosts_keeps_the_network_that_runs(lab: Wan) -> None:
     with pytest.raises(LabError, match="2 hosts a site runs already"):
         lab.up(3, Link())

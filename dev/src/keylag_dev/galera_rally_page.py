@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 import click
@@ -29,6 +30,7 @@ from keylag.lab.galera.rally import (
 from keylag.lab.galera.site import REVOCATION_EVENTS
 from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT
+from keylag.phases import CATEGORY_NAMES
 from keylag.state import state_folder
 from keylag_dev.lab_page import (
     Gaps,
@@ -62,45 +64,92 @@ both.
 The times are means of an iteration in ms, with an interval at 95 % by Student's t.
 *Saved* is how much less an iteration takes with two segments, with an interval by the
 bootstrap of iterations.
+
+The second table of a scenario shows where the time of a mean iteration goes, in ms: the
+mean of the starts, and each start in brackets. Keystone's parts are those of its
+breakdown, by the Prometheus of site a, of all requests from the first iteration to the
+last, for each user created then. *Outside* is the rest: an iteration waits for a free
+worker, and Rally works.
 """
 
+CATEGORIES: Final = {one: CATEGORY_NAMES[one] for one in ("password_hash", "sql")}
+"""Those of a breakdown that have a column of their own, and their names."""
+SEGMENTS: Final = {False: "one", True: "two"}
+"""How many there are, by whether each site is a segment."""
+
 Array = npt.NDArray[np.float64]
-Times = dict[tuple[str, float, bool], list[float]]
-"""Seconds of iterations by scenario, round trip, and whether each site is a segment."""
+Runs = Mapping[tuple[str, float, bool], Sequence[Iterations]]
+"""A run for each start, by scenario, round trip, and whether each site is a segment."""
 
 
-def render(times: Times, failed: int) -> str:
+def render(runs: Runs) -> str:
     """Return the page."""
-    return "\n".join([*_lines(times, failed), ""])
+    failed = sum(len(one.errors) for found in runs.values() for one in found)
+    lines = [line for scenario in SCENARIOS for line in _lines(scenario, runs)]
+    return "\n".join([INTRODUCTION, *lines, f"Failed iterations: {failed}.", ""])
 
 
-def _lines(times: Times, failed: int) -> Iterator[str]:
-    yield INTRODUCTION
-    for scenario in SCENARIOS:
-        yield f"**{scenario}**"
-        yield ""
-        yield "| round trip | one segment | two segments | saved | saved in the paper |"
-        yield f"|---|{'---:|' * 4}"
-        for seconds in ROUND_TRIPS_SECONDS:
-            one = times[scenario, seconds, False]
-            two = times[scenario, seconds, True]
-            saved = saved_share(one, two).scaled(100)
-            cells = [
-                format_duration(seconds),
-                milliseconds(intervals.mean(one)),
-                milliseconds(intervals.mean(two)),
-                with_interval(saved, 1, " %"),
-                PAPER[scenario].get(seconds, "-"),
-            ]
-            yield f"| {' | '.join(cells)} |"
-        trips = round_trips(scenario, times)
-        yield ""
-        yield (
-            f"Each ms of the round trip adds {with_interval(trips, 2, ' ms')}"
-            " to an iteration with two segments."
-        )
-        yield ""
-    yield f"Failed iterations: {failed}."
+def _lines(scenario: str, runs: Runs) -> Iterator[str]:
+    yield f"**{scenario}**"
+    yield ""
+    yield from _savings(scenario, runs)
+    yield ""
+    yield f"**Where the time of {scenario} goes**"
+    yield ""
+    yield from _parts(scenario, runs)
+    yield ""
+
+
+def _savings(scenario: str, runs: Runs) -> Iterator[str]:
+    yield "| round trip | one segment | two segments | saved | saved in the paper |"
+    yield f"|---|{'---:|' * 4}"
+    for seconds in ROUND_TRIPS_SECONDS:
+        one = _seconds(runs, scenario, seconds, segments=False)
+        two = _seconds(runs, scenario, seconds, segments=True)
+        cells = [
+            format_duration(seconds),
+            milliseconds(intervals.mean(one)),
+            milliseconds(intervals.mean(two)),
+            with_interval(saved_share(one, two).scaled(100), 1, " %"),
+            PAPER[scenario].get(seconds, "-"),
+        ]
+        yield f"| {' | '.join(cells)} |"
+    trips = round_trips(scenario, runs)
+    yield ""
+    yield (
+        f"Each ms of the round trip adds {with_interval(trips, 2, ' ms')}"
+        " to an iteration with two segments."
+    )
+
+
+def _parts(scenario: str, runs: Runs) -> Iterator[str]:
+    titles = (*CATEGORIES.values(), "the rest of Keystone", "outside")
+    yield f"| round trip | segments | {' | '.join(titles)} |"
+    yield f"|---|---|{'---:|' * len(titles)}"
+    for seconds, segments in product(ROUND_TRIPS_SECONDS, SEGMENTS):
+        starts = [_parts_of(one) for one in runs.get((scenario, seconds, segments), ())]
+        cells = (_starts(column) for column in zip(*starts, strict=True))
+        row = (format_duration(seconds), SEGMENTS[segments], *cells)
+        yield f"| {' | '.join(row)} |{'' if starts else ' - |' * len(titles)}"
+
+
+def _parts_of(run: Iterations) -> list[float]:
+    """Return the seconds of a mean iteration in the order of the columns."""
+    found = dict(run.keystone_seconds)
+    named = [found.pop(category, 0.0) for category in CATEGORIES]
+    return [*named, sum(found.values()), run.outside_seconds]
+
+
+def _starts(seconds: Sequence[float]) -> str:
+    each = ", ".join(f"{one * 1000:.0f}" for one in seconds)
+    return f"{fmean(seconds) * 1000:.0f} ({each})"
+
+
+def _seconds(
+    runs: Runs, scenario: str, round_trip: float, *, segments: bool
+) -> list[float]:
+    found = runs.get((scenario, round_trip, segments), ())
+    return [seconds for one in found for seconds in one.seconds]
 
 
 def saved_share(one: Sequence[float], two: Sequence[float]) -> Interval:
@@ -112,7 +161,7 @@ def saved_share(one: Sequence[float], two: Sequence[float]) -> Interval:
     return intervals.estimate(share, one, two)
 
 
-def round_trips(scenario: str, times: Times) -> Interval:
+def round_trips(scenario: str, runs: Runs) -> Interval:
     """Return by how many round trips an iteration with two segments grows.
 
     It is the slope of a straight line through all iterations.
@@ -120,7 +169,7 @@ def round_trips(scenario: str, times: Times) -> Interval:
     pairs = [
         (seconds, one)
         for seconds in ROUND_TRIPS_SECONDS
-        for one in times[scenario, seconds, True]
+        for one in _seconds(runs, scenario, seconds, segments=True)
     ]
     trips = [seconds for seconds, _ in pairs]
     iterations = [one for _, one in pairs]
@@ -136,8 +185,7 @@ def round_trips(scenario: str, times: Times) -> Interval:
 def main() -> None:
     """Run the scenarios at several round trips, and write the page."""
     lab = GaleraWan(state_folder() / "labs" / "galera-wan-page")
-    times: Times = defaultdict(list)
-    failed = 0
+    runs = defaultdict[tuple[str, float, bool], list[Iterations]](list)
     gaps = Gaps()
     with measuring(lab) as (out, cost):
         for number, segments in enumerate(ORDER, start=1):
@@ -145,9 +193,8 @@ def main() -> None:
                 lab.up(Link(), ClusterOptions(segments=segments), click.echo)
                 cost.note_start()
                 for key, found in _run_scenarios(lab, out / str(number), gaps):
-                    times[*key, segments] += found.seconds
-                    failed += len(found.errors)
-        write_page(PAGE, render(times, failed) + gaps.sentence(), cost)
+                    runs[*key, segments].append(found)
+        write_page(PAGE, render(runs) + gaps.sentence(), cost)
 
 
 def _run_scenarios(

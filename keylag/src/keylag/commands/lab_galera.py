@@ -37,6 +37,7 @@ from keylag.lab.galera.rally import (
 )
 from keylag.lab.link import Link
 from keylag.lab.network import MOST_HOSTS
+from keylag.phases import CATEGORY_NAMES
 from keylag.steps import show_step
 
 SHOWN: Final = (
@@ -253,7 +254,23 @@ def run_rally(  # noqa: PLR0913 - one for each option
             "scenarios": {name: one.as_json() for name, one in found.items()},
         }
         keep(document, reports)
-    show(document, form, _rally_table(found), f"Rally's reports: {reports}")
+    sentences = [keystone_sentence(name, one) for name, one in found.items()]
+    reported = f"Rally's reports: {reports}"
+    show(document, form, _rally_table(found), *sentences, reported)
+
+
+def keystone_sentence(scenario: str, found: Iterations) -> str:
+    """Return where the time of a mean iteration of Rally went."""
+    parts = sorted(found.keystone_seconds.items(), key=lambda one: -one[1])
+    named = ", ".join(
+        f"{seconds * 1000:.0f} ms {CATEGORY_NAMES[name]}" for name, seconds in parts[:3]
+    )
+    rest = sum(seconds for _, seconds in parts[3:])
+    return (
+        f"A mean iteration of {scenario}: {named} and {rest * 1000:.0f} ms of other "
+        f"parts in Keystone, {found.outside_seconds * 1000:.0f} ms outside of it, "
+        "where it waits for a free worker, and in Rally."
+    )
 
 
 def _rally_table(found: Mapping[str, Iterations]) -> Table:

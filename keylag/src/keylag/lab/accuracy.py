@@ -1,4 +1,7 @@
-"""Measures what a link does to packets: round trip, handshake and throughput."""
+"""Measures what a link does to packets.
+
+These are round trip, TCP handshake, jitter, loss and throughput.
+"""
 
 import json
 import math
@@ -19,7 +22,16 @@ from keylag.lab.network import WAN_INTERFACE, Host, Network
 from keylag.tools.programs import find_program
 
 PINGS: Final = 40
+JITTER_PINGS: Final = 400
+"""Enough for the standard deviation of round trips."""
 PING_INTERVAL_SECONDS: Final = 0.05
+LOSS_PINGS: Final = 5000
+LOSS_PING_SECONDS: Final = 0.002
+LOSS_PING_BYTES: Final = 1
+LOSS_PING_BITS: Final = 29 * BITS_PER_BYTE
+"""Of a ping of one byte with its headers."""
+STANDARD_ERRORS: Final = 2.5
+"""By which a figure of random packets may differ: by more once in 80 times."""
 HANDSHAKES: Final = 20
 SETTLE_SECONDS: Final = 1.0
 """Before a measurement, beside what is on its way or waits when the link changes."""
@@ -36,6 +48,18 @@ RELATIVE_TOLERANCE: Final = 0.02
 TOLERANCE_SECONDS: Final = 0.001
 ADVICE: Final = "Run `keylag setup --with labs` to install it."
 PROGRAMS: Final = ("ping", "iperf3")
+PING: Final = "ping, s"
+HANDSHAKE_TIME: Final = "TCP handshake, s"
+JITTER: Final = "jitter, s"
+LOSS: Final = "lost packets, ratio"
+THROUGHPUT: Final = "throughput, bit/s"
+RTT: Final = r"= [\d.]+/([\d.]+)/[\d.]+/([\d.]+) ms"
+"""Mean and standard deviation in ping's summary."""
+PACKETS: Final = r"(\d+) packets transmitted, (\d+) received"
+BOUND_OF_DEVIATION: Final = math.sqrt(6)
+"""The jitter is that many standard deviations: each direction is evenly distributed."""
+DEVIATION_VARIANCE: Final = 0.35
+"""Relative variance of the standard deviation of one such round trip."""
 
 
 @dataclass(frozen=True)
@@ -54,57 +78,88 @@ class Figure:
 
 
 def measure(network: Network, link: Link) -> list[Figure]:
-    """Measure the link between the first hosts of both sites, in some 20 s.
+    """Measure the link between the first hosts of both sites, in some 20 to 60 s.
 
-    Without a rate, no throughput is expected, so it is left out.  Raises LabError, or
-    ToolError if a program is missing.
+    Jitter, loss and throughput are measured where the link has a setting for them.
+    Raises LabError, or ToolError if a program is missing.
     """
     for program in PROGRAMS:
         find_program(program, ADVICE)
-    near, far = (site.hosts[0] for site in network.sites)
-    round_trip = link.round_trip_seconds
     time.sleep(SETTLE_SECONDS + 2 * link.queue_seconds)
     figures = [
-        Figure(name, round_trip, measured(near, far), _tolerance(link, count))
-        for name, measured, count in (
-            ("ping, s", _ping_seconds, PINGS),
-            ("TCP handshake, s", _handshake_seconds, HANDSHAKES),
-        )
+        *_round_trips(network, link),
+        Figure(
+            HANDSHAKE_TIME,
+            link.round_trip_seconds,
+            _handshake_seconds(network),
+            _tolerance(link, HANDSHAKES),
+        ),
     ]
+    if link.loss_ratio:
+        figures.append(_loss(network, link))
     if rate := link.rate_bits_per_second:
         found = _bits_per_second(network, link)
-        tolerance = RELATIVE_TOLERANCE * rate
-        figures.append(Figure("throughput, bit/s", rate, found, tolerance))
+        figures.append(Figure(THROUGHPUT, rate, found, RELATIVE_TOLERANCE * rate))
     return figures
 
 
+def _round_trips(network: Network, link: Link) -> Iterator[Figure]:
+    """Yield the mean round trip and its jitter, if there is one."""
+    jitter = link.jitter_seconds
+    count = JITTER_PINGS if jitter else PINGS
+    # The relay keeps the order of packets: with less, one waits for that before it.
+    interval = max(PING_INTERVAL_SECONDS, jitter)
+    told = _ping(network, count, interval)
+    mean, deviation = (float(one) / 1000 for one in re.findall(RTT, told)[0])
+    yield Figure(PING, link.round_trip_seconds, mean, _tolerance(link, count))
+    if jitter:
+        error = STANDARD_ERRORS * math.sqrt(DEVIATION_VARIANCE / count)
+        found = deviation * BOUND_OF_DEVIATION
+        yield Figure(JITTER, jitter, found, _allowed(jitter) + error * jitter)
+
+
 def _tolerance(link: Link, count: int) -> float:
-    """Return by how much the mean of some round trips may differ.
-
-    Jitter alone makes it differ by its standard error, of which this has some 2.5.
-    """
-    allowed = max(TOLERANCE_SECONDS, RELATIVE_TOLERANCE * link.round_trip_seconds)
-    return allowed + link.jitter_seconds / math.sqrt(count)
+    """Return by how much the mean of some round trips may differ."""
+    deviation = link.jitter_seconds / BOUND_OF_DEVIATION
+    error = STANDARD_ERRORS * deviation / math.sqrt(count)
+    return _allowed(link.round_trip_seconds) + error
 
 
-def _ping_seconds(near: Host, far: Host) -> float:
-    """Return the mean round trip; raises LabError if no ping is answered."""
-    ping = ["ping", "-n", "-q", "-c", str(PINGS), "-i", str(PING_INTERVAL_SECONDS)]
+def _allowed(seconds: float) -> float:
+    return max(TOLERANCE_SECONDS, RELATIVE_TOLERANCE * seconds)
+
+
+def _loss(network: Network, link: Link) -> Figure:
+    """Return the share of packets that a direction loses, by pings that come back."""
+    lost = link.loss_ratio
+    rate = link.rate_bits_per_second
+    interval = max(LOSS_PING_SECONDS, 2 * LOSS_PING_BITS / rate if rate else 0.0)
+    told = _ping(network, LOSS_PINGS, interval, f"-s{LOSS_PING_BYTES}")
+    sent, answered = (int(one) for one in re.findall(PACKETS, told)[0])
+    both = (1 - lost) ** 2
+    error = math.sqrt(both * (1 - both) / LOSS_PINGS) / (2 * (1 - lost))
+    tolerance = RELATIVE_TOLERANCE * lost + STANDARD_ERRORS * error
+    return Figure(LOSS, lost, 1 - math.sqrt(answered / sent), tolerance)
+
+
+def _ping(network: Network, count: int, seconds: float, *options: str) -> str:
+    """Return what ping tells; raises LabError if no ping is answered."""
+    near, far = (site.hosts[0] for site in network.sites)
+    ping = ["ping", "-n", "-q", f"-c{count}", f"-i{seconds:.3f}", *options]
     try:
-        told = run(*command_in(near.namespace, [*ping, far.address]))
+        return run(*command_in(near.namespace, [*ping, far.address]))
     except LabError as error:
         # Without an answer, ping prints no reason.
         message = f"No ping from {near.name} to {far.name} was answered: {error}"
         raise LabError(message) from error
-    (mean,) = re.findall(r"= [\d.]+/([\d.]+)/", told)
-    return float(mean) / 1000
 
 
-def _handshake_seconds(near: Host, far: Host) -> float:
+def _handshake_seconds(network: Network) -> float:
     """Return the median time until a TCP connection is open; raises LabError.
 
     A lost packet delays a handshake by a second, so the mean would say little.
     """
+    near, far = (site.hosts[0] for site in network.sites)
     with _running(far, [*HANDSHAKE, far.address, str(PORT)]):
         return statistics.median(_handshakes(near, far, HANDSHAKES))
 

@@ -6,13 +6,15 @@ Rally works in a folder of its own, with the results in `rally.json`.
 import json
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 from keylag.lab.galera import haproxy
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.site import REVOCATION_EVENTS, site_folder
+from keylag.lab.galera.site_breakdown import break_down
 from keylag.lab.iproute import NO_PROXY, LabError, command_in
 from keylag.services.base import inherited_environment
 from keylag.services.keystone import REGION
@@ -29,6 +31,8 @@ SCENARIOS: Final[Mapping[str, str]] = {
 """Rally's scenarios by the names that are used here."""
 TIMES: Final = 20
 CONCURRENCY: Final = 5
+CREATE_USER: Final = "POST /v3/users"
+"""The request that each iteration of both scenarios sends once."""
 ENVIRONMENT: Final = "keylag"
 DOMAIN: Final = "Default"
 
@@ -43,6 +47,15 @@ class Iterations:
     """Of those that failed: what Rally says, in one line."""
     actions: Mapping[str, tuple[float, ...]]
     """The seconds of the actions of an iteration, by Rally's names."""
+    period: tuple[float, float]
+    """Unix times of the begin of the first one and of the end of the last one."""
+    keystone_seconds: Mapping[str, float] = field(default_factory=dict)
+    """What an iteration took in Keystone, by category; a mean."""
+
+    @property
+    def outside_seconds(self) -> float:
+        """The rest of a mean iteration: it waits for a free worker, and in Rally."""
+        return fmean(self.seconds) - sum(self.keystone_seconds.values())
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures for JSON."""
@@ -90,7 +103,21 @@ def run_scenario(
     rally.write("task.json", {SCENARIOS[scenario]: [workload]})
     rally.run("task", "start", "task.json", "--env", ENVIRONMENT)
     rally.run("task", "report", "--json", "--out", "rally.json")
-    return read_iterations(json.loads((out / "rally.json").read_text("utf-8")))
+    found = read_iterations(json.loads((out / "rally.json").read_text("utf-8")))
+    return replace(found, keystone_seconds=_in_keystone(lab, found.period))
+
+
+def _in_keystone(lab: GaleraWan, period: tuple[float, float]) -> dict[str, float]:
+    """Return the seconds of an iteration in Keystone, by category; raises LabError.
+
+    What Rally deletes afterwards does not count.
+    """
+    router = lab.wan.network().sites[0].router
+    found = break_down(lab.folder, router, *period, without="DELETE")
+    if not (users := found.counts.get(CREATE_USER)):
+        message = f"Prometheus of site {router.name} has no `{CREATE_USER}` by Rally."
+        raise LabError(message)
+    return {name: seconds / users for name, seconds in found.seconds.items()}
 
 
 def read_iterations(report: Mapping[str, Any]) -> Iterations:
@@ -110,6 +137,10 @@ def read_iterations(report: Mapping[str, Any]) -> Iterations:
         raise LabError(message)
     data.sort(key=lambda one: one["timestamp"])
     served = [one for one in data if not one["error"]]
+    period = (
+        data[0]["timestamp"],
+        max(one["timestamp"] + one["duration"] for one in data),
+    )
     names = dict.fromkeys(
         action["name"] for one in served for action in one["atomic_actions"]
     )
@@ -117,6 +148,7 @@ def read_iterations(report: Mapping[str, Any]) -> Iterations:
         tuple(one["duration"] for one in served),
         tuple(" ".join(one["error"][:2]) for one in data if one["error"]),
         {name: _seconds_of(name, served) for name in names},
+        period,
     )
 
 

@@ -1,0 +1,81 @@
+"""Breaks down the requests to a site's Keystone in a period, by its Prometheus."""
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from keylag.lab.galera.site import site_folder
+from keylag.lab.iproute import command_in, run
+from keylag.lab.network import Host
+from keylag.phases import category_of
+from keylag.stack_info import StackInfo
+from keylag.tools.programs import find_program
+
+DELAY_SECONDS: Final = 2.0
+"""Until Prometheus has the end of a request: workers export, and it scrapes, each
+second."""
+TIME: Final = "keystone_request_phase_time_seconds_total"
+COUNT: Final = "http_server_request_duration_seconds_count"
+REQUEST: Final = ("http_request_method", "http_route")
+CELL: Final = ("keystone_phase", "keystone_operation")
+PROGRAM: Final = "promtool"
+
+Values = list[tuple[Mapping[str, str], float]]
+"""Labels and values of a query."""
+
+
+@dataclass(frozen=True)
+class SiteBreakdown:
+    """The requests of a period."""
+
+    counts: Mapping[str, float]
+    """By method and route, such as `POST /v3/users`."""
+    seconds: Mapping[str, float]
+    """Self time of all of them, by category; its sum is their wall time."""
+
+
+def break_down(
+    lab: Path, router: Host, begun: float, ended: float, without: str
+) -> SiteBreakdown:
+    """Return the requests that ended between two Unix times.
+
+    `without` is a method whose requests do not count.  Both ends are uncertain by a
+    second.  Raises LabError, or ToolError without promtool.
+    """
+    time.sleep(max(ended + DELAY_SECONDS - time.time(), 0.0))
+    url = StackInfo(site_folder(lab, router.name)).url("prometheus")
+
+    def ask(metric: str, *labels: str) -> Values:
+        increase = _increase(metric, labels, without, ended - begun)
+        at = f"--time={ended + DELAY_SECONDS:.3f}"
+        command = [str(find_program(PROGRAM)), "query", "instant", "-o=json", at]
+        told = run(*command_in(router.namespace, [*command, url, increase]))
+        return _values(json.loads(told))
+
+    seconds = defaultdict[str, float](float)
+    for labels, value in ask(TIME, *CELL):
+        seconds[category_of((labels[CELL[0]], labels[CELL[1]]))] += value
+    counts = {
+        " ".join(labels.get(one, "") for one in REQUEST): value
+        for labels, value in ask(COUNT, *REQUEST)
+    }
+    return SiteBreakdown(counts, dict(seconds))
+
+
+def _increase(
+    metric: str, labels: tuple[str, ...], without: str, seconds: float
+) -> str:
+    # A counter that began in the period had nothing before it. PromQL's increase()
+    # would lose its first value.
+    chosen = f'{metric}{{http_request_method!="{without}"}}'
+    by = f"sum by ({', '.join(labels)})"
+    now = f"{by} ({chosen})"
+    return f"{now} - ({by} ({chosen} offset {seconds * 1000:.0f}ms) or 0 * {now})"
+
+
+def _values(found: list[dict[str, Any]]) -> Values:
+    return [(one["metric"], float(one["value"][1])) for one in found]

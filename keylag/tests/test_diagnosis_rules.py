@@ -544,6 +544,18 @@ def test_a_token_cache_that_loses_its_tokens_is_down() -> None:
     assert found(service_facts(online=10.0, offline=0.0, replayed=0.1)) == ["M2"]
 
 
+def test_short_stalls_of_a_token_cache_cost_what_the_others_cannot_take() -> None:
+    """A fifth of the calls takes most of the time; the others have 10 ms at most."""
+    stalls = {
+        "service_cache_buckets": histogram(le_0_01=8.0, le_0_1=8.0, le_0_5=10.0),
+        "service_cache_seconds": [Sample({}, 0.4)],
+        "service_seconds": [Sample({}, 1.5)],
+    }
+    healthy = service_facts(online=0.1, offline=9.9)
+
+    assert found(replace(healthy, answers=healthy.answers | stalls)) == ["M2"]
+
+
 def test_a_token_cache_that_is_off_is_not_down() -> None:
     off = service_facts(online=10.0, offline=0.0, replayed=0.1, service_cache_time=-1.0)
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from keylag.diagnosis.cache_misses import CacheMisses
 from keylag.diagnosis.expected import Expected
@@ -269,3 +270,12 @@ def slow_part(buckets: dict[float, float], above: float) -> tuple[float, float]:
             seconds += count * previous
         previous = bound
     return slow, seconds
+
+
+def longest_seconds(buckets: dict[float, float], up_to: float) -> float:
+    """Return the time at most of calls up to a duration, per second."""
+    bounds = [0.0, *sorted(one for one in buckets if one <= up_to)]
+    return sum(
+        (buckets[bound] - buckets.get(previous, 0.0)) * bound
+        for previous, bound in pairwise(bounds)
+    )

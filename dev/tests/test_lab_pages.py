@@ -49,6 +49,7 @@ from keylag_dev import (
     neighbours_page,
     storage_page,
     swift_regions_page,
+    swift_writes_page,
 )
 from keylag_dev.lab_page import Gaps, LabCost
 from keylag_dev.lab_rules_page import Trial
@@ -318,6 +319,28 @@ def test_memory_of_a_laboratory_is_that_of_its_processes(tmp_path: Path) -> None
 
     assert 1e6 < cost.used_bytes < 1e8
     assert f"The first start took {cost.start_seconds:.0f} s on" in cost.sentence()
+
+
+def test_page_of_writes_says_what_distance_adds() -> None:
+    def measured(seconds: float) -> SwiftMeasured:
+        calls = {
+            label: Calls(9, 0, intervals.mean([seconds] * 9), 0.001) for label in LABELS
+        }
+        return SwiftMeasured(1, calls, 6, 0.3, 0.001)
+
+    near, far = (swift_writes_page.ROUND_TRIPS_SECONDS[one] for one in (0, -1))
+    page = swift_writes_page.render(
+        {
+            (1.0, near): measured(0.1),
+            (1.0, far): measured(0.1 + 2 * (far - near)),
+            (0.05, far): measured(0.2),
+        }
+    )
+
+    assert "| 1 s | 20 ms | 100 | 100 | 100 | 0 |" in page
+    assert "| 0.05 s | 20 ms | - | - | - | - |" in page
+    assert "With 1 s, each ms of the round trip adds 2.0 ms to a GET object" in page
+    assert "With 0.05 s" not in page
 
 
 def test_cost_of_a_laboratory_says_how_fast_the_machine_was(

@@ -195,6 +195,25 @@ def test_a_storage_node_has_a_server_of_each_kind(tmp_path: Path) -> None:
     assert found[0].service == "swift-object-b1"
 
 
+def test_up_sets_how_long_a_write_waits_for_its_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[SwiftOptions] = []
+    monkeypatch.setattr(
+        SwiftRegions, "up", lambda _, __, options, ___: started.append(options)
+    )
+    command = ["lab", "swift-regions", "up", f"--state={tmp_path}"]
+
+    usual = CliRunner().invoke(main, command)
+    short = CliRunner().invoke(main, [*command, "--container-update-timeout=50ms"])
+
+    assert (usual.exit_code, short.exit_code) == (0, 0), short.output
+    assert [one.container_update_seconds for one in started] == [1.0, 0.05]
+    server = storage_servers(tmp_path, Network(tmp_path, 1).sites[0].hosts[0])[0]
+    config = SwiftRegions(tmp_path)._storage_config(server, started[1])
+    assert "container_update_timeout = 0.05\n" in config
+
+
 @pytest.mark.parametrize("name", ["storage.conf", "proxy.conf", "swift.conf"])
 def test_configurations_are_valid(name: str) -> None:
     parser = ConfigParser(interpolation=None, allow_no_value=True)

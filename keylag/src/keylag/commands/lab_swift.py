@@ -85,6 +85,15 @@ def _token_options(function: Function) -> Function:
     help="set1: objects in region 1 only; set2: in both; set3: in both, and each"
     " proxy prefers its own region.",
 )
+@click.option(
+    "--container-update-timeout",
+    "update_seconds",
+    type=lab_wan.DURATION,
+    default="1s",
+    show_default=True,
+    help="How long an object server waits for the container's replicas before it"
+    " answers a PUT or a DELETE.",
+)
 @_token_options
 @link_options
 @folder_option
@@ -93,6 +102,7 @@ def up(
     chosen: str,
     keystone: str,
     *,
+    update_seconds: float,
     token_cache: bool,
     **given: float | None,
 ) -> None:
@@ -101,7 +111,8 @@ def up(
     They start while the link has no delay. Then the link gets its settings.
     """
     link = changed_link(LINK, given)
-    options = _with_tokens(SETS[chosen], keystone, token_cache=token_cache)
+    swift = replace(SETS[chosen], container_update_seconds=update_seconds)
+    options = _with_tokens(swift, keystone, token_cache=token_cache)
     SwiftRegions(folder).up(link, options, click.echo)
     click.echo(f"The link has {link}. Folder of the laboratory: {folder}")
 

@@ -105,7 +105,7 @@ class SwiftRegions:
                 devices.make_device(self._devices / host.name)
                 started += storage_servers(self.folder, host)
         for one in started:
-            one.start(self._python(), self._storage_config(one), {})
+            one.start(self._python(), self._storage_config(one, options), {})
         wait_until_ready(started)
         report(f"{len(started)} storage servers are up")
         self.start_proxies(options)
@@ -185,7 +185,7 @@ class SwiftRegions:
     def _python(self) -> Path:
         return self._programs() / "python"
 
-    def _storage_config(self, server: Server) -> str:
+    def _storage_config(self, server: Server, options: SwiftOptions) -> str:
         return _fill(
             "storage.conf",
             address=server.host.address,
@@ -193,6 +193,7 @@ class SwiftRegions:
             devices=self._devices / server.host.name,
             folder=self._config,
             kind=server.kind,
+            container_update_seconds=options.container_update_seconds,
         )
 
     def _proxy_config(

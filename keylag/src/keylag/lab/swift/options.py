@@ -28,6 +28,9 @@ class SwiftOptions(SavedOptions):
     cached_seconds: int = 300
     """How long auth_token keeps a validated token in the region's memcached
     (`token_cache_time`); NOT_CACHED: not at all."""
+    container_update_seconds: float = 1.0
+    """How long an object server waits for the updates of the container, before it
+    answers a PUT or a DELETE (`container_update_timeout`)."""
 
 
 SETS: Final[Mapping[str, SwiftOptions]] = {

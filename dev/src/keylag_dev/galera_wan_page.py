@@ -56,7 +56,8 @@ Before each load, no user has logged in that day, and each logs in once at most.
 log-in is the first of its user's day, which commits; a repeated one writes nothing.
 
 Each figure of a call is the median at the client in ms, with its interval at 95 %. *Its
-SQL* is the median of the time in SQL of Keystone's breakdown, in which commits wait.
+SQL* is the median of the time in SQL of Keystone's breakdown, in which commits wait,
+without that of the revocation check.
 *A write* is a transaction of the cluster. Its kB are those over the link in both
 directions, less what an idle cluster sends; with a far database, statements pass the
 link, too. A row without figures could not be measured, as when log-ins take longer than

@@ -52,7 +52,7 @@ def break_down(
     def ask(metric: str, *labels: str) -> Values:
         increase = _increase(metric, labels, without, ended - begun)
         at = f"--time={ended + DELAY_SECONDS:.3f}"
-        command = [str(find_program(PROGRAM)), "query", "instant", "-o=json", at]
+        command = [str(find_program(PROGRAM)), "query", "instant", "--format=json", at]
         told = run(*command_in(router.namespace, [*command, url, increase]))
         return _values(json.loads(told))
 

@@ -18,7 +18,7 @@ from keylag.commands.lab_output import milliseconds
 from keylag.experiment.interval import Interval
 from keylag.jtl import Sample
 from keylag.lab import intervals
-from keylag.lab.galera import failures, haproxy, measurement
+from keylag.lab.galera import failures, haproxy, measurement, rally
 from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
 from keylag.lab.galera.failures import (
     CLIENTS,
@@ -48,6 +48,7 @@ from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
 from keylag.lab.network import Network
 from keylag.lab.relay import TUN
+from keylag.lab.wan import Wan
 from keylag.state import state_folder
 from keylag.tools import venvs
 from keylag.tools.install import installed_path
@@ -281,6 +282,23 @@ def test_what_rally_says_names_the_largest_parts_and_what_is_outside() -> None:
         "and 10 ms of other parts in Keystone, 590 ms outside of it, where it waits "
         "for a free worker, and in Rally."
     )
+    unknown = Iterations((1.0,), (), {}, (0.0, 9.0))
+    assert "is not known" in lab_galera.keystone_sentence("create-user", unknown)
+
+
+def test_rally_without_a_prometheus_keeps_its_iterations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        message = "`promtool query` failed: connection refused"
+        raise LabError(message)
+
+    monkeypatch.setattr(rally, "break_down", fail)
+    lab = GaleraWan(tmp_path)
+    monkeypatch.setattr(Wan, "network", lambda self: Network(self.folder, 0))
+
+    assert rally._in_keystone(lab, (0.0, 9.0)) == {}
+    assert "connection refused" in capsys.readouterr().err
 
 
 def test_rally_without_an_iteration_is_an_error() -> None:

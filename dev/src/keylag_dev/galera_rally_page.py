@@ -127,7 +127,8 @@ def _parts(scenario: str, runs: Runs) -> Iterator[str]:
     yield f"| round trip | segments | {' | '.join(titles)} |"
     yield f"|---|---|{'---:|' * len(titles)}"
     for seconds, segments in product(ROUND_TRIPS_SECONDS, SEGMENTS):
-        starts = [_parts_of(one) for one in runs.get((scenario, seconds, segments), ())]
+        found = runs.get((scenario, seconds, segments), ())
+        starts = [_parts_of(one) for one in found if one.keystone_seconds]
         cells = (_starts(column) for column in zip(*starts, strict=True))
         row = (format_duration(seconds), SEGMENTS[segments], *cells)
         yield f"| {' | '.join(row)} |{'' if starts else ' - |' * len(titles)}"

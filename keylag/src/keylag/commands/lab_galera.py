@@ -261,6 +261,8 @@ def run_rally(  # noqa: PLR0913 - one for each option
 
 def keystone_sentence(scenario: str, found: Iterations) -> str:
     """Return where the time of a mean iteration of Rally went."""
+    if not found.keystone_seconds:
+        return f"Where the time of {scenario} went is not known."
     parts = sorted(found.keystone_seconds.items(), key=lambda one: -one[1])
     named = ", ".join(
         f"{seconds * 1000:.0f} ms {CATEGORY_NAMES[name]}" for name, seconds in parts[:3]

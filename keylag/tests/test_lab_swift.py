@@ -214,6 +214,17 @@ def test_up_sets_how_long_a_write_waits_for_its_container(
     assert "container_update_timeout = 0.05\n" in config
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="a laboratory needs root")
+def test_three_replicas_need_three_storage_nodes(tmp_path: Path) -> None:
+    command = ["lab", "swift-regions", "up", f"--state={tmp_path}", "--set=set1"]
+
+    ended = CliRunner().invoke(main, [*command, "--nodes=2"])
+
+    assert ended.exit_code == 2
+    assert "3 replicas need as many storage nodes" in ended.output
+    assert not (tmp_path / "wan").exists()
+
+
 @pytest.mark.parametrize("name", ["storage.conf", "proxy.conf", "swift.conf"])
 def test_configurations_are_valid(name: str) -> None:
     parser = ConfigParser(interpolation=None, allow_no_value=True)
@@ -233,8 +244,8 @@ def test_ports_of_a_process_are_those_of_its_network() -> None:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwiftRegions]:
-    """Swift in both regions, each with what it prefers."""
-    made = SwiftRegions(tmp_path_factory.mktemp("lab"))
+    """Swift in both regions, each with what it prefers, and two storage nodes."""
+    made = SwiftRegions(tmp_path_factory.mktemp("lab"), storage_nodes=2)
     try:
         made.up(LINK, SETS["set3"], lambda _: None)
         yield made

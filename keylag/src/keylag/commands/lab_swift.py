@@ -19,8 +19,9 @@ from keylag.commands.lab_output import (
     show,
 )
 from keylag.commands.lab_wan import changed_link, link_options
+from keylag.lab.network import MOST_HOSTS
 from keylag.lab.swift.bench import GETS, LOG, OBJECTS, BenchLoad, Rates, run_bench
-from keylag.lab.swift.lab import LINK, SwiftRegions
+from keylag.lab.swift.lab import LINK, STORAGE_NODES, SwiftRegions
 from keylag.lab.swift.measurement import CLIENTS, Load, Measured, measure
 from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
 from keylag.steps import show_step
@@ -86,6 +87,13 @@ def _token_options(function: Function) -> Function:
     " proxy prefers its own region.",
 )
 @click.option(
+    "--nodes",
+    type=click.IntRange(1, MOST_HOSTS),
+    default=STORAGE_NODES,
+    show_default=True,
+    help="Storage nodes of each region.",
+)
+@click.option(
     "--container-update-timeout",
     "update_seconds",
     type=lab_wan.DURATION,
@@ -97,11 +105,12 @@ def _token_options(function: Function) -> Function:
 @_token_options
 @link_options
 @folder_option
-def up(
+def up(  # noqa: PLR0913 - one for each option
     folder: Path,
     chosen: str,
     keystone: str,
     *,
+    nodes: int,
     update_seconds: float,
     token_cache: bool,
     **given: float | None,
@@ -113,7 +122,7 @@ def up(
     link = changed_link(LINK, given)
     swift = replace(SETS[chosen], container_update_seconds=update_seconds)
     options = _with_tokens(swift, keystone, token_cache=token_cache)
-    SwiftRegions(folder).up(link, options, click.echo)
+    SwiftRegions(folder, nodes).up(link, options, click.echo)
     click.echo(f"The link has {link}. Folder of the laboratory: {folder}")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
+from keylag.errors import WrongUsageError
 from keylag.lab import iproute
 from keylag.lab.galera import haproxy
 from keylag.lab.galera.cluster import Report
@@ -38,7 +39,7 @@ from keylag.tools.install import require_tool
 LINK: Final = Link(round_trip_seconds=0.277, rate_bits_per_second=6e6)
 """Between Tokyo and the EU, in the article."""
 STORAGE_NODES: Final = 4
-"""Of each region."""
+"""Of each region, as in the article."""
 USERS: Final = 100
 FLUSH: Final = """\
 import socket, sys
@@ -63,19 +64,25 @@ class SwiftRegions:
     """The laboratory of a folder."""
 
     folder: Path
+    storage_nodes: int = STORAGE_NODES
+    """Of each region; for `up`."""
 
     @property
     def keystones(self) -> GaleraWan:
         """Its network, and a Keystone with a database node at each site."""
-        return GaleraWan(self.folder, USERS, STORAGE_NODES)
+        return GaleraWan(self.folder, USERS, self.storage_nodes)
 
     def up(self, link: Link, options: SwiftOptions, report: Report) -> None:
         """Start everything on a link without delay, and then set the link.
 
-        Raises the errors of the parts, and then stops what it started.
+        Raises the errors of the parts, and then stops what it started; WrongUsageError
+        with too few storage nodes.
         """
         iproute.require_root()
         check_path(self.folder)
+        if self.storage_nodes * options.regions < rings.REPLICAS:
+            message = f"{rings.REPLICAS} replicas need as many storage nodes."
+            raise WrongUsageError(message)
         for program in PROGRAMS:
             find_program(program, ADVICE)
         self._programs()

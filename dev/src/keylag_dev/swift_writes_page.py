@@ -51,7 +51,7 @@ Results = Mapping[tuple[float, float], Measured]
 
 def render(results: Results) -> str:
     """Return the page."""
-    return "\n".join([*_lines(results), ""])
+    return "\n".join(_lines(results))
 
 
 def _lines(results: Results) -> Iterator[str]:
@@ -83,14 +83,14 @@ def _growth(results: Results, update: float) -> Iterator[str]:
     if not first or not last:
         return
     grown = ", ".join(
-        f"{_grown_seconds(first, last, label) / (far - near):.1f} ms to a {label}"
+        f"{round(_grown(first, last, label) / (far - near), 1) + 0.0} ms to a {label}"
         for label in LABELS
     )
     yield f"With {update:g} s, each ms of the round trip adds {grown}."
     yield ""
 
 
-def _grown_seconds(first: Measured, last: Measured, label: str) -> float:
+def _grown(first: Measured, last: Measured, label: str) -> float:
     means = [one.calls[label].mean_seconds.mid for one in (first, last)]
     return means[1] - means[0]
 

@@ -69,12 +69,11 @@ def break_down(
 def _increase(
     metric: str, labels: tuple[str, ...], without: str, seconds: float
 ) -> str:
-    # A counter that began in the period had nothing before it. PromQL's increase()
-    # would lose its first value.
-    chosen = f'{metric}{{http_request_method!="{without}"}}'
-    by = f"sum by ({', '.join(labels)})"
-    now = f"{by} ({chosen})"
-    return f"{now} - ({by} ({chosen} offset {seconds * 1000:.0f}ms) or 0 * {now})"
+    # Of each worker alone: one that has ended would count below zero. A counter that
+    # began in the period had nothing before it, which PromQL's increase() loses.
+    now = f'{metric}{{http_request_method!="{without}"}}'
+    before = f"({now} offset {seconds * 1000:.0f}ms or 0 * {now})"
+    return f"sum by ({', '.join(labels)}) ({now} - {before})"
 
 
 def _values(found: list[dict[str, Any]]) -> Values:

@@ -69,11 +69,11 @@ def break_down(
 def _increase(
     metric: str, labels: tuple[str, ...], without: str, seconds: float
 ) -> str:
-    # Of each worker alone: one that has ended would count below zero. A counter that
-    # began in the period had nothing before it, which PromQL's increase() loses.
+    # Of each worker alone: one that began again in the period counts what it has now,
+    # and one that began in it had nothing before, which PromQL's increase() loses.
     now = f'{metric}{{http_request_method!="{without}"}}'
     before = f"({now} offset {seconds * 1000:.0f}ms or 0 * {now})"
-    return f"sum by ({', '.join(labels)}) ({now} - {before})"
+    return f"sum by ({', '.join(labels)}) ({now} - {before} >= 0 or {now})"
 
 
 def _values(found: list[dict[str, Any]]) -> Values:

@@ -24,7 +24,7 @@ from keylag.stack_info import StackInfo
 from keylag.state import state_folder, write_private
 from keylag.tools import venvs
 from keylag.tools.install import require_tool
-from keylag.tools.tool import tail
+from keylag.tools.tool import ToolError, tail
 
 SCENARIOS: Final[Mapping[str, str]] = {
     "create-user": "KeystoneBasic.create_user",
@@ -112,17 +112,18 @@ def run_scenario(
 def _in_keystone(lab: GaleraWan, period: tuple[float, float]) -> dict[str, float]:
     """Return the seconds of an iteration in Keystone, by category.
 
-    What Rally deletes afterwards does not count.  Without an answer of the site's
-    Prometheus, this prints why, and returns nothing.
+    What Rally deletes afterwards does not count.  If the site's Prometheus does not
+    answer, or promtool is missing, this prints why, and returns nothing.
     """
     router = lab.wan.network().sites[0].router
     try:
         found = break_down(lab.folder, router, *period, without="DELETE")
-    except LabError as error:
+    except (LabError, ToolError) as error:
         click.echo(error, err=True)
         return {}
-    users = found.counts.get(CREATE_USER, 0.0)
-    return {name: seconds / users for name, seconds in found.seconds.items() if users}
+    if not (users := found.counts.get(CREATE_USER)):
+        return {}
+    return {name: seconds / users for name, seconds in found.seconds.items()}
 
 
 def read_iterations(report: Mapping[str, Any]) -> Iterations:

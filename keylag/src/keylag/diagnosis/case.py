@@ -272,8 +272,8 @@ def slow_part(buckets: dict[float, float], above: float) -> tuple[float, float]:
     return slow, seconds
 
 
-def longest_seconds(buckets: dict[float, float], up_to: float) -> float:
-    """Return the time at most of calls up to a duration, per second."""
+def most_fast_seconds(buckets: dict[float, float], up_to: float) -> float:
+    """Return the most time that calls up to a duration can have taken, per second."""
     bounds = [0.0, *sorted(one for one in buckets if one <= up_to)]
     return sum(
         (buckets[bound] - buckets.get(previous, 0.0)) * bound

@@ -28,6 +28,11 @@ class Sample:
     value: float
 
 
+def read_values(result: Iterable[Mapping[str, Any]]) -> tuple[Sample, ...]:
+    """Return the values in the result of an instant query, which is a vector."""
+    return tuple(Sample(one["metric"], float(one["value"][1])) for one in result)
+
+
 @dataclass(frozen=True)
 class Prometheus:
     """A Prometheus by its URL, which may have credentials, without /api."""
@@ -37,8 +42,7 @@ class Prometheus:
     def query(self, promql: str, at: float) -> tuple[Sample, ...]:
         """Return the values of a query at a time; raises PrometheusError."""
         parameters = {"query": promql, "time": f"{at:.3f}"}
-        found = self._ask("query", parameters)["result"]
-        return tuple(Sample(one["metric"], float(one["value"][1])) for one in found)
+        return read_values(self._ask("query", parameters)["result"])
 
     def query_all(
         self, queries: Mapping[str, str], at: float

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from keylag.diagnosis.case import STALL_SECONDS, Case, longest_seconds, slow_part
+from keylag.diagnosis.case import STALL_SECONDS, Case, most_fast_seconds, slow_part
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
 from keylag.diagnosis.rules.m1_token_cache import (
     SERVICE,
@@ -22,7 +22,7 @@ def _judge(case: Case) -> Suspicion | str:
     whole = max(case.facts.number("service_cache_seconds"), seconds) if stalls else 0.0
     lost = Saving.about((whole + missing * seconds_of_miss(case)) / requests)
     # What the other calls take at most, no stall took.
-    surely = max(whole - longest_seconds(buckets, STALL_SECONDS), seconds)
+    surely = max(whole - most_fast_seconds(buckets, STALL_SECONDS), seconds)
     saving = replace(lost, low=max(lost.low, surely / requests))
     evidence = [
         Evidence(

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from keylag.diagnosis.prometheus import Sample, read_values
 from keylag.lab.galera.site import site_folder
 from keylag.lab.iproute import command_in, run
 from keylag.lab.network import Host
@@ -23,9 +24,6 @@ COUNT: Final = "http_server_request_duration_seconds_count"
 REQUEST: Final = ("http_request_method", "http_route")
 CELL: Final = ("keystone_phase", "keystone_operation")
 PROGRAM: Final = "promtool"
-
-Values = list[tuple[Mapping[str, str], float]]
-"""Labels and values of a query."""
 
 
 @dataclass(frozen=True)
@@ -49,19 +47,21 @@ def break_down(
     time.sleep(max(ended + DELAY_SECONDS - time.time(), 0.0))
     url = StackInfo(site_folder(lab, router.name)).url("prometheus")
 
-    def ask(metric: str, *labels: str) -> Values:
+    def ask(metric: str, *labels: str) -> tuple[Sample, ...]:
         increase = _increase(metric, labels, without, ended - begun)
         at = f"--time={ended + DELAY_SECONDS:.3f}"
         command = [str(find_program(PROGRAM)), "query", "instant", "--format=json", at]
         told = run(*command_in(router.namespace, [*command, url, increase]))
-        return _values(json.loads(told))
+        return read_values(json.loads(told))
 
     seconds = defaultdict[str, float](float)
-    for labels, value in ask(TIME, *CELL):
-        seconds[category_of((labels[CELL[0]], labels[CELL[1]]))] += value
+    phase, operation = CELL
+    for one in ask(TIME, *CELL):
+        category = category_of((one.labels[phase], one.labels[operation]))
+        seconds[category] += one.value
     counts = {
-        " ".join(labels.get(one, "") for one in REQUEST): value
-        for labels, value in ask(COUNT, *REQUEST)
+        " ".join(one.labels.get(name, "") for name in REQUEST): one.value
+        for one in ask(COUNT, *REQUEST)
     }
     return SiteBreakdown(counts, dict(seconds))
 
@@ -74,7 +74,3 @@ def _increase(
     now = f'{metric}{{http_request_method!="{without}"}}'
     before = f"({now} offset {seconds * 1000:.0f}ms or 0 * {now})"
     return f"sum by ({', '.join(labels)}) ({now} - {before} >= 0 or {now})"
-
-
-def _values(found: list[dict[str, Any]]) -> Values:
-    return [(one["metric"], float(one["value"][1])) for one in found]

@@ -36,7 +36,6 @@ from keylag.lab.galera.rally import (
     run_scenario,
 )
 from keylag.lab.link import Link
-from keylag.lab.network import MOST_HOSTS
 from keylag.phases import CATEGORY_NAMES
 from keylag.steps import show_step
 
@@ -81,13 +80,7 @@ def galera_wan() -> None:
     show_default=True,
     help="Make each site a segment of the cluster: a write passes the link once.",
 )
-@click.option(
-    "--nodes",
-    type=click.IntRange(1, MOST_HOSTS),
-    default=NODES,
-    show_default=True,
-    help="Database nodes of each site.",
-)
+@lab_wan.hosts_option("--nodes", NODES, "Database nodes of each site.")
 @click.option(
     "--users",
     type=click.IntRange(1, 10_000),

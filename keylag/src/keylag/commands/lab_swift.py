@@ -19,7 +19,6 @@ from keylag.commands.lab_output import (
     show,
 )
 from keylag.commands.lab_wan import changed_link, link_options
-from keylag.lab.network import MOST_HOSTS
 from keylag.lab.swift.bench import GETS, LOG, OBJECTS, BenchLoad, Rates, run_bench
 from keylag.lab.swift.lab import LINK, STORAGE_NODES, SwiftRegions
 from keylag.lab.swift.measurement import CLIENTS, Load, Measured, measure
@@ -86,18 +85,12 @@ def _token_options(function: Function) -> Function:
     help="set1: objects in region 1 only; set2: in both; set3: in both, and each"
     " proxy prefers its own region.",
 )
-@click.option(
-    "--nodes",
-    type=click.IntRange(1, MOST_HOSTS),
-    default=STORAGE_NODES,
-    show_default=True,
-    help="Storage nodes of each region.",
-)
+@lab_wan.hosts_option("--nodes", STORAGE_NODES, "Storage nodes of each region.")
 @click.option(
     "--container-update-timeout",
     "update_seconds",
     type=lab_wan.DURATION,
-    default="1s",
+    default=f"{SwiftOptions().container_update_seconds:g}s",
     show_default=True,
     help="How long an object server waits for the container's replicas before it"
     " answers a PUT or a DELETE.",

@@ -29,6 +29,17 @@ MECHANISMS: Final = {
 """What delays the packets, by whether it is netem."""
 
 
+def hosts_option(name: str, default: int, text: str) -> Callable[[Function], Function]:
+    """Return an option for how many hosts of a kind each site has."""
+    return click.option(
+        name,
+        type=click.IntRange(1, MOST_HOSTS),
+        default=default,
+        show_default=True,
+        help=text,
+    )
+
+
 class Quantity(click.ParamType[float]):
     """A number with a unit, such as 100ms, 1% or 6Mbit."""
 
@@ -101,13 +112,7 @@ def wan() -> None:
 
 
 @wan.command("up")
-@click.option(
-    "--hosts",
-    type=click.IntRange(1, MOST_HOSTS),
-    default=3,
-    show_default=True,
-    help="Hosts of each site.",
-)
+@hosts_option("--hosts", 3, "Hosts of each site.")
 @link_options
 @folder_option("wan")
 def up(hosts: int, folder: Path, **given: float | None) -> None:

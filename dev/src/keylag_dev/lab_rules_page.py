@@ -10,17 +10,17 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, takewhile
 from pathlib import Path
-from threading import Event, Thread
 from typing import Final
 
 import click
 import pymysql
 
+from keylag.beside import beside
 from keylag.breakdown import parse_label
 from keylag.experiment.interval import Interval
 from keylag.faults import cluster_writes
@@ -192,18 +192,9 @@ def _measure_calls(lab: GaleraWan, link: Link, out: Path) -> tuple[Named, Times]
     return found.causes, times
 
 
-@contextmanager
-def _beside(work: Callable[[Iterator[int]], None]) -> Iterator[None]:
+def _beside(work: Callable[[Iterator[int]], None]) -> AbstractContextManager[None]:
     """Do work in a thread; the turns that it gets last until the context ends."""
-    ended = Event()
-    turns = takewhile(lambda _: not ended.is_set(), count())
-    thread = Thread(target=work, args=(turns,))
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    return beside(lambda ended: work(takewhile(lambda _: not ended.is_set(), count())))
 
 
 def _write_all_the_time(node: Node, turns: Iterator[int]) -> None:

@@ -1,16 +1,17 @@
 """Watches how fast and how undisturbed the machine is while a page is measured."""
 
-import os
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Final
 
 import numpy as np
-import psutil
 
+from keylag.beside import beside
+from keylag.experiment.environment import usable_processors
+from keylag.experiment.load_monitor import LoadMonitor
 from keylag.experiment.obstacles import MAX_STOLEN
 
 SAMPLE_SECONDS: Final = 10.0
@@ -41,27 +42,16 @@ class MachineWatch:
 
     samples: list[Sample] = field(default_factory=list)
 
-    @contextmanager
-    def watch(self) -> Iterator[None]:
-        """Sample the machine until the end of the block."""
-        ended = threading.Event()
+    def watch(self) -> AbstractContextManager[None]:
+        """Return a context that samples the machine until its end."""
+        return beside(self._sample)
 
-        def sample() -> None:
-            is_over = False
-            while not is_over:
-                begun, before = time.monotonic(), psutil.cpu_times().steal
-                is_over = ended.wait(SAMPLE_SECONDS)
-                stolen = psutil.cpu_times().steal - before
-                available = (time.monotonic() - begun) * (os.cpu_count() or 1)
-                self.samples.append(Sample(_million_seconds(), stolen / available))
-
-        thread = threading.Thread(target=sample, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
+    def _sample(self, ended: Event) -> None:
+        monitor = LoadMonitor(None, usable_processors())
+        while not ended.is_set():
+            with monitor.watch():
+                ended.wait(SAMPLE_SECONDS)
+            self.samples.append(Sample(_million_seconds(), monitor.latest.stolen))
 
     def sentence(self) -> str:
         """Return what the samples say, as a paragraph of a page."""

@@ -1,17 +1,19 @@
 """Measure what disturbs the load of an experiment while it runs."""
 
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Final, NamedTuple
 
 import numpy as np
 import psutil
 
 from keylag import processes
+from keylag.beside import beside
 
 SAMPLE_SECONDS: Final = 0.5
 CPU_FOLDER: Final = Path("/sys/devices/system/cpu")
@@ -94,7 +96,8 @@ class LoadMonitor:
         before = self._read()
         with ExitStack() as stack:
             if files := self._frequency_files():
-                stack.enter_context(self._sample_frequency(files))
+                sample = partial(self._sample_frequency, files)
+                stack.enter_context(beside(sample))
             yield
         self.latest = self._between(before, self._read())
 
@@ -144,23 +147,11 @@ class LoadMonitor:
         files = [CPU_FOLDER / f"cpu{n}" / FREQUENCY_FILE for n in self.usable]
         return [file for file in files if file.exists()]
 
-    @contextmanager
-    def _sample_frequency(self, files: list[Path]) -> Iterator[None]:
-        ended = threading.Event()
-
-        def sample() -> None:
-            while not ended.wait(SAMPLE_SECONDS):
-                with suppress(OSError, ValueError):
-                    khz = max(int(file.read_text()) for file in files)
-                    self._ghz.append(khz / KHZ_PER_GHZ)
-
-        thread = threading.Thread(target=sample, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
+    def _sample_frequency(self, files: list[Path], ended: Event) -> None:
+        while not ended.wait(SAMPLE_SECONDS):
+            with suppress(OSError, ValueError):
+                khz = max(int(file.read_text()) for file in files)
+                self._ghz.append(khz / KHZ_PER_GHZ)
 
 
 def swapped_bytes() -> int:

@@ -10,7 +10,7 @@ from typing import Final
 
 from keylag.diagnosis.prometheus import Sample, read_values
 from keylag.lab.galera.site import site_folder
-from keylag.lab.iproute import command_in, run
+from keylag.lab.iproute import LabError, command_in, run
 from keylag.lab.network import Host
 from keylag.phases import category_of
 from keylag.stack_info import StackInfo
@@ -19,6 +19,8 @@ from keylag.tools.programs import find_program
 DELAY_SECONDS: Final = 2.0
 """Until Prometheus has the end of a request: workers export, and it scrapes, each
 second."""
+SHORTEST_SECONDS: Final = 10.0
+"""Of a period, whose ends are uncertain by a second each."""
 TIME: Final = "keystone_request_phase_time_seconds_total"
 COUNT: Final = "http_server_request_duration_seconds_count"
 REQUEST: Final = ("http_request_method", "http_route")
@@ -42,8 +44,14 @@ def break_down(
     """Return the requests that ended between two Unix times.
 
     `without` is a method whose requests do not count.  Both ends are uncertain by a
-    second.  Raises LabError, or ToolError without promtool.
+    second.  Raises LabError, as for too short a period, or ToolError without promtool.
     """
+    if ended - begun < SHORTEST_SECONDS:
+        message = (
+            f"{ended - begun:.1f} s are too short to break down. Send requests for "
+            f"{SHORTEST_SECONDS:g} s or more."
+        )
+        raise LabError(message)
     time.sleep(max(ended + DELAY_SECONDS - time.time(), 0.0))
     url = StackInfo(site_folder(lab, router.name)).url("prometheus")
 

@@ -42,6 +42,7 @@ from keylag_dev import (
     galera_failures_page,
     galera_rally_page,
     galera_wan_page,
+    galera_workers_page,
     lab_page,
     lab_rules_page,
     link_accuracy_page,
@@ -139,7 +140,8 @@ def test_page_of_rally_compares_segments_at_each_round_trip() -> None:
     assert "| 300 ms | 2000 | 1600 |" in page
     assert "Each ms of the round trip adds 3.00 ms [3.00, 3.00]" in page
     parts = "100 (100, 100) | 300 (300, 300) | 30 (30, 30) | 170 (170, 170)"
-    assert f"| 100 ms | two | {parts} |" in page
+    busy = "0.06 (0.06, 0.06)"
+    assert f"| 100 ms | two | {parts} | {busy} |" in page
     assert "Failed iterations: 40." in page
 
 
@@ -148,7 +150,20 @@ def test_page_of_rally_goes_without_a_scenario_that_failed() -> None:
 
     assert "| 100 ms | - | - | - | 3 % |" in page
     assert "Each ms of the round trip adds - to an iteration" in page
-    assert "| 100 ms | one | - | - | - | - |" in page
+    assert "| 100 ms | one | - | - | - | - | - |" in page
+
+
+def test_page_of_workers_shows_what_is_outside_of_keystone() -> None:
+    parts = {"password_hash": 0.4, "sql": 0.1, "cache": 0.02}
+    found = Iterations((0.6, 0.8), (), {}, (0.0, 1.4), parts)
+    kind = galera_workers_page.Kind("create-user", 0.1, 1)
+
+    page = galera_workers_page.render({kind: [found, found]})
+
+    cells = "400 (400, 400) | 100 (100, 100) | 20 (20, 20) | 180 (180, 180)"
+    row = f"| create-user | 100 ms | 1 | 700 [516, 884] | {cells} | 0.74 (0.74, 0.74)"
+    assert f"{row} | 0 |" in page
+    assert "| create-user | 500 ms | 5 | - | - | - | - | - | - | 0 |" in page
 
 
 def test_an_error_costs_a_page_one_measurement(

@@ -280,11 +280,23 @@ def test_what_rally_says_names_the_largest_parts_and_what_is_outside() -> None:
 
     assert lab_galera.keystone_sentence("create-user", found) == (
         "A mean iteration of create-user: 400 ms password hash, 200 ms SQL, 50 ms ORM "
-        "and 10 ms of other parts in Keystone, 590 ms outside of it, where it waits "
-        "for a free worker, and in Rally."
+        "and 10 ms of other parts in Keystone, 590 ms outside of it. 0.1 of Keystone's "
+        "2 workers were busy. So the time outside is Rally's, and a wait for a free "
+        "one only with more than 2 iterations at the same time."
     )
     unknown = Iterations((1.0,), (), {}, (0.0, 9.0))
     assert "is not known" in lab_galera.keystone_sentence("create-user", unknown)
+    assert unknown.as_json()["busy_workers"] is None
+
+
+def test_what_rally_says_of_busy_workers_is_that_iterations_wait() -> None:
+    parts = {"sql": 0.4, "password_hash": 0.5}
+    found = Iterations((2.0,) * 20, (), {}, (0.0, 9.0), parts)
+
+    told = lab_galera.keystone_sentence("create-user", found)
+
+    assert found.as_json()["busy_workers"] == pytest.approx(2.0)
+    assert "2.0 of Keystone's 2 workers were busy. So an iteration waits" in told
 
 
 def test_a_period_of_few_seconds_is_not_broken_down(tmp_path: Path) -> None:
@@ -419,6 +431,7 @@ def test_rally_creates_users_over_the_link(lab: GaleraWan, tmp_path: Path) -> No
         assert min(found.actions["keystone_v3.create_user"]) > ROUND_TRIP_SECONDS
         assert found.keystone_seconds["sql"] > ROUND_TRIP_SECONDS
         assert found.outside_seconds > 0
+        assert 0 < found.busy_workers < 2
 
     cluster = lab.cluster()
     cluster.limit_events(REVOCATION_EVENTS)

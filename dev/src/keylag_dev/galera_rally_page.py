@@ -24,6 +24,7 @@ from keylag.lab.galera.rally import (
     CONCURRENCY,
     SCENARIOS,
     TIMES,
+    WORKERS,
     Iterations,
     run_scenario,
 )
@@ -69,11 +70,14 @@ The second table of a scenario shows where the time of a mean iteration goes, in
 mean of the starts, and each start in brackets. Keystone's parts are those of its
 breakdown, by the Prometheus of site a, of all requests from the first iteration to the
 last, for each user created then. *Outside* is the rest: an iteration waits for a free
-worker, and Rally works.
+worker, and Rally works. *Busy workers* is the mean number of requests that Keystone
+worked on at the same time; it has {WORKERS} workers.
 """
 
 CATEGORIES: Final = {one: CATEGORY_NAMES[one] for one in ("password_hash", "sql")}
 """Those of a breakdown that have a column of their own, and their names."""
+PARTS: Final = (*CATEGORIES.values(), "the rest of Keystone", "outside", "busy workers")
+"""Of the time of an iteration, in ms, and how many workers were busy."""
 SEGMENTS: Final = {False: "one", True: "two"}
 """How many there are, by whether each site is a segment."""
 
@@ -123,27 +127,39 @@ def _savings(scenario: str, runs: Runs) -> Iterator[str]:
 
 
 def _parts(scenario: str, runs: Runs) -> Iterator[str]:
-    titles = (*CATEGORIES.values(), "the rest of Keystone", "outside")
-    yield f"| round trip | segments | {' | '.join(titles)} |"
-    yield f"|---|---|{'---:|' * len(titles)}"
+    yield f"| round trip | segments | {' | '.join(PARTS)} |"
+    yield f"|---|---|{'---:|' * len(PARTS)}"
     for seconds, segments in product(ROUND_TRIPS_SECONDS, SEGMENTS):
-        found = runs.get((scenario, seconds, segments), ())
-        starts = [_parts_of(one) for one in found if one.keystone_seconds]
-        cells = (_starts(column) for column in zip(*starts, strict=True))
+        cells = part_cells(runs.get((scenario, seconds, segments), ()))
         row = (format_duration(seconds), SEGMENTS[segments], *cells)
-        yield f"| {' | '.join(row)} |{'' if starts else ' - |' * len(titles)}"
+        yield f"| {' | '.join(row)} |"
 
 
-def _parts_of(run: Iterations) -> list[float]:
-    """Return the seconds of a mean iteration in the order of the columns."""
+def part_cells(runs: Sequence[Iterations]) -> list[str]:
+    """Return where the time of a mean iteration goes, in the order of PARTS.
+
+    A cell is the mean of the runs, and each run in brackets; `-` without figures.
+    """
+    known = [one for one in runs if one.keystone_seconds]
+    if not known:
+        return ["-"] * len(PARTS)
+    columns = zip(*map(_part_seconds, known), strict=True)
+    busy = [one.busy_workers for one in known]
+    return [
+        *(_each([one * 1000 for one in column], 0) for column in columns),
+        _each(busy, 2),
+    ]
+
+
+def _part_seconds(run: Iterations) -> list[float]:
     found = dict(run.keystone_seconds)
     named = [found.pop(category, 0.0) for category in CATEGORIES]
     return [*named, sum(found.values()), run.outside_seconds]
 
 
-def _starts(seconds: Sequence[float]) -> str:
-    each = ", ".join(f"{one * 1000:.0f}" for one in seconds)
-    return f"{fmean(seconds) * 1000:.0f} ({each})"
+def _each(values: Sequence[float], decimals: int) -> str:
+    each = ", ".join(f"{one:.{decimals}f}" for one in values)
+    return f"{fmean(values):.{decimals}f} ({each})"
 
 
 def _seconds(

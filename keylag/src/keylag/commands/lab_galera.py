@@ -31,6 +31,7 @@ from keylag.lab.galera.rally import (
     CONCURRENCY,
     SCENARIOS,
     TIMES,
+    WORKERS,
     Iterations,
     RallyLoad,
     run_scenario,
@@ -39,6 +40,8 @@ from keylag.lab.link import Link
 from keylag.phases import CATEGORY_NAMES
 from keylag.steps import show_step
 
+BUSY_SHARE: Final = 0.9
+"""Of the workers, from which on an iteration usually waits for a free one."""
 SHOWN: Final = (
     "local_state_comment",
     "cluster_status",
@@ -263,8 +266,21 @@ def keystone_sentence(scenario: str, found: Iterations) -> str:
     rest = sum(seconds for _, seconds in parts[3:])
     return (
         f"A mean iteration of {scenario}: {named} and {rest * 1000:.0f} ms of other "
-        f"parts in Keystone, {found.outside_seconds * 1000:.0f} ms outside of it, "
-        "where it waits for a free worker, and in Rally."
+        f"parts in Keystone, {found.outside_seconds * 1000:.0f} ms outside of it. "
+        f"{found.busy_workers:.1f} of Keystone's {WORKERS} workers were busy. "
+        f"{_outside_cause(found.busy_workers)}"
+    )
+
+
+def _outside_cause(busy_workers: float) -> str:
+    if busy_workers < BUSY_SHARE * WORKERS:
+        return (
+            "So the time outside is Rally's, and a wait for a free one only with more "
+            f"than {WORKERS} iterations at the same time."
+        )
+    return (
+        "So an iteration waits for a free one: less time in Keystone, or fewer "
+        "iterations at the same time, shorten the time outside, too."
     )
 
 

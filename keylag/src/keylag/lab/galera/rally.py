@@ -18,7 +18,7 @@ from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.site import REVOCATION_EVENTS, site_folder
 from keylag.lab.galera.site_breakdown import break_down
 from keylag.lab.iproute import NO_PROXY, LabError, command_in
-from keylag.services.base import inherited_environment
+from keylag.services.base import StackOptions, inherited_environment
 from keylag.services.keystone import REGION
 from keylag.stack_info import StackInfo
 from keylag.state import state_folder, write_private
@@ -33,6 +33,8 @@ SCENARIOS: Final[Mapping[str, str]] = {
 """Rally's scenarios by the names that are used here."""
 TIMES: Final = 20
 CONCURRENCY: Final = 5
+WORKERS: Final = StackOptions.processes
+"""Keystone's at a site, each of which works on one request at a time."""
 CREATE_USER: Final = "POST /v3/users"
 """The request that each iteration of both scenarios sends once."""
 ENVIRONMENT: Final = "keylag"
@@ -59,9 +61,20 @@ class Iterations:
         """The rest of a mean iteration: it waits for a free worker, and in Rally."""
         return fmean(self.seconds) - sum(self.keystone_seconds.values())
 
+    @property
+    def busy_workers(self) -> float:
+        """The mean number of requests that Keystone worked on at the same time."""
+        begun, ended = self.period
+        return len(self.seconds) * sum(self.keystone_seconds.values()) / (ended - begun)
+
     def as_json(self) -> dict[str, Any]:
-        """Return the figures for JSON."""
-        return asdict(self)
+        """Return the figures for JSON; those of Keystone are null if unknown."""
+        known = bool(self.keystone_seconds)
+        return {
+            **asdict(self),
+            "outside_seconds": self.outside_seconds if known else None,
+            "busy_workers": self.busy_workers if known else None,
+        }
 
 
 @dataclass(frozen=True)

@@ -285,8 +285,9 @@ def test_page_of_neighbours_has_a_row_for_each_number_and_lever() -> None:
         }
         for seconds in [0.009, 0.01, 0.0111] * 2
     ]
+    failed = [{"ionice": neighbours(3, p95_seconds=9.0)}, {"none": neighbours(3)}]
 
-    page = neighbours_page.render([neighbours(0), neighbours(2)], rounds)
+    page = neighbours_page.render([neighbours(0), neighbours(2)], rounds + failed)
 
     assert "| 0 | - | a validation | 9 | 1 | 20 [20, 20] | 20 [20, 20] |" in page
     assert "| 2 | 500 | a validation | p95 | 4.0 | 4.0 | 4.0 |" in page
@@ -310,7 +311,7 @@ def test_all_users_log_in_before_each_number_of_neighbours(
     monkeypatch.setattr(time, "sleep", lambda _: None)
     monkeypatch.setattr(neighbours_page, "measure", lambda *_: done[-1])
 
-    found = neighbours_page._measure_numbers(lab, iter([tmp_path] * 99))
+    found = neighbours_page._measure_numbers(lab, iter([tmp_path] * 99), Gaps())
 
     assert found == list(neighbours_page.LOADS)
     starts = [done[number : number + 3] for number in range(0, len(done), 3)]
@@ -319,6 +320,35 @@ def test_all_users_log_in_before_each_number_of_neighbours(
     order = [one[2] for one in starts]
     assert order != found
     assert set(order) == set(found)
+
+
+def test_a_load_that_fails_costs_the_page_of_neighbours_one_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Switches:
+        def switch_to(self, names: list[str]) -> None:
+            switched.append(names)
+
+    def fail_once(*_: object) -> Beside:
+        if switched[-1] == ["bfq"] and not gaps.names:
+            message = "The load could not be sent"
+            raise LabError(message)
+        return neighbours(3)
+
+    switched: list[list[str]] = []
+    gaps = Gaps()
+    monkeypatch.setattr(Neighbours, "set_neighbours", lambda *_: None)
+    monkeypatch.setattr(Neighbours, "switches", lambda _: Switches())
+    monkeypatch.setattr(LabLoad, "send", lambda *_: None)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(neighbours_page, "measure", fail_once)
+
+    folders = iter([tmp_path] * 99)
+    found = list(neighbours_page._measure_levers(Neighbours(tmp_path), folders, gaps))
+
+    assert gaps.names == ["round 1, bfq"]
+    everything = {"none", *neighbours_page.LEVERS}
+    assert [set(one) for one in found] == [everything - {"bfq"}, *[everything] * 4]
 
 
 def test_memory_of_a_laboratory_is_that_of_its_processes(tmp_path: Path) -> None:
@@ -419,6 +449,7 @@ def test_page_of_storage_has_calls_rates_and_what_was_named() -> None:
         }
         for start in (0.0, 0.001, 0.002)
     ]
+    failed = {"own disk, flush 1": storage_calls(0.05)}
     rates = [Rate("randread", "4k", 8, 583.4, 0.01, 0.04)]
     cells = [
         Cell("slow storage", "device with 30 ms", "its storage", "D2: its storage"),
@@ -426,12 +457,15 @@ def test_page_of_storage_has_calls_rates_and_what_was_named() -> None:
         Cell("distance", "2 ms", "D1:", ""),
     ]
 
-    page = storage_page.render(rounds, {"one": rates, "two": rates}, cells)
+    matrices = {"one": rates, "two": rates}
+    page = storage_page.render([*rounds, failed], matrices, cells)
 
     assert "| device with 5 ms, flush 1 | 6.20 | 102 [97, 107] |" in page
     assert "| device with 5 ms, flush 1 | 51 [49, 53] |" in page
     assert "| device with 0 ms, flush 1 | 51" not in page
-    calls = 2 * len(rounds) * len(KINDS)
+    assert "| own disk, flush 1 | 6.20 | 50 |" in page
+    assert page.count("| own disk, flush 1 |") == 1
+    calls = (2 * len(rounds) + 1) * len(KINDS)
     assert f"{9 * calls} calls succeeded, and {calls} failed." in page
     assert "| randread | 4k | 8 | 583 | 583 |" in page
     assert "| slow storage | device with 30 ms | D2: its storage | yes |" in page
@@ -448,10 +482,12 @@ def test_storages_take_turns_in_random_order(
     monkeypatch.setattr(fio, "flush", lambda *_, **__: None)
     monkeypatch.setattr(storage_page, "measure", lambda *_: {})
 
-    found = storage_page.measure_round(StorageLab(tmp_path))
+    gaps = Gaps()
+    found = storage_page.measure_round(StorageLab(tmp_path), 1, gaps)
 
-    assert list(found) == [str(one) for one in storage_page.STORAGES]
-    assert sorted(map(str, order)) == sorted(found)
+    assert gaps.names == []
+    assert set(found) == {str(one) for one in storage_page.STORAGES}
+    assert list(found) == [str(one) for one in order]
     assert order != list(storage_page.STORAGES)
 
 

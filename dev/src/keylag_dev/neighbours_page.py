@@ -28,7 +28,13 @@ from keylag.paths import CHECKOUT
 from keylag.phases import CATEGORY_NAMES
 from keylag.services.base import StackOptions
 from keylag.state import state_folder
-from keylag_dev.lab_page import measuring, milliseconds, with_interval, write_page
+from keylag_dev.lab_page import (
+    Gaps,
+    measuring,
+    milliseconds,
+    with_interval,
+    write_page,
+)
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "neighbours-results.md"
 SECONDS: Final = 30
@@ -144,7 +150,7 @@ LEVER_FIGURES: Final[Mapping[str, Figure]] = {
 }
 
 Turn = Mapping[str, Measured]
-"""What was measured in a round, by lever and NONE."""
+"""What was measured in a round, by lever and NONE; without what failed."""
 
 
 def render(by_number: Sequence[Measured], rounds: Sequence[Turn]) -> str:
@@ -242,10 +248,14 @@ def _lever_lines(rounds: Sequence[Turn]) -> Iterator[str]:
     yield from _head(("lever",), tuple(LEVER_FIGURES))
     for lever in LEVERS:
         ratios = (
-            _ratio([(one[lever], one[NONE]) for one in rounds if lever in one], figure)
-            for figure in LEVER_FIGURES.values()
+            _ratio(_pairs(rounds, lever), figure) for figure in LEVER_FIGURES.values()
         )
         yield _row(f"`{lever}`", *ratios)
+
+
+def _pairs(rounds: Sequence[Turn], lever: str) -> list[tuple[Measured, Measured]]:
+    """Return what was measured with the lever and with none, of rounds with both."""
+    return [(one[lever], one[NONE]) for one in rounds if lever in one and NONE in one]
 
 
 def _ratio(pairs: Sequence[tuple[Measured, Measured]], figure: Figure) -> str:
@@ -268,13 +278,16 @@ def _count(found: Measured, label: str) -> int:
     return found.calls[label].count if label in found.calls else 0
 
 
-def _measure_numbers(lab: Neighbours, folders: Iterator[Path]) -> list[Measured]:
+def _measure_numbers(
+    lab: Neighbours, folders: Iterator[Path], gaps: Gaps
+) -> list[Measured]:
     found = {}
     for options in ORDER.sample(LOADS, len(LOADS)):
-        _start_warm(lab, options, next(folders))
-        found[options] = measure(lab, SECONDS, next(folders))
-        click.echo(f"{options}: measured")
-    return [found[options] for options in LOADS]
+        with gaps.noting(f"{options.tenants} neighbours"):
+            _start_warm(lab, options, next(folders))
+            found[options] = measure(lab, SECONDS, next(folders))
+            click.echo(f"{options}: measured")
+    return [found[options] for options in LOADS if options in found]
 
 
 def _start_warm(lab: Neighbours, options: NeighbourOptions, out: Path) -> None:
@@ -284,30 +297,34 @@ def _start_warm(lab: Neighbours, options: NeighbourOptions, out: Path) -> None:
     time.sleep(WARM_UP_SECONDS)
 
 
-def _measure_levers(lab: Neighbours, folders: Iterator[Path]) -> Iterator[Turn]:
+def _measure_levers(
+    lab: Neighbours, folders: Iterator[Path], gaps: Gaps
+) -> Iterator[Turn]:
     _start_warm(lab, LEVER_OPTIONS, next(folders))
-    for number in range(ROUNDS):
+    for number in range(1, ROUNDS + 1):
         names = [NONE, *LEVERS]
         turn = {}
         for name in ORDER.sample(names, len(names)):
-            lab.switches().switch_to([] if name == NONE else [name])
-            time.sleep(SETTLE_SECONDS)
-            turn[name] = measure(lab, LEVER_SECONDS, next(folders))
+            with gaps.noting(f"round {number}, {name}"):
+                lab.switches().switch_to([] if name == NONE else [name])
+                time.sleep(SETTLE_SECONDS)
+                turn[name] = measure(lab, LEVER_SECONDS, next(folders))
         yield turn
-        click.echo(f"Round {number + 1} of {ROUNDS}: measured")
+        click.echo(f"Round {number} of {ROUNDS}: measured")
 
 
 @click.command()
 def main() -> None:
     """Measure all numbers of tenants and all levers, and write the page."""
     lab = Neighbours(state_folder() / "labs" / "neighbours-page")
+    gaps = Gaps()
     with measuring(lab) as (out, cost):
         folders = (out / str(number) for number in range(1000))
         lab.up(NeighbourOptions(len(TENANTS)), click.echo)
         cost.note_start()
-        by_number = _measure_numbers(lab, folders)
-        rounds = list(_measure_levers(lab, folders))
-        write_page(PAGE, render(by_number, rounds), cost)
+        by_number = _measure_numbers(lab, folders, gaps)
+        rounds = list(_measure_levers(lab, folders, gaps))
+        write_page(PAGE, render(by_number, rounds) + gaps.sentence(), cost)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from keylag.paths import CHECKOUT
 from keylag.stack import Stack
 from keylag.state import state_folder
 from keylag.tools import Tools
-from keylag_dev.lab_page import measuring, milliseconds, write_page
+from keylag_dev.lab_page import Gaps, measuring, milliseconds, write_page
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "storage-results.md"
 OWN_DISK: Final = StorageOptions()
@@ -131,7 +131,10 @@ class Cell:
 
 
 Round = Mapping[str, Measured]
-"""What was measured on each storage after a start, by the storage in words."""
+"""What was measured on each storage after a start, by the storage in words.
+
+Storage that could not be measured is missing.
+"""
 
 
 def render(
@@ -157,9 +160,12 @@ def render(
 def _call_lines(rounds: Sequence[Round]) -> Iterator[str]:
     yield f"| storage | 4 kB direct write + fdatasync | {' | '.join(KINDS)} |"
     yield f"|---|---:|{'---:|' * len(KINDS)}"
-    for name in rounds[0]:
-        flushed = fmean(one[name].flushed.seconds for one in rounds)
-        medians = ([_median(one[name], kind) for one in rounds] for kind in KINDS)
+    for name in map(str, STORAGES):
+        starts = [one[name] for one in rounds if name in one]
+        if not starts:
+            continue
+        flushed = fmean(one.flushed.seconds for one in starts)
+        medians = ([_median(one, kind) for one in starts] for kind in KINDS)
         calls = (milliseconds(intervals.mean(one)) for one in medians)
         yield f"| {name} | {flushed * 1000:.2f} | {' | '.join(calls)} |"
     found = [
@@ -175,17 +181,18 @@ def _call_lines(rounds: Sequence[Round]) -> Iterator[str]:
 def _longer_lines(rounds: Sequence[Round]) -> Iterator[str]:
     yield f"| storage | {' | '.join(KINDS)} |"
     yield f"|---|{'---:|' * len(KINDS)}"
-    for name in rounds[0]:
-        if name != str(QUICK_DEVICE):
-            cells = (_longer(rounds, name, kind) for kind in KINDS)
+    quick = str(QUICK_DEVICE)
+    for name in map(str, STORAGES):
+        pairs = [
+            (one[name], one[quick]) for one in rounds if {name, quick} <= one.keys()
+        ]
+        if pairs and name != quick:
+            cells = (_longer(pairs, kind) for kind in KINDS)
             yield f"| {name} | {' | '.join(cells)} |"
 
 
-def _longer(rounds: Sequence[Round], name: str, kind: str) -> str:
-    differences = [
-        _median(one[name], kind) - _median(one[str(QUICK_DEVICE)], kind)
-        for one in rounds
-    ]
+def _longer(pairs: Sequence[tuple[Measured, Measured]], kind: str) -> str:
+    differences = [_median(one, kind) - _median(quick, kind) for one, quick in pairs]
     return milliseconds(intervals.mean(differences))
 
 
@@ -202,23 +209,25 @@ def _matrix_lines(matrices: Mapping[str, Sequence[Rate]]) -> Iterator[str]:
         yield f"| {first.access} | {first.block} | {first.jobs} | {figures} |"
 
 
-def diagnose_cells(lab: StorageLab, out: Path) -> Iterator[Cell]:
+def diagnose_cells(lab: StorageLab, out: Path, gaps: Gaps) -> Iterator[Cell]:
     """Plant causes one after the other, and yield what is named."""
     for number, delay in enumerate(STORAGE_DELAYS_SECONDS):
         options = StorageOptions([delay])
-        lab.change(options)
-        named = _first_finding(lab, out / f"storage-{number}")
-        yield Cell("slow storage", str(options), "its storage", named)
+        with gaps.noting(f"the diagnosis on a {options}"):
+            lab.change(options)
+            named = _first_finding(lab, out / f"storage-{number}")
+            yield Cell("slow storage", str(options), "its storage", named)
     lab.change(OWN_DISK)
     for key, strengths in FAULTS.items():
         fault = planting.find_fault(key)
         expected = "its CPU" if fault.id == "D2" else f"{fault.id}:"
         for strength in strengths:
-            stack = Stack(lab.stack_folder, Tools.load())
-            with planting.planted(stack, fault, strength):
-                named = _first_finding(lab, out / f"{fault.id}-{strength}")
             text = f"{strength} {fault.strength.unit}"
-            yield Cell(CELLS[key], text, expected, named)
+            with gaps.noting(f"the diagnosis of {CELLS[key]}, {text}"):
+                stack = Stack(lab.stack_folder, Tools.load())
+                with planting.planted(stack, fault, strength):
+                    named = _first_finding(lab, out / f"{fault.id}-{strength}")
+                yield Cell(CELLS[key], text, expected, named)
 
 
 def _first_finding(lab: StorageLab, out: Path) -> str:
@@ -227,43 +236,47 @@ def _first_finding(lab: StorageLab, out: Path) -> str:
     return f"{found[0]['id']}: {found[0]['cause']}" if found else ""
 
 
-def measure_round(lab: StorageLab) -> Round:
+def measure_round(lab: StorageLab, number: int, gaps: Gaps) -> Round:
     """Measure all storages once, in random order."""
     found = {}
     for options in ORDER.sample(STORAGES, len(STORAGES)):
-        lab.change(options)
-        flushed = fio.flush(lab.device, prefix=lab.in_group())
-        calls = measure(lab.stack_folder, CALL_SECONDS)
-        found[str(options)] = Measured(flushed, calls)
-        click.echo(f"{options}: measured")
-    return {name: found[name] for name in map(str, STORAGES)}
+        with gaps.noting(f"start {number}, {options}"):
+            lab.change(options)
+            flushed = fio.flush(lab.device, prefix=lab.in_group())
+            calls = measure(lab.stack_folder, CALL_SECONDS)
+            found[str(options)] = Measured(flushed, calls)
+            click.echo(f"Start {number} of {RESTARTS}, {options}: measured")
+    return found
 
 
-def measure_matrices(lab: StorageLab) -> Iterator[tuple[str, Sequence[Rate]]]:
+def measure_matrices(
+    lab: StorageLab, gaps: Gaps
+) -> Iterator[tuple[str, Sequence[Rate]]]:
     """Measure fio's whole matrix on some storages; yield it with their names."""
     for options in MATRICES:
-        lab.change(options)
-        yield (
-            str(options),
-            list(fio.matrix(lab.device, prefix=lab.in_group(), seconds=1)),
-        )
-        click.echo(f"{options}: measured by fio")
+        with gaps.noting(f"fio's matrix on the {options}"):
+            lab.change(options)
+            rates = list(fio.matrix(lab.device, prefix=lab.in_group(), seconds=1))
+            yield str(options), rates
+            click.echo(f"{options}: measured by fio")
 
 
 @click.command()
 def main() -> None:
     """Measure all kinds of storage, plant all causes, and write the page."""
     lab = StorageLab(state_folder() / "labs" / "storage-page")
+    gaps = Gaps()
     with measuring(lab) as (out, cost):
         lab.up(OWN_DISK, click.echo)
         cost.note_start()
-        rounds = [measure_round(lab) for _ in range(RESTARTS)]
-        matrices = dict(measure_matrices(lab))
+        starts = range(1, RESTARTS + 1)
+        rounds = [measure_round(lab, number, gaps) for number in starts]
+        matrices = dict(measure_matrices(lab, gaps))
         cells = []
-        for cell in diagnose_cells(lab, out):
+        for cell in diagnose_cells(lab, out, gaps):
             cells.append(cell)
             click.echo(f"{cell.cause}, {cell.strength}: {cell.named or 'nothing'}")
-        write_page(PAGE, render(rounds, matrices, cells), cost)
+        write_page(PAGE, render(rounds, matrices, cells) + gaps.sentence(), cost)
 
 
 if __name__ == "__main__":

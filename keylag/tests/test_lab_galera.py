@@ -431,7 +431,6 @@ def test_rally_creates_users_over_the_link(lab: GaleraWan, tmp_path: Path) -> No
         assert min(found.actions["keystone_v3.create_user"]) > ROUND_TRIP_SECONDS
         assert found.keystone_seconds["sql"] > ROUND_TRIP_SECONDS
         assert found.outside_seconds > 0
-        assert 0 < found.busy_workers < 2
 
     cluster = lab.cluster()
     cluster.limit_events(REVOCATION_EVENTS)

@@ -3,6 +3,7 @@
 import csv
 import os
 import signal
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,7 +15,8 @@ from fake_keystone import FakeKeystone, password_of, running
 from keylag import jmeter, jtl, load_plans
 from keylag.breakdown import compute_breakdown
 from keylag.jmeter_process import JMeterError, format_properties
-from keylag.jmeter_progress import Progress
+from keylag.jmeter_progress import JtlProgress, Progress
+from keylag.jmeter_run import LocalRun
 from keylag.state import state_folder
 from keylag.tools import jmeter as jmeter_tool
 from keylag.tools.install import require_tool
@@ -178,6 +180,22 @@ def test_rejected_users_stop_the_load(
 
     with pytest.raises(JMeterError, match=r"did not start: setup .* 401"):
         jmeter.run(load("token-issue", keystone, users), home=home, out=tmp_path)
+
+
+def test_a_load_without_a_request_or_a_failure_was_too_short(tmp_path: Path) -> None:
+    served = "label,success,responseCode,responseMessage\nsetup GET /v3,true,200,OK\n"
+    files = (tmp_path / "samples.jtl", tmp_path / "jmeter.log")
+    result = jmeter.LoadResult(*files, interrupted=False)
+    result.samples.write_text(served)
+    progress = JtlProgress(result.samples, None)
+    progress.poll()
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+
+    with pytest.raises(JMeterError, match="needs a longer load") as told:
+        jmeter._check_result(process, result, progress, LocalRun())
+
+    assert "names and passwords" not in str(told.value)
 
 
 @pytest.mark.stack

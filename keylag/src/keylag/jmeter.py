@@ -170,9 +170,17 @@ def _check_result(
             sender.explain(result.log) or _crash_message(process.returncode, result.log)
         )
     if progress.done == 0:
-        reason = progress.first_failure or f"see {result.log}"
-        message = f"The load did not start: {reason}. {sender.advice}"
-        raise JMeterError(message)
+        raise JMeterError(_not_started(progress.first_failure, result.log, sender))
+
+
+def _not_started(failure: str, log: Path, sender: LocalRun) -> str:
+    if failure:
+        return f"The load did not start: {failure}. {sender.advice}"
+    return (
+        "The load did not start: no request of its set-up failed, and none followed. "
+        "A busy machine needs a longer load, such as --set duration_seconds=60. "
+        f"JMeter's log: {log}"
+    )
 
 
 def _crash_message(code: int, log: Path) -> str:

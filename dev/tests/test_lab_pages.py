@@ -184,6 +184,19 @@ def test_an_error_costs_a_page_one_measurement(
     assert not Gaps().sentence()
 
 
+def test_a_page_reports_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    gaps = Gaps()
+    with gaps.reporting("row 1"):
+        pass
+    with gaps.reporting("row 2"):
+        message = "No database node runs."
+        raise LabError(message)
+
+    assert gaps.names == ["row 2"]
+    told = "row 1: measured\nrow 2: No database node runs.\n"
+    assert capsys.readouterr().out == told
+
+
 def test_page_of_swift_compares_sets_and_tokens() -> None:
     def measured(region: int, seconds: float) -> SwiftMeasured:
         calls = {

@@ -220,11 +220,10 @@ def _run_scenarios(
     """Yield a scenario with a round trip, and its iterations, if it could be run."""
     for seconds, scenario in product(ROUND_TRIPS_SECONDS, SCENARIOS):
         row = f"start {out.name}, {format_duration(seconds)}, {scenario}"
-        with gaps.noting(row):
+        with gaps.reporting(row):
             lab.wan.change(Link(seconds))
             folder = out / f"{seconds}-{scenario}"
             yield (scenario, seconds), run_scenario(lab, scenario, folder)
-            click.echo(f"{row}: measured")
 
 
 if __name__ == "__main__":

@@ -171,11 +171,10 @@ def _measure_variant(
     order = Random(name)  # noqa: S311 - an order is no secret
     for seconds in order.sample(round_trips, len(round_trips)):
         row = f"{name}, {format_duration(seconds)}"
-        with gaps.noting(row):
+        with gaps.reporting(row):
             lab.cluster().forget_log_ins()
             lab.cluster().limit_events(REVOCATION_EVENTS)
             yield seconds, measure(lab, Link(seconds), variant.seconds, next(folders))
-            click.echo(f"{row}: measured")
 
 
 @contextmanager

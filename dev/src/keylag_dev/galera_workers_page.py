@@ -2,7 +2,7 @@
 
     python -m keylag_dev.galera_workers_page
 
-Needs root and some 15 minutes of an idle machine.
+Needs root and some 20 minutes of an idle machine.
 """
 
 import random
@@ -106,11 +106,10 @@ def main() -> None:
     with measuring(lab) as (out, cost):
         lab.up(Link(), ClusterOptions(), click.echo)
         cost.note_start()
-        for number in range(RUNS):
+        for number in range(1, RUNS + 1):
             for kind in ORDER.sample(KINDS, len(KINDS)):
-                with gaps.noting(f"run {number + 1}, {kind}"):
+                with gaps.reporting(f"run {number} of {RUNS}, {kind}"):
                     runs[kind].append(_run(lab, kind, out / str(number)))
-                    click.echo(f"Run {number + 1} of {RUNS}, {kind}: measured")
         write_page(PAGE, render(runs) + gaps.sentence(), cost)
 
 

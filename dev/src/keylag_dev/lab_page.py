@@ -4,11 +4,11 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import click
 import psutil
@@ -22,6 +22,7 @@ from keylag_dev.machine_watch import MachineWatch
 GIB = 1024**3
 ERRORS: Final = (KeylagError, pymysql.MySQLError, OSError)
 """What starting and measuring a laboratory raise."""
+Measured = TypeVar("Measured")
 
 
 class Laboratory(Protocol):
@@ -77,6 +78,13 @@ class Gaps:
             click.echo(f"{name}: {error}")
             self.names.append(name)
 
+    @contextmanager
+    def reporting(self, name: str) -> Iterator[None]:
+        """Note errors as `noting` does; without one, print that it was measured."""
+        with self.noting(name):
+            yield
+            click.echo(f"{name}: measured")
+
     def sentence(self) -> str:
         """Return the names as a paragraph of a page; empty without gaps."""
         names = "; ".join(self.names)
@@ -108,6 +116,13 @@ def measuring(lab: Laboratory) -> Iterator[tuple[Path, LabCost]]:
 def write_page(page: Path, text: str, cost: LabCost) -> None:
     """Write a page that ends with what the laboratory took; raises OSError."""
     page.write_text(f"{text}\n{cost.sentence()}", encoding="utf-8")
+
+
+def pairs(
+    rounds: Iterable[Mapping[str, Measured]], name: str, base: str
+) -> list[tuple[Measured, Measured]]:
+    """Return what rounds measured of a name and of the base, where both are there."""
+    return [(one[name], one[base]) for one in rounds if {name, base} <= one.keys()]
 
 
 def milliseconds(seconds: Interval) -> str:

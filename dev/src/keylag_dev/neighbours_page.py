@@ -32,6 +32,7 @@ from keylag_dev.lab_page import (
     Gaps,
     measuring,
     milliseconds,
+    pairs,
     with_interval,
     write_page,
 )
@@ -164,8 +165,7 @@ def render(by_number: Sequence[Measured], rounds: Sequence[Turn]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _load(found: Measured) -> tuple[str, str]:
-    options = found.options
+def _load(options: NeighbourOptions) -> tuple[str, str]:
     rate = str(options.rate_per_second or "unlimited") if options.tenants else "-"
     return str(options.tenants), rate
 
@@ -188,7 +188,7 @@ def _call_lines(by_number: Sequence[Measured]) -> Iterator[str]:
             if one := found.calls.get(label):
                 quantiles = map(milliseconds, (one.p50_seconds, one.p95_seconds))
                 counts = (str(one.count), str(one.failed))
-                yield _row(*_load(found), name, *counts, *quantiles)
+                yield _row(*_load(found.options), name, *counts, *quantiles)
 
 
 def _category_lines(by_number: Sequence[Measured]) -> Iterator[str]:
@@ -205,7 +205,7 @@ def _category_lines(by_number: Sequence[Measured]) -> Iterator[str]:
                     for category in CATEGORY_NAMES
                 )
                 cells = (f"{value * 1000:.1f}" for value in values)
-                yield _row(*_load(found), name, quantile, *cells)
+                yield _row(*_load(found.options), name, quantile, *cells)
 
 
 def _machine_lines(by_number: Sequence[Measured]) -> Iterator[str]:
@@ -233,7 +233,7 @@ def _machine_lines(by_number: Sequence[Measured]) -> Iterator[str]:
             *(f"{host.pressure[f'{kind}_waiting']:.1%}" for kind in _PRESSURES),
             *(f"{host.cpu.get(mode, 0.0):.1%}" for mode in ("iowait", "steal")),
         )
-        yield _row(*_load(found), *cells)
+        yield _row(*_load(found.options), *cells)
 
 
 _PRESSURES: Final = ("io", "cpu", "memory")
@@ -248,14 +248,10 @@ def _lever_lines(rounds: Sequence[Turn]) -> Iterator[str]:
     yield from _head(("lever",), tuple(LEVER_FIGURES))
     for lever in LEVERS:
         ratios = (
-            _ratio(_pairs(rounds, lever), figure) for figure in LEVER_FIGURES.values()
+            _ratio(pairs(rounds, lever, NONE), figure)
+            for figure in LEVER_FIGURES.values()
         )
         yield _row(f"`{lever}`", *ratios)
-
-
-def _pairs(rounds: Sequence[Turn], lever: str) -> list[tuple[Measured, Measured]]:
-    """Return what was measured with the lever and with none, of rounds with both."""
-    return [(one[lever], one[NONE]) for one in rounds if lever in one and NONE in one]
 
 
 def _ratio(pairs: Sequence[tuple[Measured, Measured]], figure: Figure) -> str:
@@ -283,10 +279,10 @@ def _measure_numbers(
 ) -> list[Measured]:
     found = {}
     for options in ORDER.sample(LOADS, len(LOADS)):
-        with gaps.noting(f"{options.tenants} neighbours"):
+        number, rate = _load(options)
+        with gaps.reporting(f"{number} neighbours, operations/s of each: {rate}"):
             _start_warm(lab, options, next(folders))
             found[options] = measure(lab, SECONDS, next(folders))
-            click.echo(f"{options}: measured")
     return [found[options] for options in LOADS if options in found]
 
 
@@ -317,13 +313,15 @@ def _measure_levers(
 def main() -> None:
     """Measure all numbers of tenants and all levers, and write the page."""
     lab = Neighbours(state_folder() / "labs" / "neighbours-page")
+    rounds: list[Turn] = []
     gaps = Gaps()
     with measuring(lab) as (out, cost):
         folders = (out / str(number) for number in range(1000))
         lab.up(NeighbourOptions(len(TENANTS)), click.echo)
         cost.note_start()
         by_number = _measure_numbers(lab, folders, gaps)
-        rounds = list(_measure_levers(lab, folders, gaps))
+        with gaps.noting("the rest of the levers"):
+            rounds += _measure_levers(lab, folders, gaps)
         write_page(PAGE, render(by_number, rounds) + gaps.sentence(), cost)
 
 

@@ -27,7 +27,7 @@ from keylag.paths import CHECKOUT
 from keylag.stack import Stack
 from keylag.state import state_folder
 from keylag.tools import Tools
-from keylag_dev.lab_page import Gaps, measuring, milliseconds, write_page
+from keylag_dev.lab_page import Gaps, measuring, milliseconds, pairs, write_page
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "storage-results.md"
 OWN_DISK: Final = StorageOptions()
@@ -183,16 +183,14 @@ def _longer_lines(rounds: Sequence[Round]) -> Iterator[str]:
     yield f"|---|{'---:|' * len(KINDS)}"
     quick = str(QUICK_DEVICE)
     for name in map(str, STORAGES):
-        pairs = [
-            (one[name], one[quick]) for one in rounds if {name, quick} <= one.keys()
-        ]
-        if pairs and name != quick:
-            cells = (_longer(pairs, kind) for kind in KINDS)
+        both = pairs(rounds, name, quick)
+        if both and name != quick:
+            cells = (_longer(both, kind) for kind in KINDS)
             yield f"| {name} | {' | '.join(cells)} |"
 
 
-def _longer(pairs: Sequence[tuple[Measured, Measured]], kind: str) -> str:
-    differences = [_median(one, kind) - _median(quick, kind) for one, quick in pairs]
+def _longer(both: Sequence[tuple[Measured, Measured]], kind: str) -> str:
+    differences = [_median(one, kind) - _median(quick, kind) for one, quick in both]
     return milliseconds(intervals.mean(differences))
 
 
@@ -213,17 +211,22 @@ def diagnose_cells(lab: StorageLab, out: Path, gaps: Gaps) -> Iterator[Cell]:
     """Plant causes one after the other, and yield what is named."""
     for number, delay in enumerate(STORAGE_DELAYS_SECONDS):
         options = StorageOptions([delay])
-        with gaps.noting(f"the diagnosis on a {options}"):
+        with gaps.noting(f"the diagnosis, {options}"):
             lab.change(options)
             named = _first_finding(lab, out / f"storage-{number}")
             yield Cell("slow storage", str(options), "its storage", named)
-    lab.change(OWN_DISK)
+    with gaps.noting("the rest of the diagnosis"):
+        lab.change(OWN_DISK)
+        yield from _diagnose_faults(lab, out, gaps)
+
+
+def _diagnose_faults(lab: StorageLab, out: Path, gaps: Gaps) -> Iterator[Cell]:
     for key, strengths in FAULTS.items():
         fault = planting.find_fault(key)
         expected = "its CPU" if fault.id == "D2" else f"{fault.id}:"
         for strength in strengths:
             text = f"{strength} {fault.strength.unit}"
-            with gaps.noting(f"the diagnosis of {CELLS[key]}, {text}"):
+            with gaps.noting(f"the diagnosis, {CELLS[key]}, {text}"):
                 stack = Stack(lab.stack_folder, Tools.load())
                 with planting.planted(stack, fault, strength):
                     named = _first_finding(lab, out / f"{fault.id}-{strength}")
@@ -240,12 +243,11 @@ def measure_round(lab: StorageLab, number: int, gaps: Gaps) -> Round:
     """Measure all storages once, in random order."""
     found = {}
     for options in ORDER.sample(STORAGES, len(STORAGES)):
-        with gaps.noting(f"start {number}, {options}"):
+        with gaps.reporting(f"start {number} of {RESTARTS}, {options}"):
             lab.change(options)
             flushed = fio.flush(lab.device, prefix=lab.in_group())
             calls = measure(lab.stack_folder, CALL_SECONDS)
             found[str(options)] = Measured(flushed, calls)
-            click.echo(f"Start {number} of {RESTARTS}, {options}: measured")
     return found
 
 
@@ -254,11 +256,10 @@ def measure_matrices(
 ) -> Iterator[tuple[str, Sequence[Rate]]]:
     """Measure fio's whole matrix on some storages; yield it with their names."""
     for options in MATRICES:
-        with gaps.noting(f"fio's matrix on the {options}"):
+        with gaps.reporting(f"fio's matrix, {options}"):
             lab.change(options)
             rates = list(fio.matrix(lab.device, prefix=lab.in_group(), seconds=1))
             yield str(options), rates
-            click.echo(f"{options}: measured by fio")
 
 
 @click.command()

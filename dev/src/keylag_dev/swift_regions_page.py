@@ -218,9 +218,8 @@ def measure_calls(
     """Measure a set that runs at both regions; yield what could be measured."""
     for region in (1, 2):
         row = f"{name}, region {region}"
-        with gaps.noting(row):
+        with gaps.reporting(row):
             yield name, measure(lab, Load(region, SECONDS), out / f"{name}-{region}")
-            click.echo(f"{row}: measured")
 
 
 def measure_rates(
@@ -245,13 +244,12 @@ def measure_tokens(lab: SwiftRegions, out: Path, gaps: Gaps) -> Iterator[TokenRo
     """Measure all ways to validate a token; yield what could be measured."""
     for keystone, seconds in product((NEAR, FAR), CACHED_SECONDS):
         row = f"tokens, {keystone} Keystone, cached for {seconds} s"
-        with gaps.noting(row):
+        with gaps.reporting(row):
             options = replace(
                 SETS[TOKENS_SET], keystone=keystone, cached_seconds=seconds
             )
             lab.start_proxies(options)
             yield options, measure(lab, Load(2, SECONDS), out / f"{keystone}-{seconds}")
-            click.echo(f"{row}: measured")
 
 
 @click.command()

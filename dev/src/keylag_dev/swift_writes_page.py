@@ -101,11 +101,10 @@ def _measure_update(
     """Yield each round trip that could be measured, and its figures."""
     for trip in ROUND_TRIPS_SECONDS:
         row = f"{update:g} s, {format_duration(trip)}"
-        with gaps.noting(row):
+        with gaps.reporting(row):
             lab.keystones.wan.change(replace(LINK, round_trip_seconds=trip))
             folder = out / f"{update:g}-{trip:g}"
             yield trip, measure(lab, Load(REGION, SECONDS), folder)
-            click.echo(f"{row}: measured")
 
 
 @click.command()

@@ -25,8 +25,8 @@ LOST_SECONDS: Final = 20
 """From the failure until somebody mends it."""
 NOTICE_SECONDS: Final = 60
 """How long a site may take to notice that it is alone."""
-HEAL_SECONDS: Final = 90
-"""How long the nodes may take to come back."""
+HEAL_SECONDS: Final = 240
+"""How long the nodes may take to come back; a copy of all data over 0.5 s is slow."""
 AFTER_SECONDS: Final = 20
 """Calls after all nodes are back."""
 LONGEST_SECONDS: Final = BEFORE_SECONDS + NOTICE_SECONDS + HEAL_SECONDS + AFTER_SECONDS

@@ -48,6 +48,7 @@ from keylag_dev import (
     link_accuracy_page,
     machine_watch,
     neighbours_page,
+    storage_diagnosis_page,
     storage_page,
     swift_regions_page,
     swift_writes_page,
@@ -55,7 +56,7 @@ from keylag_dev import (
 from keylag_dev.lab_page import Gaps, LabCost
 from keylag_dev.lab_rules_page import Trial
 from keylag_dev.machine_watch import Sample
-from keylag_dev.storage_page import Cell
+from keylag_dev.storage_diagnosis_page import Trial as StorageTrial
 
 
 def test_page_of_links_names_the_figures_that_are_not_accurate() -> None:
@@ -454,7 +455,7 @@ def storage_calls(seconds: float) -> storage_page.Measured:
     return storage_page.Measured(flushed, dict.fromkeys(KINDS, calls))
 
 
-def test_page_of_storage_has_calls_rates_and_what_was_named() -> None:
+def test_page_of_storage_has_calls_and_rates() -> None:
     rounds = [
         {
             "device with 0 ms, flush 1": storage_calls(0.05 + start),
@@ -464,14 +465,8 @@ def test_page_of_storage_has_calls_rates_and_what_was_named() -> None:
     ]
     failed = {"own disk, flush 1": storage_calls(0.05)}
     rates = [Rate("randread", "4k", 8, 583.4, 0.01, 0.04)]
-    cells = [
-        Cell("slow storage", "device with 30 ms", "its storage", "D2: its storage"),
-        Cell("locks", "100 ms", "D4:", "D2: its CPU"),
-        Cell("distance", "2 ms", "D1:", ""),
-    ]
-
     matrices = {"one": rates, "two": rates}
-    page = storage_page.render([*rounds, failed], matrices, cells)
+    page = storage_page.render([*rounds, failed], matrices)
 
     assert "| device with 5 ms, flush 1 | 6.20 | 102 [97, 107] |" in page
     assert "| device with 5 ms, flush 1 | 51 [49, 53] |" in page
@@ -481,9 +476,26 @@ def test_page_of_storage_has_calls_rates_and_what_was_named() -> None:
     calls = (2 * len(rounds) + 1) * len(KINDS)
     assert f"{9 * calls} calls succeeded, and {calls} failed." in page
     assert "| randread | 4k | 8 | 583 | 583 |" in page
-    assert "| slow storage | device with 30 ms | D2: its storage | yes |" in page
+
+
+def test_page_of_the_diagnosis_on_storage_says_what_is_right() -> None:
+    storage = "device with 30 ms"
+    trials = [
+        StorageTrial("nothing", "own disk", "", ""),
+        StorageTrial("nothing", "device with 0 ms", "", "D2: its CPU"),
+        StorageTrial("slow storage", storage, "its storage", "D2: its storage"),
+        StorageTrial("locks", "100 ms", "D4:", "D2: its CPU"),
+        StorageTrial("distance", "2 ms", "D1:", ""),
+    ]
+
+    page = storage_diagnosis_page.render(trials)
+
+    assert "| nothing | own disk | - | yes |" in page
+    assert "| nothing | device with 0 ms | D2: its CPU | **no** |" in page
+    assert f"| slow storage | {storage} | D2: its storage | yes |" in page
     assert "| locks | 100 ms | D2: its CPU | **no** |" in page
-    assert "1 of 3 are right." in page
+    assert "| distance | 2 ms | - | **no** |" in page
+    assert "2 of 5 are right." in page
 
 
 def test_storages_take_turns_in_random_order(

@@ -2,31 +2,25 @@
 
     python -m keylag_dev.storage_page
 
-Needs root and some 50 minutes of an idle machine.
+Needs root and some 35 minutes of an idle machine.
 """
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 from typing import Final
 
 import click
 
-from keylag.faults import planting
 from keylag.lab import intervals
-from keylag.lab.load import KEYLAG, LabLoad
-from keylag.lab.named_causes import named_causes
 from keylag.lab.storage import fio
 from keylag.lab.storage.calls import KINDS, Calls, measure
 from keylag.lab.storage.fio import Flush, Rate
 from keylag.lab.storage.lab import StorageLab
 from keylag.lab.storage.options import StorageOptions
 from keylag.paths import CHECKOUT
-from keylag.stack import Stack
 from keylag.state import state_folder
-from keylag.tools import Tools
 from keylag_dev.lab_page import Gaps, measuring, milliseconds, pairs, write_page
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "storage-results.md"
@@ -56,15 +50,6 @@ MATRICES: Final = (
 RESTARTS: Final = 3
 ORDER: Final = random.Random(1)  # noqa: S311 - an order is no secret
 CALL_SECONDS: Final = 20
-LOAD: Final = LabLoad("token-mixed", seconds=40, clients=2)
-STORAGE_DELAYS_SECONDS: Final = (0.03, 0.06, 0.1)
-FAULTS: Final[Mapping[str, Sequence[float]]] = {
-    "D2:cpu": (60, 75, 90),
-    "D4": (100, 200, 400),
-    "D1": (2, 5, 20),
-}
-"""Keys of faults, with their strengths."""
-CELLS: Final = {"D2:cpu": "a slow CPU", "D4": "locks", "D1": "distance"}
 INTRODUCTION: Final = f"""\
 # Keystone's database on slow storage
 
@@ -94,15 +79,6 @@ MATRIX: Final = """
 fio's random reads and writes past the page cache, per second, by the size of a block
 and the number of jobs at the same time.
 """
-DIAGNOSIS: Final = f"""
-## What the diagnosis names
-
-Each cause was planted at three strengths, under {LOAD.seconds} s of token calls of
-{LOAD.clients} clients. *Named* is the first finding of `keylag diagnose`.
-
-| cause | strength | named | right |
-|---|---|---|---|
-"""
 
 
 @dataclass(frozen=True)
@@ -113,23 +89,6 @@ class Measured:
     calls: Mapping[str, Calls]
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A cause at a strength, and the first finding."""
-
-    cause: str
-    strength: str
-    expected: str
-    """Words of the finding, or its id."""
-    named: str
-    """Id and cause of the first finding; empty without one."""
-
-    @property
-    def is_right(self) -> bool:
-        """Whether the finding is what was expected."""
-        return self.expected in self.named
-
-
 Round = Mapping[str, Measured]
 """What was measured on each storage after a start, by the storage in words.
 
@@ -137,24 +96,10 @@ Storage that could not be measured is missing.
 """
 
 
-def render(
-    rounds: Sequence[Round],
-    matrices: Mapping[str, Sequence[Rate]],
-    cells: Sequence[Cell],
-) -> str:
+def render(rounds: Sequence[Round], matrices: Mapping[str, Sequence[Rate]]) -> str:
     """Return the page."""
-    right = sum(one.is_right for one in cells)
-    diagnosis = [
-        f"| {one.cause} | {one.strength} | {one.named or '-'} "
-        f"| {'yes' if one.is_right else '**no**'} |"
-        for one in cells
-    ]
-    lines = [
-        *(INTRODUCTION, *_call_lines(rounds), LONGER, *_longer_lines(rounds)),
-        *(MATRIX, *_matrix_lines(matrices)),
-    ]
-    end = f"\n{right} of {len(cells)} are right.\n"
-    return "\n".join(lines) + f"\n{DIAGNOSIS}" + "\n".join([*diagnosis, end])
+    calls = (INTRODUCTION, *_call_lines(rounds), LONGER, *_longer_lines(rounds))
+    return "\n".join([*calls, MATRIX, *_matrix_lines(matrices), ""])
 
 
 def _call_lines(rounds: Sequence[Round]) -> Iterator[str]:
@@ -207,38 +152,6 @@ def _matrix_lines(matrices: Mapping[str, Sequence[Rate]]) -> Iterator[str]:
         yield f"| {first.access} | {first.block} | {first.jobs} | {figures} |"
 
 
-def diagnose_cells(lab: StorageLab, out: Path, gaps: Gaps) -> Iterator[Cell]:
-    """Plant causes one after the other, and yield what is named."""
-    for number, delay in enumerate(STORAGE_DELAYS_SECONDS):
-        options = StorageOptions([delay])
-        with gaps.noting(f"the diagnosis, {options}"):
-            lab.change(options)
-            named = _first_finding(lab, out / f"storage-{number}")
-            yield Cell("slow storage", str(options), "its storage", named)
-    with gaps.noting("the rest of the diagnosis"):
-        lab.change(OWN_DISK)
-        yield from _diagnose_faults(lab, out, gaps)
-
-
-def _diagnose_faults(lab: StorageLab, out: Path, gaps: Gaps) -> Iterator[Cell]:
-    for key, strengths in FAULTS.items():
-        fault = planting.find_fault(key)
-        expected = "its CPU" if fault.id == "D2" else f"{fault.id}:"
-        for strength in strengths:
-            text = f"{strength} {fault.strength.unit}"
-            with gaps.noting(f"the diagnosis, {CELLS[key]}, {text}"):
-                stack = Stack(lab.stack_folder, Tools.load())
-                with planting.planted(stack, fault, strength):
-                    named = _first_finding(lab, out / f"{fault.id}-{strength}")
-                yield Cell(CELLS[key], text, expected, named)
-
-
-def _first_finding(lab: StorageLab, out: Path) -> str:
-    LOAD.send([KEYLAG], out, [f"--state={lab.stack_folder}"])
-    found = named_causes(lab.stack_folder, LOAD.seconds, [KEYLAG])
-    return f"{found[0]['id']}: {found[0]['cause']}" if found else ""
-
-
 def measure_round(lab: StorageLab, number: int, gaps: Gaps) -> Round:
     """Measure all storages once, in random order."""
     found = {}
@@ -264,20 +177,16 @@ def measure_matrices(
 
 @click.command()
 def main() -> None:
-    """Measure all kinds of storage, plant all causes, and write the page."""
+    """Measure all kinds of storage, and write the page."""
     lab = StorageLab(state_folder() / "labs" / "storage-page")
     gaps = Gaps()
-    with measuring(lab) as (out, cost):
+    with measuring(lab) as (_, cost):
         lab.up(OWN_DISK, click.echo)
         cost.note_start()
         starts = range(1, RESTARTS + 1)
         rounds = [measure_round(lab, number, gaps) for number in starts]
         matrices = dict(measure_matrices(lab, gaps))
-        cells = []
-        for cell in diagnose_cells(lab, out, gaps):
-            cells.append(cell)
-            click.echo(f"{cell.cause}, {cell.strength}: {cell.named or 'nothing'}")
-        write_page(PAGE, render(rounds, matrices, cells) + gaps.sentence(), cost)
+        write_page(PAGE, render(rounds, matrices) + gaps.sentence(), cost)
 
 
 if __name__ == "__main__":

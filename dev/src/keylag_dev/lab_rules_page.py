@@ -48,7 +48,7 @@ PAGE: Final = CHECKOUT / "docs" / "labs" / "rules.md"
 DATABASE: Final = "keystone"
 SECONDS: Final = 30
 LINK: Final = Link(0.02)
-SLOW_WRITES_MS: Final = (50, 100, 200)
+SLOW_WRITES_MS: Final = (50, 100, 150, 200)
 """Longer than a commit, which lasts a round trip, so that writes pile up."""
 PROBED_ROUND_TRIPS_SECONDS: Final = (0.02, 0.1, 0.2)
 """Short enough for site a's Prometheus, whose scrape of the probe ends after 1 s."""

@@ -257,6 +257,9 @@ def _column(column: Column) -> Iterator[models.DynamicConfigValue]:
     if column.states:
         yield _property("mappings", [_words(column.states)])
         yield _property("custom.cellOptions", {"type": "color-text"})
+    elif not column.width:
+        # Statements, and why there is no data, are longer than what is left of a row.
+        yield _property("custom.cellOptions", {"type": "auto", "wrapText": True})
     if column.link:
         yield _property("links", [{"title": "Open", "url": column.link}])
 

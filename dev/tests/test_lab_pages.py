@@ -30,6 +30,7 @@ from keylag.lab.storage.calls import KINDS
 from keylag.lab.storage.calls import Calls as StorageCalls
 from keylag.lab.storage.fio import Flush, Rate
 from keylag.lab.storage.lab import StorageLab
+from keylag.lab.storage.layers import Layer
 from keylag.lab.storage.options import StorageOptions
 from keylag.lab.swift.bench import BenchLoad, Rates
 from keylag.lab.swift.bench import Rate as RequestRate
@@ -49,6 +50,7 @@ from keylag_dev import (
     machine_watch,
     neighbours_page,
     storage_diagnosis_page,
+    storage_layers_page,
     storage_page,
     swift_regions_page,
     swift_writes_page,
@@ -496,6 +498,20 @@ def test_page_of_the_diagnosis_on_storage_says_what_is_right() -> None:
     assert "| locks | 100 ms | D2: its CPU | **no** |" in page
     assert "| distance | 2 ms | - | **no** |" in page
     assert "2 of 5 are right." in page
+
+
+def test_page_of_layers_has_their_shares_and_stacks() -> None:
+    stack = [
+        Layer("file system", 0.002, 0.0005),
+        Layer("delay", 0.0015, 0.001),
+        Layer("file in memory", 0.0005, 0.0005),
+    ]
+
+    page = storage_layers_page.render({"device with 1 ms": stack})
+
+    assert "| device with 1 ms | file system | 2.000 | 0.500 | 25% |" in page
+    assert "| device with 1 ms | delay | 1.500 | 1.000 | 50% |" in page
+    assert "file system;delay 1000\n" in page
 
 
 def test_storages_take_turns_in_random_order(

@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from keylag.diagnosis.rule import MATTERS
 from keylag.faults import planting
 from keylag.lab.load import KEYLAG, LabLoad
 from keylag.lab.named_causes import named_causes
@@ -42,7 +43,8 @@ editing. -->
 
 Each cause was planted at three strengths, under {LOAD.seconds} s of token calls of
 {LOAD.clients} clients; without one, nothing should be named. *Named* is the first
-finding of `keylag diagnose`.
+finding of `keylag diagnose`. The strengths begin where a cause costs more than a
+finding must, {MATTERS:.0%} of a call; weaker ones are not named.
 
 | cause | strength | named | right |
 |---|---|---|---|

@@ -67,7 +67,11 @@ class Served(NamedTuple):
 
 
 ROWS: Final = (
-    Saving("redis-request-cache", "upstream-redis", "a validation with Redis"),
+    Saving(
+        "redis-request-cache, after stale-request-context",
+        "upstream-redis",
+        "a validation with Redis",
+    ),
     Saving("stale-request-context", "upstream-context", "a validation with memcached"),
     Saving(
         "revocation-chains",

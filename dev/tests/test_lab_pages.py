@@ -13,7 +13,7 @@ from keylag import processes
 from keylag.experiment.interval import Interval
 from keylag.lab import accuracy, intervals
 from keylag.lab.accuracy import Figure
-from keylag.lab.galera.failures import FAILURES, Outcome
+from keylag.lab.galera.failures import FAILURES, NO_ANSWER, Answers, Outcome
 from keylag.lab.galera.measurement import Latencies, Measured
 from keylag.lab.galera.rally import Iterations
 from keylag.lab.iproute import LabError
@@ -111,16 +111,28 @@ def test_page_of_token_calls_has_a_row_for_each_round_trip() -> None:
 
 def test_page_of_failures_has_a_row_for_each() -> None:
     found = Outcome(
-        FAILURES["link"], 50, 4, 7.5, 12.34, 20.0, 3.21, 10, missing=1, hidden=5
+        FAILURES["link"],
+        calls=50,
+        failed=4,
+        codes={"500": 3, NO_ANSWER: 1},
+        meanwhile={"GET": Answers(9, 1), "POST": Answers(0, 3)},
+        failing_seconds=7.5,
+        longest_seconds=12.34,
+        longest_gap_seconds=20.0,
+        heal_seconds=3.21,
+        revoked=10,
+        missing=1,
+        hidden=5,
     )
 
     far_and_unsegmented = galera_failures_page.Variant(0.5, segments=False)
 
     page = galera_failures_page.render({("link", far_and_unsegmented): found})
 
-    row = f"{FAILURES['link'].summary} | 500 ms | one | 4 of 50 | 7.5 | 12.3 | 20.0"
-    assert f"| {row} | 3.2 | 1 of 10; up to 5 could be hidden |" in page
-    assert f"{FAILURES['site'].summary} | 100 ms | two |{6 * ' - |'}" in page
+    row = f"{FAILURES['link'].summary} | 500 ms | one | 0 of 3 | 9 of 10 | - "
+    failed = f"| 4 of 50 (500: 3, {NO_ANSWER}: 1) | 7.5 | 12.3 | 20.0 | 3.2 |"
+    assert f"| {row}{failed} 1 of 10; up to 5 could be hidden |" in page
+    assert f"{FAILURES['site'].summary} | 100 ms | two |{9 * ' - |'}" in page
 
 
 def test_page_of_rally_compares_segments_at_each_round_trip() -> None:

@@ -23,7 +23,10 @@ from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
 from keylag.lab.galera.failures import (
     CLIENTS,
     FAILURES,
+    NO_ANSWER,
     NOTICE_SECONDS,
+    Answers,
+    Period,
     judge,
     observe,
 )
@@ -82,7 +85,7 @@ def call(
         elapsed_seconds,
         start_seconds=start_seconds,
         code=code,
-        success=code != "500",
+        success=code.isdigit() and code != "500",
     )
 
 
@@ -443,13 +446,19 @@ def test_an_outcome_counts_what_clients_saw_from_the_failure_on() -> None:
         call(0.0, 0.1, "204", "DELETE"),
         call(9.9, 0.3, "200"),
         call(10.5, 4.0, "500", "DELETE"),
+        call(10.6, 4.0, "Non HTTP response code: java.net.SocketException"),
         call(15.0, 0.5, "204", "DELETE"),
         call(16.0, 0.5, "200"),
     ]
 
-    found = judge(failure, samples, begun=10.0, heal_seconds=3.0, gained=1.0)
+    lost = Period(10.0, 15.0)
 
-    assert (found.calls, found.failed, found.failing_seconds) == (4, 1, 0.0)
+    found = judge(failure, samples, lost, heal_seconds=3.0, gained=1.0)
+
+    assert (found.calls, found.failed) == (5, 2)
+    assert found.failing_seconds == pytest.approx(0.1)
+    assert found.codes == {"500": 1, NO_ANSWER: 1}
+    assert found.meanwhile == {"DELETE": Answers(0, 1), "GET": Answers(1, 1)}
     assert found.longest_seconds == 4.0
     assert found.longest_gap_seconds == pytest.approx(15.5 - 10.2)
     assert (found.revoked, found.missing, found.hidden) == (2, 1, 1 + CLIENTS)

@@ -21,6 +21,7 @@ from keylag.lab.galera.failures import (
     HEAL_SECONDS,
     LOST_SECONDS,
     SHARES,
+    Answers,
     Outcome,
     observe,
 )
@@ -34,6 +35,7 @@ from keylag_dev.site_picture import IMAGES, SitePicture
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-failures.md"
 ROUND_TRIPS_SECONDS: Final = (0.1, 0.5)
+METHODS: Final = ("POST", "GET", "DELETE")
 INTRODUCTION: Final = f"""\
 # Lost nodes and sites of a Galera cluster
 
@@ -51,6 +53,10 @@ sends the next one at once, so the time from the first to the last failed call s
 more. *Healed* is the time from the mending until all nodes are synced, with the search
 of a killed node for its position in its data. A row without figures could not be
 measured, as when not all nodes were back after {HEAL_SECONDS} s.
+
+*Served meanwhile* are the calls that were answered before the mending, of all that
+ended until then. Keystone can answer a validation from its cache, without the database;
+a log-in and a revocation need it.
 
 *Missing* are revocations that Keystone confirmed and a node lacks at the end.
 Revocations that failed, and those on their way at the end, may be written all the same,
@@ -104,6 +110,7 @@ def render(outcomes: Outcomes) -> str:
 def _lines(outcomes: Outcomes) -> Iterator[str]:
     yield INTRODUCTION
     figures = (
+        *(f"{method} served meanwhile" for method in METHODS),
         *("failed", "first to last failed call, s", "longest call, s"),
         "longest gap without a successful call, s",
         *("healed, s", "confirmed revocations missing"),
@@ -117,14 +124,20 @@ def _lines(outcomes: Outcomes) -> Iterator[str]:
 
 
 def _cells(found: Outcome) -> list[str]:
+    codes = ", ".join(f"{code}: {count}" for code, count in found.codes.items())
     return [
-        f"{found.failed} of {found.calls}",
+        *(_served(found.meanwhile.get(method)) for method in METHODS),
+        f"{found.failed} of {found.calls}" + (f" ({codes})" if codes else ""),
         f"{found.failing_seconds:.1f}",
         f"{found.longest_seconds:.1f}",
         f"{found.longest_gap_seconds:.1f}",
         f"{found.heal_seconds:.1f}",
         f"{found.missing} of {found.revoked}; up to {found.hidden} could be hidden",
     ]
+
+
+def _served(found: Answers | None) -> str:
+    return f"{found.served} of {found.ended}" if found else "-"
 
 
 def cause_failures(

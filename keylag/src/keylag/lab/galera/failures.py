@@ -2,6 +2,7 @@
 
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ AFTER_SECONDS: Final = 20
 LONGEST_SECONDS: Final = BEFORE_SECONDS + NOTICE_SECONDS + HEAL_SECONDS + AFTER_SECONDS
 PRIMARY: Final = "Primary"
 """State of a node that has the quorum."""
+NO_ANSWER: Final = "no answer"
 REVOKE: Final = "DELETE "
 """Begins the label of revocations."""
 NO_CONTENT: Final = "204"
@@ -47,6 +49,28 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Period:
+    """How long something was lost, in Unix time."""
+
+    begun: float
+    mended: float
+    """When somebody began to mend it."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """How many calls ended while a failure lasted, before somebody mended it."""
+
+    served: int
+    failed: int
+
+    @property
+    def ended(self) -> int:
+        """All of them."""
+        return self.served + self.failed
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What the clients of the first site saw of a failure."""
 
@@ -54,6 +78,10 @@ class Outcome:
     calls: int
     """From the failure until the load ended."""
     failed: int
+    codes: Mapping[str, int]
+    """How many calls failed with each status code, or without an answer."""
+    meanwhile: Mapping[str, Answers]
+    """Calls that ended before the mending, by their method."""
     failing_seconds: float
     """From the first call that failed to the last one; 0 if none did."""
     longest_seconds: float
@@ -181,11 +209,12 @@ def observe(lab: GaleraWan, failure: Failure, out: Path) -> Outcome:
         begun = time.time()
         failure.begin(lab)
         time.sleep(max(0.0, begun + LOST_SECONDS - time.time()))
+        lost = Period(begun, time.time())
         heal_seconds = _heal(lab, failure)
         time.sleep(AFTER_SECONDS)
     samples = read_calls(out)
     gained = _gained(cluster, events_before)
-    return judge(failure, samples, begun, heal_seconds, gained)
+    return judge(failure, samples, lost, heal_seconds, gained)
 
 
 def _heal(lab: GaleraWan, failure: Failure) -> float:
@@ -217,18 +246,20 @@ def _load(lab: GaleraWan, out: Path) -> Iterator[None]:
 def judge(
     failure: Failure,
     samples: list[Sample],
-    begun: float,
+    lost: Period,
     heal_seconds: float,
     gained: float,
 ) -> Outcome:
-    """Return the outcome of a failure that began at a Unix time.
+    """Return the outcome of a failure.
 
     `gained` is how many revocations the node with fewest has written.
     """
-    after = [one for one in samples if _end(one) > begun]
+    after = [one for one in samples if _end(one) > lost.begun]
+    meanwhile = [one for one in after if _end(one) <= lost.mended]
+    methods = {one.label.split(" ")[0] for one in after}
     served = sorted(_end(one) for one in after if one.success)
     failed = sorted(_end(one) for one in after if not one.success)
-    moments = [begun, *served, max(map(_end, after), default=begun)]
+    moments = [lost.begun, *served, max(map(_end, after), default=lost.begun)]
     gaps = [later - earlier for earlier, later in pairwise(moments)]
     revocations = [one for one in samples if one.label.startswith(REVOKE)]
     revoked = sum(one.code == NO_CONTENT for one in revocations)
@@ -236,6 +267,8 @@ def judge(
         failure,
         calls=len(after),
         failed=len(failed),
+        codes=Counter(_code(one) for one in after if not one.success),
+        meanwhile={one: _answers(meanwhile, one) for one in sorted(methods)},
         failing_seconds=failed[-1] - failed[0] if failed else 0.0,
         longest_seconds=max((one.elapsed_seconds for one in after), default=0.0),
         longest_gap_seconds=max(gaps),
@@ -244,6 +277,16 @@ def judge(
         missing=max(0, round(revoked - gained)),
         hidden=CLIENTS + sum(not one.success for one in revocations),
     )
+
+
+def _answers(calls: list[Sample], method: str) -> Answers:
+    found = [one.success for one in calls if one.label.startswith(f"{method} ")]
+    return Answers(served=sum(found), failed=len(found) - sum(found))
+
+
+def _code(call: Sample) -> str:
+    """Return the status code, or words if there was no answer."""
+    return call.code if call.code.isdigit() else NO_ANSWER
 
 
 def _end(call: Sample) -> float:

@@ -29,7 +29,7 @@ OWN_DISK: Final = StorageOptions()
 LOAD: Final = LabLoad("token-mixed", seconds=40, clients=2)
 STORAGE_DELAYS_SECONDS: Final = (0.03, 0.06, 0.1)
 FAULTS: Final[Mapping[str, Sequence[float]]] = {
-    "D2:cpu": (70, 80, 90),
+    "D2:cpu": (80, 90, 95),
     "D4": (100, 200, 400),
     "D1": (2, 5, 20),
 }

@@ -5,6 +5,7 @@
 Needs root and some 35 minutes of an idle machine.
 """
 
+import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -158,6 +159,8 @@ def measure_round(lab: StorageLab, number: int, gaps: Gaps) -> Round:
     for options in ORDER.sample(STORAGES, len(STORAGES)):
         with gaps.reporting(f"start {number} of {RESTARTS}, {options}"):
             lab.change(options)
+            # Otherwise fio would also wait for the end of the move.
+            os.sync()
             flushed = fio.flush(lab.device, prefix=lab.in_group())
             calls = measure(lab.stack_folder, CALL_SECONDS)
             found[str(options)] = Measured(flushed, calls)

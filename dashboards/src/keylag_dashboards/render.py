@@ -263,10 +263,14 @@ def no_data_text(queries: Mapping[str, str], reason: str = "") -> str:
         for query in queries.values()
         for name in metric_names(query)
     }
+    # A sender is named once, with the recording rules if they are between.
+    named = [
+        one
+        for one in sorted(senders)
+        if not any(other.startswith(f"{one}, ") for other in senders)
+    ]
     usual = f"Usual reason: {reason}. " if reason else ""
-    return (
-        f"No data in this time. {usual}It comes from {' and '.join(sorted(senders))}."
-    )
+    return f"No data in this time. {usual}It comes from {' and '.join(named)}."
 
 
 def _link_to(place: str) -> Builder[models.DashboardLink]:

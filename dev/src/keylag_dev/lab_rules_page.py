@@ -156,6 +156,8 @@ def plant_flow_control(lab: GaleraWan, out: Path) -> Iterator[Planted]:
     """Yield a far node that is slow (D9)."""
     first, slow = lab.cluster().nodes[0], lab.cluster().nodes_of(1)[0]
     first.query(cluster_writes.CREATE, database=DATABASE)
+    # A user's first log-in of a day commits, and the rows should not differ by it.
+    measure(lab, LINK, SECONDS, out / "first-log-ins")
     writes = partial(_write_all_the_time, first)
     with _beside(writes):
         healthy = partial(_measure_calls, lab, LINK, out / "healthy")

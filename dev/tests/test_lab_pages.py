@@ -113,7 +113,6 @@ def test_page_of_failures_has_a_row_for_each() -> None:
     found = Outcome(
         FAILURES["link"],
         calls=50,
-        failed=4,
         codes={"500": 3, NO_ANSWER: 1},
         meanwhile={"GET": Answers(9, 1), "POST": Answers(0, 3)},
         failing_seconds=7.5,

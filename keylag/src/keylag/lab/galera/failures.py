@@ -77,7 +77,6 @@ class Outcome:
     failure: Failure
     calls: int
     """From the failure until the load ended."""
-    failed: int
     codes: Mapping[str, int]
     """How many calls failed with each status code, or without an answer."""
     meanwhile: Mapping[str, Answers]
@@ -97,6 +96,11 @@ class Outcome:
     hidden: int
     """How many more may be missing: revocations that failed, and calls on their way at
     the end, may be written all the same, and a node's events do not tell them apart."""
+
+    @property
+    def failed(self) -> int:
+        """How many calls failed."""
+        return sum(self.codes.values())
 
 
 def _kill(*names: str) -> Callable[[GaleraWan], None]:
@@ -266,7 +270,6 @@ def judge(
     return Outcome(
         failure,
         calls=len(after),
-        failed=len(failed),
         codes=Counter(_code(one) for one in after if not one.success),
         meanwhile={one: _answers(meanwhile, one) for one in sorted(methods)},
         failing_seconds=failed[-1] - failed[0] if failed else 0.0,

@@ -11,7 +11,7 @@ EMPTY = (
     "before\n<!-- savings, by `python -m keylag_dev.upstream_page` -->\nold\n"
     "<!-- end of savings -->\nafter\n"
 )
-REDIS = upstream_page.ROWS[0].fix
+REDIS = "redis-request-cache, after stale-request-context"
 
 
 def test_page_has_the_savings_of_the_results() -> None:

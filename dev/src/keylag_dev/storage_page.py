@@ -2,7 +2,7 @@
 
     python -m keylag_dev.storage_page
 
-Needs root and some 35 minutes of an idle machine.
+Needs root and some 45 minutes of an idle machine.
 """
 
 import os

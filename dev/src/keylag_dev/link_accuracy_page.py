@@ -2,7 +2,7 @@
 
     python -m keylag_dev.link_accuracy_page
 
-Needs root and some six minutes of an idle machine.
+Needs root and some eight minutes of an idle machine.
 """
 
 import json
@@ -16,6 +16,7 @@ from keylag.lab.accuracy import (
     HANDSHAKE_TIME,
     HANDSHAKES,
     JITTER,
+    JITTER_HANDSHAKES,
     JITTER_PINGS,
     LOSS,
     LOSS_PINGS,
@@ -41,7 +42,10 @@ LINKS: Final = (
     Link(),
     Link(0.01),
     Link(0.1),
+    Link(0.2),
     Link(0.277),
+    Link(0.3),
+    Link(0.4),
     Link(0.5),
     Link(0.1, jitter_seconds=0.02),
     Link(0.1, loss_ratio=0.01),
@@ -62,9 +66,10 @@ editing. -->
 
 Each setting is that of a link between two hosts, each behind a router.
 *Ping* is the mean of {PINGS} round trips, *handshake* the median of {HANDSHAKES} TCP
+connections; with jitter, of {JITTER_PINGS} round trips and {JITTER_HANDSHAKES}
 connections. *Jitter* is by how much a round trip differs at most, from the standard
-deviation of {JITTER_PINGS} pings. *Loss* is the share that one direction loses, from
-the answers to {LOSS_PINGS} pings. *Rate* is what arrives at the far router in
+deviation of those pings. *Loss* is the share that one direction loses, from the
+answers to {LOSS_PINGS} pings. *Rate* is what arrives at the far router in
 {TRANSFER_SECONDS} s while {SURPLUS} times as much is sent. *One connection* is what a
 TCP connection carries in {SECONDS} s, after {OMITTED_SECONDS} s in which it begins; a
 setting expects no figure of it, so it is not judged.

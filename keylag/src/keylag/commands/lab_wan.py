@@ -188,7 +188,7 @@ def run_on_host(host: str, program: tuple[str, ...], folder: Path) -> None:
 def measure_link(form: str, folder: Path) -> None:
     """Measure what the link does, and compare it with its settings.
 
-    Takes 20 to 60 s, longer on a long or slow link. The exit code is 1 if a figure
+    Takes 20 s to 2 min, longer on a long or slow link. The exit code is 1 if a figure
     differs by more than 2 % and 1 ms; a random one may by 2.5 standard errors more.
     """
     iproute.require_root()

@@ -23,7 +23,7 @@ from keylag.tools.programs import find_program
 
 PINGS: Final = 40
 JITTER_PINGS: Final = 400
-"""Enough for the standard deviation of round trips."""
+"""Enough for the mean and the standard deviation of round trips."""
 PING_INTERVAL_SECONDS: Final = 0.05
 LOSS_PINGS: Final = 5000
 LOSS_PING_SECONDS: Final = 0.002
@@ -33,6 +33,8 @@ LOSS_PING_BITS: Final = 29 * BITS_PER_BYTE
 STANDARD_ERRORS: Final = 2.5
 """By which a figure of random packets may differ: by more once in 80 times."""
 HANDSHAKES: Final = 20
+JITTER_HANDSHAKES: Final = 400
+"""Their median has a standard error of a twentieth of the jitter at most."""
 SETTLE_SECONDS: Final = 1.0
 """Before a measurement, beside what is on its way or waits when the link changes."""
 TRANSFER_SECONDS: Final = 5
@@ -78,7 +80,7 @@ class Figure:
 
 
 def measure(network: Network, link: Link) -> list[Figure]:
-    """Measure the link between the first hosts of both sites, in some 20 to 60 s.
+    """Measure the link between the first hosts of both sites, in some 20 s to 2 min.
 
     Jitter, loss and throughput are measured where the link has a setting for them.
     Raises LabError, or ToolError if a program is missing.
@@ -86,15 +88,7 @@ def measure(network: Network, link: Link) -> list[Figure]:
     for program in PROGRAMS:
         find_program(program, ADVICE)
     time.sleep(SETTLE_SECONDS + 2 * link.queue_seconds)
-    figures = [
-        *_round_trips(network, link),
-        Figure(
-            HANDSHAKE_TIME,
-            link.round_trip_seconds,
-            _handshake_seconds(network),
-            _tolerance(link, HANDSHAKES),
-        ),
-    ]
+    figures = [*_round_trips(network, link), _handshake(network, link)]
     if link.loss_ratio:
         figures.append(_loss(network, link))
     if rate := link.rate_bits_per_second:
@@ -154,14 +148,17 @@ def _ping(network: Network, count: int, seconds: float, *options: str) -> str:
         raise LabError(message) from error
 
 
-def _handshake_seconds(network: Network) -> float:
+def _handshake(network: Network, link: Link) -> Figure:
     """Return the median time until a TCP connection is open; raises LabError.
 
     A lost packet delays a handshake by a second, so the mean would say little.
     """
     near, far = (site.hosts[0] for site in network.sites)
+    count = JITTER_HANDSHAKES if link.jitter_seconds else HANDSHAKES
     with _running(far, [*HANDSHAKE, far.address, str(PORT)]):
-        return statistics.median(_handshakes(near, far, HANDSHAKES))
+        found = statistics.median(_handshakes(near, far, count))
+    allowed = _tolerance(link, count)
+    return Figure(HANDSHAKE_TIME, link.round_trip_seconds, found, allowed)
 
 
 def _handshakes(near: Host, far: Host, count: int) -> list[float]:

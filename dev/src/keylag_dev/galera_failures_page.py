@@ -55,8 +55,8 @@ of a killed node for its position in its data. A row without figures could not b
 measured, as when not all nodes were back after {HEAL_SECONDS} s.
 
 *Served meanwhile* are the calls that were answered before the mending, of all that
-ended until then. Keystone can answer a validation from its cache, without the database;
-a log-in and a revocation need it.
+ended until then. Keystone answers a validation from its cache if no token was revoked
+since; all other calls need the database.
 
 *Missing* are revocations that Keystone confirmed and a node lacks at the end.
 Revocations that failed, and those on their way at the end, may be written all the same,

@@ -2,7 +2,7 @@
 
     python -m keylag_dev.lab_rules_page
 
-Needs root and some 20 minutes of an idle machine.  D1 and D8 are tried by
+Needs root and some 15 minutes of an idle machine.  D1 and D8 are tried by
 `keylag_dev.galera_wan_page`.
 """
 

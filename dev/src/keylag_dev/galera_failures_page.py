@@ -14,11 +14,11 @@ from typing import Final
 
 import click
 
+from keylag.lab.galera.cluster import JOIN_SECONDS
 from keylag.lab.galera.failures import (
     AFTER_SECONDS,
     CLIENTS,
     FAILURES,
-    HEAL_SECONDS,
     LOST_SECONDS,
     SHARES,
     Answers,
@@ -52,7 +52,7 @@ of site a: {SHARES["issue"]} % log in, {SHARES["validate"]} % validate, and
 sends the next one at once, so the time from the first to the last failed call says
 more. *Healed* is the time from the mending until all nodes are synced, with the search
 of a killed node for its position in its data. A row without figures could not be
-measured, as when not all nodes were back after {HEAL_SECONDS} s.
+measured, as when not all nodes were back after {JOIN_SECONDS} s.
 
 *Served meanwhile* are the calls that were answered before the mending, of all that
 ended until then. Keystone answers a validation from its cache if no token was revoked

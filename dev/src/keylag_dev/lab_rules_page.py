@@ -74,8 +74,8 @@ Each cause was made at several strengths, under load for {SECONDS} s. *Causes na
 those of `keylag diagnose` then, the likeliest first. The rule of a row should be named
 first; in a row without one, nothing should be named. There, {COMMITS} may be named
 beside another client's writes: commits wait for those, and for the other site. *Calls*
-are times at the client in ms, with their intervals at 95 %: the median of each token
-call, the mean of each call of an object.
+are times at a client in ms, with their intervals at 95 %: the median of each token
+call, sent at site a, and the mean of each call of an object, sent in region 2.
 
 The sites have a round trip of {format_duration(LINK.round_trip_seconds)}, unless the
 strength says otherwise. For M1 it is how long the proxies of region 2 keep a token,
@@ -213,7 +213,7 @@ def plant_network(lab: GaleraWan, out: Path) -> Iterator[Planted]:
         for seconds in PROBED_ROUND_TRIPS_SECONDS:
             link = Link(seconds)
             calls = partial(_measure_calls, lab, link, out / str(seconds))
-            yield Trial("N1", "clients at site b call site a", str(link)), calls
+            yield Trial("N1", "a probe at site b asks site a", str(link)), calls
 
 
 @contextmanager

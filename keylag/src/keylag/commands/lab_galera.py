@@ -22,7 +22,7 @@ from keylag.commands.lab_output import (
 )
 from keylag.commands.lab_wan import changed_link, link_options
 from keylag.lab import intervals
-from keylag.lab.galera.cluster import START_SECONDS
+from keylag.lab.galera.cluster import JOIN_SECONDS
 from keylag.lab.galera.lab import USERS, GaleraWan
 from keylag.lab.galera.measurement import Measured, measure
 from keylag.lab.galera.node import Node
@@ -316,7 +316,8 @@ def kill(name: str, folder: Path) -> None:
 def start(name: str, folder: Path, *, forget_data: bool) -> None:
     """Start a database node, and wait until it is synced.
 
-    It joins by IST, with the writes that it lacks, or by SST if too many are missing.
+    It joins by IST, with the writes that it lacks, or by SST if too many are missing,
+    which can take minutes over a long link.
     """
     lab = GaleraWan(folder)
     node = _find(lab, name)
@@ -325,7 +326,8 @@ def start(name: str, folder: Path, *, forget_data: bool) -> None:
         raise click.UsageError(message)
     if forget_data:
         node.forget_data()
-    seconds = lab.cluster().start_node(node)
+    with show_step(Console(stderr=True), f"Waiting until {name} has all writes"):
+        seconds = lab.cluster().start_node(node)
     click.echo(f"{name} was synced after {math.ceil(seconds)} s.")
 
 
@@ -347,7 +349,8 @@ def plug(name: str, folder: Path) -> None:
     lab = GaleraWan(folder)
     node = _find(lab, name)
     lab.wan.plug(name)
-    node.wait_until_synced(START_SECONDS)
+    with show_step(Console(stderr=True), f"Waiting until {name} has all writes"):
+        node.wait_until_synced(JOIN_SECONDS)
     click.echo(f"{name} is synced.")
 
 

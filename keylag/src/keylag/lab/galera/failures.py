@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from keylag.jtl import Sample
-from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
+from keylag.lab.galera.cluster import COUNT_EVENTS, JOIN_SECONDS, Cluster
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.measurement import first_keystone, read_calls, token_load
 from keylag.lab.galera.node import AFTER_ALL_WRITES, Node
@@ -26,11 +26,9 @@ LOST_SECONDS: Final = 20
 """From the failure until somebody mends it."""
 NOTICE_SECONDS: Final = 60
 """How long a site may take to notice that it is alone."""
-HEAL_SECONDS: Final = 240
-"""How long the nodes may take to come back; a copy of all data over 0.5 s is slow."""
 AFTER_SECONDS: Final = 20
 """Calls after all nodes are back."""
-LONGEST_SECONDS: Final = BEFORE_SECONDS + NOTICE_SECONDS + HEAL_SECONDS + AFTER_SECONDS
+LONGEST_SECONDS: Final = BEFORE_SECONDS + NOTICE_SECONDS + JOIN_SECONDS + AFTER_SECONDS
 PRIMARY: Final = "Primary"
 """State of a node that has the quorum."""
 NO_ANSWER: Final = "no answer"
@@ -225,7 +223,7 @@ def _heal(lab: GaleraWan, failure: Failure) -> float:
     """Mend a failure, and return the seconds until all nodes are back."""
     begun = time.monotonic()
     failure.mend(lab)
-    lab.cluster().wait_until_whole(begun + HEAL_SECONDS)
+    lab.cluster().wait_until_whole(begun + JOIN_SECONDS)
     return time.monotonic() - begun
 
 

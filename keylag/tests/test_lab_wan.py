@@ -271,6 +271,11 @@ def test_measure_compares_the_link_with_its_settings(
     assert 1e6 < rate["measured"] < 2.2e6
 
 
+def test_a_handshake_that_lost_a_packet_says_nothing_of_the_round_trip() -> None:
+    assert accuracy.median_without_losses([0.03, 0.04, 0.05, 1.04, 1.05]) == 0.04
+    assert accuracy.median_without_losses([1.04]) == 1.04
+
+
 @needs_namespaces
 @pytest.mark.stack
 def test_measure_finds_jitter_and_loss(
@@ -285,7 +290,7 @@ def test_measure_finds_jitter_and_loss(
     figures = {one.name: one for one in accuracy.measure(lab.network(), link)}
 
     handshake = figures[accuracy.HANDSHAKE_TIME]
-    assert 0.03 < handshake.measured < 0.05
+    assert 0.02 < handshake.measured < 0.06
     jitter, loss = figures[accuracy.JITTER], figures[accuracy.LOSS]
     assert 0.02 < jitter.measured < 0.08
     assert jitter.tolerance < 0.02

@@ -67,12 +67,12 @@ editing. -->
 Each setting is that of a link between two hosts, each behind a router.
 *Ping* is the mean of {PINGS} round trips, *handshake* the median of {HANDSHAKES} TCP
 connections; with jitter, of {JITTER_PINGS} round trips and {JITTER_HANDSHAKES}
-connections. *Jitter* is by how much a round trip differs at most, from the standard
-deviation of those pings. *Loss* is the share that one direction loses, from the
-answers to {LOSS_PINGS} pings. *Rate* is what arrives at the far router in
-{TRANSFER_SECONDS} s while {SURPLUS} times as much is sent. *One connection* is what a
-TCP connection carries in {SECONDS} s, after {OMITTED_SECONDS} s in which it begins; a
-setting expects no figure of it, so it is not judged.
+connections. Those that lost a packet are left out. *Jitter* is by how much a round
+trip differs at most, from the standard deviation of those pings. *Loss* is the share
+that one direction loses, from the answers to {LOSS_PINGS} pings. *Rate* is what arrives
+at the far router in {TRANSFER_SECONDS} s while {SURPLUS} times as much is sent. *One
+connection* is what a TCP connection carries in {SECONDS} s, after {OMITTED_SECONDS} s
+in which it begins; a setting expects no figure of it, so it is not judged.
 
 A figure is accurate if it differs by at most 2 % or 1 ms. Those of random packets,
 which are all with jitter and that of the loss, may differ by {STANDARD_ERRORS} standard

@@ -2,7 +2,7 @@
 
     python -m keylag_dev.link_accuracy_page
 
-Needs root and some eight minutes of an idle machine.
+Needs root and some seven minutes of an idle machine.
 """
 
 import json

@@ -14,7 +14,6 @@ from typing import Final
 
 import click
 
-from keylag.lab.galera.cluster import JOIN_SECONDS
 from keylag.lab.galera.failures import (
     AFTER_SECONDS,
     CLIENTS,
@@ -26,6 +25,7 @@ from keylag.lab.galera.failures import (
     observe,
 )
 from keylag.lab.galera.lab import GaleraWan
+from keylag.lab.galera.node import JOIN_SECONDS
 from keylag.lab.galera.options import NODES, ClusterOptions
 from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT

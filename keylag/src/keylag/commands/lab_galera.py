@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,6 @@ from keylag.commands.lab_output import (
 )
 from keylag.commands.lab_wan import changed_link, link_options
 from keylag.lab import intervals
-from keylag.lab.galera.cluster import JOIN_SECONDS
 from keylag.lab.galera.lab import USERS, GaleraWan
 from keylag.lab.galera.measurement import Measured, measure
 from keylag.lab.galera.node import Node
@@ -326,7 +326,7 @@ def start(name: str, folder: Path, *, forget_data: bool) -> None:
         raise click.UsageError(message)
     if forget_data:
         node.forget_data()
-    with show_step(Console(stderr=True), f"Waiting until {name} has all writes"):
+    with _waiting_for(name):
         seconds = lab.cluster().start_node(node)
     click.echo(f"{name} was synced after {math.ceil(seconds)} s.")
 
@@ -349,8 +349,8 @@ def plug(name: str, folder: Path) -> None:
     lab = GaleraWan(folder)
     node = _find(lab, name)
     lab.wan.plug(name)
-    with show_step(Console(stderr=True), f"Waiting until {name} has all writes"):
-        node.wait_until_synced(JOIN_SECONDS)
+    with _waiting_for(name):
+        node.wait_until_synced()
     click.echo(f"{name} is synced.")
 
 
@@ -360,6 +360,11 @@ def down(folder: Path) -> None:
     """Stop everything; data and logs stay."""
     stopped = GaleraWan(folder).down()
     click.echo(f"Stopped {', '.join(stopped)}." if stopped else "No cluster runs.")
+
+
+def _waiting_for(name: str) -> AbstractContextManager[object]:
+    """Show that a database node is on its way back, until the context ends."""
+    return show_step(Console(stderr=True), f"Waiting until {name} has all writes")
 
 
 def _find(lab: GaleraWan, name: str) -> Node:

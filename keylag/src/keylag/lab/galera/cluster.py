@@ -15,8 +15,6 @@ from keylag.lab.network import Network
 from keylag.services.base import Secrets
 from keylag.services.mariadb import ACCOUNTS, SERVICE
 
-JOIN_SECONDS: Final = 240
-"""Enough for a copy of all data (SST) over a long link."""
 CLIENTS: Final = "10.64.%"
 """From where Keystone's accounts may connect: from the routers, where HAProxy is."""
 CHECK_ACCOUNT: Final = f"CREATE USER IF NOT EXISTS 'haproxy'@'{CLIENTS}'"
@@ -98,7 +96,7 @@ class Cluster:
         """
         begun = time.monotonic()
         node.start(self.nodes, self.options, first=first)
-        node.wait_until_synced(JOIN_SECONDS)
+        node.wait_until_synced()
         return time.monotonic() - begun
 
     def limit_events(self, number: int) -> None:

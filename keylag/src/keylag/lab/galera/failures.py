@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from keylag.jtl import Sample
-from keylag.lab.galera.cluster import COUNT_EVENTS, JOIN_SECONDS, Cluster
+from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.measurement import first_keystone, read_calls, token_load
-from keylag.lab.galera.node import AFTER_ALL_WRITES, Node
+from keylag.lab.galera.node import AFTER_ALL_WRITES, JOIN_SECONDS, Node
 from keylag.lab.load import keylag_on
 
 CLIENTS: Final = 4

@@ -33,6 +33,8 @@ INCREMENTAL_PORT: Final = 4568
 TRANSFER_PORT: Final = 4444
 SYNCED: Final = "Synced"
 POLL_SECONDS: Final = 0.1
+JOIN_SECONDS: Final = 240
+"""Enough for a copy of all data (SST) over a long link."""
 UNKNOWN_POSITION: Final = re.compile(r"^seqno:\s+-1$", re.MULTILINE)
 """In the state of a server that runs, or was killed."""
 POSITION: Final = re.compile(r"Recovered position: ([0-9a-f-]+:-?\d+)")
@@ -197,12 +199,12 @@ class Node(HostServer):
             ssl_disabled=True,
         )
 
-    def wait_until_synced(self, timeout_seconds: float) -> None:
+    def wait_until_synced(self) -> None:
         """Wait until it is synced.
 
-        Raises LabError if it ends, or after the time-out.
+        Raises LabError if it ends, or after JOIN_SECONDS.
         """
-        self.wait_until(self._is_synced, timeout_seconds)
+        self.wait_until(self._is_synced, JOIN_SECONDS)
 
     def _is_synced(self) -> bool:
         return self.status().get("local_state_comment") == SYNCED

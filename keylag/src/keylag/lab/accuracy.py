@@ -33,10 +33,10 @@ LOSS_PING_BITS: Final = 29 * BITS_PER_BYTE
 STANDARD_ERRORS: Final = 2.5
 """By which a figure of random packets may differ: by more once in 80 times."""
 HANDSHAKES: Final = 20
+JITTER_HANDSHAKES: Final = 400
+"""Their median has a standard error of a fortieth of the jitter."""
 RETRANSMISSION_SECONDS: Final = 1.0
 """After which a lost packet of a handshake is sent again."""
-JITTER_HANDSHAKES: Final = 400
-"""Their median has a standard error of a twentieth of the jitter at most."""
 SETTLE_SECONDS: Final = 1.0
 """Before a measurement, beside what is on its way or waits when the link changes."""
 TRANSFER_SECONDS: Final = 5
@@ -161,9 +161,10 @@ def _handshake(network: Network, link: Link) -> Figure:
 
 
 def median_without_losses(handshakes: Sequence[float]) -> float:
-    """Return the median of those that lost no packet, in seconds; of all without any.
+    """Return the median of the handshakes that lost no packet, in seconds.
 
-    They need less than RETRANSMISSION_SECONDS, because a round trip does.
+    They are shorter than RETRANSMISSION_SECONDS, as each round trip is.  If all are
+    longer, the median is that of all.
     """
     whole = [one for one in handshakes if one < RETRANSMISSION_SECONDS]
     return statistics.median(whole or handshakes)

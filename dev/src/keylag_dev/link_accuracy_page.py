@@ -67,7 +67,7 @@ editing. -->
 Each setting is that of a link between two hosts, each behind a router.
 *Ping* is the mean of {PINGS} round trips, *handshake* the median of {HANDSHAKES} TCP
 connections; with jitter, of {JITTER_PINGS} round trips and {JITTER_HANDSHAKES}
-connections. Those that lost a packet are left out. *Jitter* is by how much a round
+connections. One that lost a packet does not count. *Jitter* is by how much a round
 trip differs at most, from the standard deviation of those pings. *Loss* is the share
 that one direction loses, from the answers to {LOSS_PINGS} pings. *Rate* is what arrives
 at the far router in {TRANSFER_SECONDS} s while {SURPLUS} times as much is sent. *One

@@ -367,7 +367,18 @@ def test_a_revocation_waits_for_the_other_site_and_a_validation_does_not(
     assert longer["GET"] < ROUND_TRIP_SECONDS / 2
     assert far.writes > 0
     assert far.bytes_per_write
-    assert sum(one.failed for one in far.calls.values()) == 0
+    assert far.failed == 0
+
+
+@needs_cluster
+@pytest.mark.stack
+@pytest.mark.matrix
+def test_clients_at_both_sites_write(lab: GaleraWan, tmp_path: Path) -> None:
+    link = Link(ROUND_TRIP_SECONDS)
+    found = measure(lab, link, 8, tmp_path / "load", both_sites=True)
+
+    assert found.calls.keys() == found.second_site.keys()
+    assert all(one.count for one in found.second_site.values())
 
 
 @needs_cluster

@@ -161,16 +161,24 @@ def status(form: str, folder: Path) -> None:
 
 @galera_wan.command("measure")
 @seconds_option
+@click.option(
+    "--both-sites",
+    is_flag=True,
+    help="Let a client at site b send the same calls meanwhile, so that both sites "
+    "write. The table has those of site a.",
+)
 @out_folder_option("lab/galera-wan", "the samples")
 @output_option()
 @folder_option
-def measure_calls(seconds: int, out: Path | None, form: str, folder: Path) -> None:
+def measure_calls(
+    seconds: int, out: Path | None, form: str, folder: Path, *, both_sites: bool
+) -> None:
     """Send token calls at site a, and measure them and the traffic of a write."""
     lab = GaleraWan(folder)
     link = lab.link()
     with results.folder(out, "lab", "galera-wan") as samples:
         with show_step(Console(stderr=True), f"Measuring {link}"):
-            found = measure(lab, link, seconds, samples / "load")
+            found = measure(lab, link, seconds, samples / "load", both_sites=both_sites)
         document = found.as_json()
         keep(document, samples)
     summary = f"{_writes(found)}. Causes named: {_causes(found)}. Samples: {samples}"
@@ -180,7 +188,7 @@ def measure_calls(seconds: int, out: Path | None, form: str, folder: Path) -> No
 def _writes(found: Measured) -> str:
     size = found.bytes_per_write
     each = "" if size is None else f", each with {size / 1000:.1f} kB over the link"
-    return f"{found.writes} writes{each}"
+    return f"{found.writes} writes{each}; {found.conflicts} conflicts"
 
 
 def _causes(found: Measured) -> str:

@@ -2,7 +2,8 @@
 
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -67,6 +68,23 @@ class LabLoad:
         if process.returncode != 0:
             message = f"The load could not be sent:\n{errors}"
             raise LabError(message)
+
+    @contextmanager
+    def sending(
+        self, keylag: Sequence[str], out: Path, target: Sequence[str]
+    ) -> Iterator[None]:
+        """Send it while the body runs; the samples are complete then."""
+        process = subprocess.Popen(
+            self.command(keylag, out, target),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield
+        finally:
+            # `keylag load` stops JMeter then, and keeps the samples.
+            process.terminate()
+            process.wait()
 
 
 def keylag_on(router: Host) -> list[str]:

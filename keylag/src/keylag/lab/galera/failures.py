@@ -1,10 +1,8 @@
 """Loses nodes, a link or a site while token calls go on, and counts what that costs."""
 
-import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Final
 from keylag.jtl import Sample
 from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
 from keylag.lab.galera.lab import GaleraWan
-from keylag.lab.galera.measurement import first_keystone, read_calls, token_load
+from keylag.lab.galera.measurement import keystone_at, read_calls, token_load
 from keylag.lab.galera.node import AFTER_ALL_WRITES, JOIN_SECONDS, Node
 from keylag.lab.load import keylag_on
 
@@ -206,7 +204,9 @@ def observe(lab: GaleraWan, failure: Failure, out: Path) -> Outcome:
     """
     cluster = lab.cluster()
     events_before = _count_events(cluster)
-    with _load(lab, out):
+    load = token_load(LONGEST_SECONDS, CLIENTS, SHARES)
+    router = cluster.network.sites[0].router
+    with load.sending(keylag_on(router), out, keystone_at(lab, router)):
         time.sleep(BEFORE_SECONDS)
         begun = time.time()
         failure.begin(lab)
@@ -225,24 +225,6 @@ def _heal(lab: GaleraWan, failure: Failure) -> float:
     failure.mend(lab)
     lab.cluster().wait_until_whole(begun + JOIN_SECONDS)
     return time.monotonic() - begun
-
-
-@contextmanager
-def _load(lab: GaleraWan, out: Path) -> Iterator[None]:
-    """Send token calls to the first site while the body runs."""
-    load = token_load(LONGEST_SECONDS, CLIENTS, SHARES)
-    keylag = keylag_on(lab.wan.network().sites[0].router)
-    process = subprocess.Popen(
-        load.command(keylag, out, first_keystone(lab)),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        yield
-    finally:
-        # `keylag load` stops JMeter then, and keeps the samples.
-        process.terminate()
-        process.wait()
 
 
 def judge(

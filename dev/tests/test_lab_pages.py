@@ -37,7 +37,6 @@ from keylag.lab.swift.bench import Rate as RequestRate
 from keylag.lab.swift.lab import SwiftRegions
 from keylag.lab.swift.measurement import LABELS, Calls
 from keylag.lab.swift.measurement import Measured as SwiftMeasured
-from keylag.lab.swift.options import NOT_CACHED, SwiftOptions
 from keylag.phases import CATEGORY_NAMES
 from keylag_dev import (
     galera_failures_page,
@@ -88,9 +87,11 @@ def test_page_of_token_calls_has_a_row_for_each_round_trip() -> None:
             9, 1, intervals.median([0.3] * 9), 0.25
         )
     }
-    found = Measured(Link(0.2), calls, 7, 4321.0, ("D1",))
+    found = Measured(
+        Link(0.2), calls, 7, 4321.0, ("D1",), conflicts=3, second_site=calls
+    )
 
-    far = replace(found, bytes_per_write=None)
+    far = replace(found, bytes_per_write=None, second_site={})
 
     results = {
         ("one segment", 0.2): found,
@@ -100,13 +101,12 @@ def test_page_of_token_calls_has_a_row_for_each_round_trip() -> None:
     page = galera_wan_page.render(results)
 
     figures = "300 [300, 300] | 250 | - | - | - | - | 7"
-    assert f"| one segment | 200 ms | {figures} | 4.3 | 1 | - | D1 | **no** |" in page
-    assert (
-        f"| the database of site b | 0 ms | {figures} | - | 1 | D1 | D1 | - |" in page
-    )
-    far_row = f"| the database of site b | 500 ms | {figures} | - | 1 | D1 | D1 | yes |"
-    assert far_row in page
-    assert f"| no cache | 100 ms |{12 * ' - |'}" in page
+    row = f"| one segment | 200 ms | {figures} | 4.3 | 3 | 2 | - | D1 | **no** |"
+    assert row in page
+    far_figures = f"{figures} | - | 3 | 1 | D1 | D1"
+    assert f"| the database of site b | 0 ms | {far_figures} | - |" in page
+    assert f"| the database of site b | 500 ms | {far_figures} | yes |" in page
+    assert f"| no cache | 100 ms |{13 * ' - |'}" in page
 
 
 def test_page_of_failures_has_a_row_for_each() -> None:
@@ -214,7 +214,7 @@ def test_a_page_reports_what_was_measured(capsys: pytest.CaptureFixture[str]) ->
 def test_page_of_swift_compares_sets_and_tokens() -> None:
     def measured(region: int, seconds: float) -> SwiftMeasured:
         calls = {
-            label: Calls(9, 0, intervals.mean([seconds] * 9), seconds / 10)
+            label: Calls(9, 0, intervals.mean([seconds] * 9), seconds / 10, 0.75)
             for label in LABELS
         }
         return SwiftMeasured(region, calls, 6, 0.3, 0.001)
@@ -226,11 +226,9 @@ def test_page_of_swift_compares_sets_and_tokens() -> None:
     ]
 
     tokens = [
-        (SwiftOptions(), measured(2, 0.2)),
-        (
-            SwiftOptions(cached_seconds=NOT_CACHED),
-            replace(measured(2, 0.2), cached_seconds=0.0),
-        ),
+        ("near", "warm", measured(2, 0.2)),
+        ("near", "cold", measured(2, 0.2)),
+        ("far", "none", replace(measured(2, 0.2), cached_seconds=0.0)),
     ]
 
     page = swift_regions_page.render(sets, [], tokens)
@@ -238,8 +236,9 @@ def test_page_of_swift_compares_sets_and_tokens() -> None:
     assert "| set1 | 1 | GET | 100 | 0 |" in page
     assert "| set2 | 1 | PUT | 400 | 0 |" in page
     assert "| set3 | 2 | GET | 125 | 0 |" in page
-    assert "| 2 | near | memcached | 27 | 6 | 300 | 1.0 | 10% | 10% | 10% |" in page
-    assert "| 2 | near | none | 27 | 6 | 300 | - | 10% | 10% | 10% |" in page
+    assert "| 2 | near | warm | 27 | 6 | 300 | 1.0 | 10% | 10% | 10% |" in page
+    assert "| 2 | near | cold | 27 | 6 | 300 | 1.0 | 75% | 75% | 75% |" in page
+    assert "| 2 | far | none | 27 | 6 | 300 | - | 10% | 10% | 10% |" in page
 
 
 def swift_rates(per_second: float, failed: int = 0) -> Rates:

@@ -75,6 +75,8 @@ def test_figures_tell_calls_that_asked_keystone_from_others() -> None:
     assert get.mean_seconds.mid == pytest.approx(0.3)
     assert get.token_seconds == pytest.approx(0.1505)
     assert get.token_share == pytest.approx(0.1505 / 0.3)
+    assert get.validating_share == pytest.approx(0.3 / 0.5)
+    assert found.calls["PUT object"].validating_share == 0
     assert sorted(found.calls) == ["GET object", "PUT object"]
     assert found.validations == 2
     assert found.validation_seconds == pytest.approx(0.4)

@@ -2,11 +2,11 @@
 
     python -m keylag_dev.galera_wan_page
 
-Needs root and some 35 minutes of an idle machine.
+Needs root and some 40 minutes of an idle machine.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -15,30 +15,25 @@ from typing import Final
 
 import click
 
-from keylag.faults.registry import FAULTS
 from keylag.lab.galera.lab import USERS, GaleraWan
 from keylag.lab.galera.measurement import SHARES, Measured, measure
 from keylag.lab.galera.options import NODES, ClusterOptions
-from keylag.lab.galera.site import REVOCATION_EVENTS, site_folder
-from keylag.lab.iproute import run
+from keylag.lab.galera.site import REVOCATION_EVENTS
 from keylag.lab.link import Link, format_duration
-from keylag.lab.load import keylag_on
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
 from keylag_dev.lab_page import Gaps, measuring, milliseconds, write_page
 from keylag_dev.lab_rules_page import COMMITS, Trial
+from keylag_dev.site_fault import FLUSHED, FLUSHES, planted
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-results.md"
-ROUND_TRIPS_SECONDS: Final = (0.0, 0.1, 0.2, 0.3, 0.5)
+ROUND_TRIPS_SECONDS: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 SECONDS: Final = 15
 FAR_SECONDS: Final = 40
 """With a far database, which serves few calls."""
 METHODS: Final = ("POST", "GET", "DELETE")
-FIGURES: Final = 2 * len(METHODS) + 3
+FIGURES: Final = 2 * len(METHODS) + 4
 """Columns of the table with numbers."""
-FLUSHED: Final = "C8:client"
-"""The fault that empties a cache."""
-_RATE: Final = FAULTS[FLUSHED].strength
 INTRODUCTION: Final = f"""\
 # Token calls on a Galera cluster over two sites
 
@@ -50,7 +45,9 @@ revocation events before each load. One client sends calls to the Keystone of si
 {SECONDS} s, or for {FAR_SECONDS} s with the database of site b: {SHARES["issue"]} % log
 in, {SHARES["validate"]} % validate, and {SHARES["revoke"]} % revoke. The round trips of
 a variant follow each other in random order. A cache that is emptied all the time has
-the fault {FLUSHED}, with {_RATE.default:g} {_RATE.unit}.
+the fault {FLUSHED}, with {FLUSHES}. With clients at both sites, one at site b sends the
+same calls meanwhile, with the same users in the same order; the times are those at
+site a.
 
 Before each load, no user has logged in that day, and each logs in once at most. So each
 log-in is the first of its user's day, which commits; a repeated one writes nothing.
@@ -60,8 +57,10 @@ SQL* is the median of the time in SQL of Keystone's breakdown, in which commits 
 without that of the revocation check.
 *A write* is a transaction of the cluster. Its kB are those over the link in both
 directions, less what an idle cluster sends; with a far database, statements pass the
-link, too. A row without figures could not be measured, as when log-ins take longer than
-the load.
+link, too. *Conflicts* are transactions that Galera refused because another node wrote
+the same row (`wsrep_local_cert_failures` and `wsrep_local_bf_aborts`). *Failed* calls
+are those of both sites. A row without figures could not be measured, as when log-ins
+take longer than the load.
 
 *Causes named* are those of `keylag diagnose` at site a, the likeliest first. The *cause
 expected* is what the variant makes, and should be the first; without one, none should
@@ -79,6 +78,8 @@ class Variant:
     cause: str = ""
     fault: str = ""
     """Key of a fault that site a has meanwhile."""
+    both_sites: bool = False
+    """Whether a client at site b sends calls, too."""
     round_trips_seconds: tuple[float, ...] = ROUND_TRIPS_SECONDS
 
     @property
@@ -90,6 +91,7 @@ class Variant:
 VARIANTS: Final[Mapping[str, Variant]] = {
     "two segments": Variant(ClusterOptions()),
     "one segment": Variant(ClusterOptions(segments=False)),
+    "clients at both sites": Variant(ClusterOptions(), both_sites=True),
     "`mysql_wsrep_sync_wait = 1`": Variant(ClusterOptions(sync_wait=True), "D8"),
     "the database of site b": Variant(ClusterOptions(far_database=True), "D1"),
     "a cache that is emptied all the time": Variant(ClusterOptions(), "C8", FLUSHED),
@@ -117,7 +119,7 @@ def render(results: Results) -> str:
 def _lines(results: Results) -> Iterator[str]:
     yield INTRODUCTION
     calls = (f"{one} | its SQL" for one in METHODS)
-    figures = (*calls, "writes", "a write, kB", "failed")
+    figures = (*calls, "writes", "a write, kB", "conflicts", "failed")
     judged = ("cause expected", "causes named", "right")
     yield f"| {' | '.join(('variant', 'round trip', *figures, *judged))} |"
     yield f"|{'---|' * 2}{'---:|' * FIGURES}{'---|' * len(judged)}"
@@ -137,7 +139,8 @@ def _figures(found: Measured) -> list[str]:
         *(cell for method in METHODS for cell in _times(found, method)),
         str(found.writes),
         _kilobytes(found.bytes_per_write),
-        str(sum(one.failed for one in found.calls.values())),
+        str(found.conflicts),
+        str(found.failed),
     ]
 
 
@@ -174,22 +177,16 @@ def _measure_variant(
         with gaps.reporting(row):
             lab.cluster().forget_log_ins()
             lab.cluster().limit_events(REVOCATION_EVENTS)
-            yield seconds, measure(lab, Link(seconds), variant.seconds, next(folders))
-
-
-@contextmanager
-def _planted(lab: GaleraWan, fault: str) -> Iterator[None]:
-    """Give site a a fault, if there is one, while the body runs; raises LabError."""
-    router = lab.wan.network().sites[0].router
-    command = [*keylag_on(router), "fault"]
-    state = f"--state={site_folder(lab.folder, router.name)}"
-    if fault:
-        run(*command, "start", fault, state, "--no-check")
-    try:
-        yield
-    finally:
-        if fault:
-            run(*command, "stop", fault, state)
+            yield (
+                seconds,
+                measure(
+                    lab,
+                    Link(seconds),
+                    variant.seconds,
+                    next(folders),
+                    both_sites=variant.both_sites,
+                ),
+            )
 
 
 @click.command()
@@ -204,7 +201,9 @@ def main() -> None:
             with gaps.noting(name):
                 lab.up(Link(), variant.options, click.echo)
                 cost.note_start()
-                with _planted(lab, variant.fault):
+                site = lab.wan.network().sites[0].router
+                fault = variant.fault
+                with planted(lab.folder, site, fault) if fault else nullcontext():
                     for seconds, found in _measure_variant(lab, name, folders, gaps):
                         results[name, seconds] = found
         write_page(PAGE, render(results) + gaps.sentence(), cost)

@@ -2,12 +2,13 @@
 
     python -m keylag_dev.swift_regions_page
 
-Needs root and some 25 minutes of an idle machine.
+Needs root and some 30 minutes of an idle machine.
 """
 
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -22,6 +23,7 @@ from keylag.lab.swift.lab import LINK, STORAGE_NODES, SwiftRegions
 from keylag.lab.swift.measurement import (
     CLIENTS,
     LABELS,
+    Calls,
     Load,
     Measured,
     measure,
@@ -30,6 +32,7 @@ from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
 from keylag_dev.lab_page import Gaps, measuring, milliseconds, with_interval, write_page
+from keylag_dev.site_fault import FLUSHED, FLUSHES, planted
 from keylag_dev.site_picture import IMAGES, SitePicture
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "swift-regions-results.md"
@@ -37,7 +40,15 @@ SECONDS: Final = 30
 BASE: Final = "set1"
 TOKENS_SET: Final = "set3"
 """The set in which tokens are measured."""
-CACHED_SECONDS: Final = (SwiftOptions().cached_seconds, NOT_CACHED)
+WARM: Final = "warm"
+COLD: Final = "cold"
+NO_CACHE: Final = "none"
+TOKEN_CACHES: Final[Mapping[str, int]] = {
+    WARM: SwiftOptions().cached_seconds,
+    COLD: SwiftOptions().cached_seconds,
+    NO_CACHE: NOT_CACHED,
+}
+"""States of auth_token's cache, with the seconds for which it keeps a token."""
 BENCH_CLIENTS: Final = (4, 16, 64)
 REPETITIONS: Final = 3
 ORDER: Final = random.Random(1)  # noqa: S311 - an order is no secret
@@ -90,8 +101,13 @@ TOKENS: Final = f"""
 {TOKENS_SET}. In region 2, the Keystone is near, or it is that of region 1. `auth_token`
 keeps validated tokens in the region's memcached, or not. *A validation* is the median
 time of auth_token in a call that asked Keystone, *cached* in all others; *share* is the
-part of auth_token in the time at the client. With the cache, only the first call with
-each token asks. These calls prepare the load: *calls* and the shares leave them out.
+part of auth_token in the time at the client.
+
+With a warm cache, only the first call with each token asks Keystone. These calls
+prepare the load: *calls* and the shares leave them out. For a cold cache, the region's
+memcached is emptied all the time (the fault {FLUSHED}, with {FLUSHES}), and the shares
+are those of the calls that asked Keystone. Swift and a near Keystone use the same
+memcached, so they find nothing in it, either.
 """
 
 PICTURE: Final = SitePicture(
@@ -105,7 +121,8 @@ PICTURE: Final = SitePicture(
 SetRow = tuple[str, Measured]
 BenchRow = tuple[str, int, Rates]
 """A set, a number of clients, and the rates of one run."""
-TokenRow = tuple[SwiftOptions, Measured]
+TokenRow = tuple[str, str, Measured]
+"""`near` or `far` Keystone, the state of the cache, and what was measured."""
 
 
 def render(
@@ -179,18 +196,22 @@ def _token_lines(tokens: Sequence[TokenRow]) -> Iterator[str]:
     )
     yield f"| {' | '.join(headings)} |"
     yield f"|---|---|---|{'---:|' * (len(headings) - 3)}"
-    for options, found in tokens:
+    for keystone, cache, found in tokens:
         cells = [
             str(found.region),
-            options.keystone,
-            "none" if options.cached_seconds == NOT_CACHED else "memcached",
+            keystone,
+            cache,
             str(sum(one.count for one in found.calls.values())),
             str(found.validations),
             _milliseconds(found.validation_seconds, 0),
             _milliseconds(found.cached_seconds, 1),
-            *(f"{found.calls[one].token_share:.0%}" for one in LABELS),
+            *(f"{_token_share(found.calls[one], cache):.0%}" for one in LABELS),
         ]
         yield f"| {' | '.join(cells)} |"
+
+
+def _token_share(calls: Calls, cache: str) -> float:
+    return calls.validating_share if cache == COLD else calls.token_share
 
 
 def _milliseconds(seconds: float, decimals: int) -> str:
@@ -242,14 +263,17 @@ def _summary(rates: Rates) -> str:
 
 def measure_tokens(lab: SwiftRegions, out: Path, gaps: Gaps) -> Iterator[TokenRow]:
     """Measure all ways to validate a token; yield what could be measured."""
-    for keystone, seconds in product((NEAR, FAR), CACHED_SECONDS):
-        row = f"tokens, {keystone} Keystone, cached for {seconds} s"
-        with gaps.reporting(row):
+    site = lab.router(2)
+    for keystone, (cache, seconds) in product((NEAR, FAR), TOKEN_CACHES.items()):
+        with gaps.reporting(f"tokens, {keystone} Keystone, cache {cache}"):
             options = replace(
                 SETS[TOKENS_SET], keystone=keystone, cached_seconds=seconds
             )
             lab.start_proxies(options)
-            yield options, measure(lab, Load(2, SECONDS), out / f"{keystone}-{seconds}")
+            emptied = planted(lab.folder, site, FLUSHED)
+            with emptied if cache == COLD else nullcontext():
+                found = measure(lab, Load(2, SECONDS), out / f"{keystone}-{cache}")
+            yield keystone, cache, found
 
 
 @click.command()

@@ -43,10 +43,13 @@ class Calls:
     """At the client, with its interval at 95 %; without one for few calls."""
     token_seconds: float
     """Mean time of auth_token."""
+    validating_share: float = 0.0
+    """The share of auth_token in the time at the client, of the calls that validated
+    their token in Keystone; 0 without one."""
 
     @property
     def token_share(self) -> float:
-        """The share of auth_token in the time at the client."""
+        """The share of auth_token in the time at the client, of all calls."""
         return self.token_seconds / self.mean_seconds.mid if self.count else 0.0
 
     def as_json(self) -> dict[str, Any]:
@@ -57,6 +60,7 @@ class Calls:
             "mean_seconds": intervals.as_json(self.mean_seconds),
             "token_seconds": self.token_seconds,
             "token_share": self.token_share,
+            "validating_share": self.validating_share,
         }
 
 
@@ -147,11 +151,18 @@ def summarise(region: int, samples: Sequence[Sample]) -> Measured:
 def _calls(samples: Sequence[Sample]) -> Calls:
     served = [one for one in samples if one.success]
     tokens = [token_seconds(one) for one in served if one.timing]
+    asked = [one for one in served if keystone_seconds(one) > 0]
+    share = (
+        sum(map(token_seconds, asked)) / sum(one.elapsed_seconds for one in asked)
+        if asked
+        else 0.0
+    )
     return Calls(
         len(served),
         len(samples) - len(served),
         intervals.mean([one.elapsed_seconds for one in served]),
         fmean(tokens) if tokens else 0.0,
+        share,
     )
 
 

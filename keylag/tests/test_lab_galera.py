@@ -155,8 +155,17 @@ def test_haproxy_spreads_connections_over_the_nodes_of_its_site(tmp_path: Path) 
     assert "server a1 10.64.1.1:3306 check" in text
     assert "server a2 10.64.1.2:3306 check" in text
     assert "10.64.2." not in text
+    assert "timeout check 1s" in text
     assert 'bind "10.64.1.254:5000"\n  mode http\n' in text
     assert 'server keystone "127.0.0.1:${KEYLAG_KEYSTONE_PORT}"' in text
+
+
+def test_haproxy_waits_longer_for_far_nodes(tmp_path: Path) -> None:
+    near, far = Network(tmp_path, 2).sites
+
+    haproxy.write_config(tmp_path, near.router, far.hosts, haproxy.FAR_CHECK_SECONDS)
+
+    assert "timeout check 5s" in (tmp_path / haproxy.FILE).read_text()
 
 
 def test_latencies_are_of_calls_that_succeeded(tmp_path: Path) -> None:

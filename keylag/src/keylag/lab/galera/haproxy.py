@@ -27,6 +27,7 @@ global
 defaults
   mode tcp
   timeout connect 10s
+  timeout check {check_seconds}s
   timeout client 1h
   timeout server 1h
 
@@ -46,12 +47,23 @@ KEYSTONE_PORT: Final = 5000
 """At the address of the router."""
 SERVER: Final = "  server {name} {address}:{port} check inter 1s fall 2 rise 2\n"
 FILE: Final = "haproxy.cfg"
+CHECK_SECONDS: Final = 1
+"""How long HAProxy waits for a node at its own site."""
+FAR_CHECK_SECONDS: Final = 5
+"""And for one at the other site: a check takes two round trips, or more after a lost
+packet."""
 
 
-def write_config(folder: Path, router: Host, hosts: Sequence[Host]) -> None:
+def write_config(
+    folder: Path,
+    router: Host,
+    hosts: Sequence[Host],
+    check_seconds: int = CHECK_SECONDS,
+) -> None:
     """Write the configuration of a site's HAProxy; raises OSError.
 
-    `hosts` are those of the database nodes.
+    `hosts` are those of the database nodes, and `check_seconds` is how long the answer
+    to a check may take until a node counts as down.
     """
     servers = "".join(
         SERVER.format(name=one.name, address=one.address, port=SQL_PORT)
@@ -60,6 +72,7 @@ def write_config(folder: Path, router: Host, hosts: Sequence[Host]) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     config = CONFIG.format(
         host=HOST,
+        check_seconds=check_seconds,
         servers=servers,
         router=router.address,
         keystone_port=KEYSTONE_PORT,

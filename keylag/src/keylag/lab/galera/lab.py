@@ -74,7 +74,11 @@ class GaleraWan:
             folder = site.site_folder(self.folder, one.router.name)
             self._copy_site_data(source, folder / "data")
             hosts = [node.host for node in cluster.nodes_behind(segment)]
-            haproxy.write_config(folder, one.router, hosts)
+            is_far = hosts[0] not in one.hosts
+            check_seconds = (
+                haproxy.FAR_CHECK_SECONDS if is_far else haproxy.CHECK_SECONDS
+            )
+            haproxy.write_config(folder, one.router, hosts, check_seconds)
             self._run_in_site(one.router.name, [] if segment else ["--revoke"])
             report(f"Keystone of site {one.router.name} is up")
 

@@ -83,4 +83,5 @@ SERVICE = Service(
     environment=_environment,
     healthy=_healthy,
     advice=f"Check its provisioning in {PROVISIONING}.",
+    observes_only=True,
 )

@@ -8,6 +8,7 @@ Needs root and some 45 minutes of an idle machine.
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -175,24 +176,17 @@ def _measure_variant(
     """Yield each round trip that could be measured, and its figures."""
     variant = VARIANTS[name]
     round_trips = variant.round_trips_seconds
+    send_calls = partial(measure, lab, both_sites=variant.both_sites)
     with gaps.noting(f"{name}, calls that fill the cache"):
-        measure(lab, Link(), SECONDS, next(folders), both_sites=variant.both_sites)
+        send_calls(Link(), SECONDS, next(folders))
     order = Random(name)  # noqa: S311 - an order is no secret
     for seconds in order.sample(round_trips, len(round_trips)):
         row = f"{name}, {format_duration(seconds)}"
         with gaps.reporting(row):
             lab.cluster().forget_log_ins()
             lab.cluster().limit_events(REVOCATION_EVENTS)
-            yield (
-                seconds,
-                measure(
-                    lab,
-                    Link(seconds),
-                    variant.seconds,
-                    next(folders),
-                    both_sites=variant.both_sites,
-                ),
-            )
+            found = send_calls(Link(seconds), variant.seconds, next(folders))
+            yield seconds, found
 
 
 @click.command()

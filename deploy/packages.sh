@@ -21,7 +21,10 @@ if [[ $EUID -ne 0 ]]; then
 fi
 
 policy=/usr/sbin/policy-rc.d
-services=(docker-registry haproxy mariadb memcached prometheus redis-server rsync slapd)
+services=(
+  docker-registry haproxy mariadb memcached prometheus prometheus-mysqld-exporter
+  redis-server rsync slapd
+)
 new_services=()
 wrote_policy=no
 

@@ -9,15 +9,17 @@ from keylag.lab.network import Network
 from keylag.services import prometheus
 from keylag.services.base import Secrets, ServiceContext, StackOptions
 
-PORTS = {"exporters": 20001, "exporters-a1": 20002}
+PORTS = {"exporters": 20001, "exporters-a1": 20002, "mysqld-exporter-a1": 20003}
 
 
-def labels(folder: Path, environment: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the labels of the exporters' targets in a stack."""
+def labels(
+    folder: Path, environment: Mapping[str, str], job: str = "keylag-exporter"
+) -> list[dict[str, str]]:
+    """Return the labels of a job's targets in a stack."""
     options = StackOptions(environment=environment)
     context = ServiceContext(folder, None, options, PORTS, Secrets())  # type: ignore[arg-type]
     prometheus.SERVICE.prepare(context)
-    file = folder / "prometheus" / "targets" / "keylag-exporter.json"
+    file = folder / "prometheus" / "targets" / f"{job}.json"
     return [one["labels"] for one in json.loads(file.read_text())]
 
 
@@ -33,3 +35,7 @@ def test_exporters_have_the_labels_of_their_site(tmp_path: Path) -> None:
 
 def test_a_stack_without_a_site_labels_its_database_nodes_only(tmp_path: Path) -> None:
     assert labels(tmp_path, {}) == [{}, {"instance": "a1"}]
+
+
+def test_a_mysqld_exporter_has_the_name_of_its_node(tmp_path: Path) -> None:
+    assert labels(tmp_path, {}, "mysqld-exporter") == [{"instance": "a1"}]

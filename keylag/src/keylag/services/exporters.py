@@ -18,18 +18,22 @@ from keylag.services.mariadb import slow_log
 from keylag.services.proxysql import STATS_USER
 from keylag.state import write_private
 
-DATABASE_SERVER: Final = """\
+NODE_PREFIX: Final = "exporters-"
+"""Begins the port of an exporter for a database node, whose name follows."""
+SLOW_LOG: Final = """\
 [slow-log]
 file = "{slow_log}"
 state = "{folder}/slow-log.json"
 from-start = true
-
+"""
+"""The slow log of a database server."""
+MYSQL: Final = """\
 [mysql]
 host = "{host}"
 port = {port}
 password-file = "{folder}/password"
 """
-"""What belongs to one database server."""
+"""The status of a database server."""
 KEYSTONE_NODE: Final = """\
 [revocations]
 port = {mariadb}
@@ -109,9 +113,9 @@ def make_service(name: str, config: Callable[[ServiceContext, Path], str]) -> Se
     )
 
 
-def database_server(folder: Path, log: Path, host: str, port: int) -> str:
-    """Return the configuration for a database server with a slow log."""
-    return DATABASE_SERVER.format(folder=folder, slow_log=log, host=host, port=port)
+def slow_log_of(folder: Path, log: Path) -> str:
+    """Return the configuration for a slow log."""
+    return SLOW_LOG.format(folder=folder, slow_log=log)
 
 
 def keystone_node(context: ServiceContext, folder: Path) -> str:
@@ -128,7 +132,8 @@ def keystone_node(context: ServiceContext, folder: Path) -> str:
 def _everything(context: ServiceContext, folder: Path) -> str:
     log = slow_log(context.folder)
     parts = [
-        database_server(folder, log, HOST, context.ports["mariadb"]),
+        slow_log_of(folder, log),
+        MYSQL.format(folder=folder, host=HOST, port=context.ports["mariadb"]),
         keystone_node(context, folder),
         PROBE.format(keystone=context.address("keystone")),
     ]

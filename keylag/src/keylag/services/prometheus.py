@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from keylag.paths import DATA, DEPLOY
+from keylag.services import exporters, mysqld_exporter
 from keylag.services.base import Ports, Service, ServiceContext, http_ok, no_variables
 
 CONFIG = DEPLOY / "prometheus" / "prometheus.yml"
@@ -17,11 +18,12 @@ TARGETS = {
     "keylag-exporter": ("exporters*", "*-exporters"),
     "keylag-diagnosis": ("diagnosis",),
     "node-exporter": (),
+    "mysqld-exporter": (f"{mysqld_exporter.PREFIX}*",),
     "prometheus": ("prometheus",),
 }
 """Patterns of the ports that each job of prometheus.yml scrapes."""
-NODE_PREFIX = "exporters-"
-"""Begins the port of an exporter for a database node, whose name follows."""
+NODE_PREFIXES = (exporters.NODE_PREFIX, mysqld_exporter.PREFIX)
+"""Begin the ports of exporters for a database node, whose name follows."""
 SITE_LABELS = ("cluster", "region")
 """Resource attributes of Keystone that all targets have as labels, too."""
 
@@ -48,8 +50,9 @@ def _prepare(context: ServiceContext) -> None:
 def _target(context: ServiceContext, port: str) -> dict[str, Any]:
     """Return a target; that of a database node has its name as `instance`."""
     labels = _site_labels(context)
-    if port.startswith(NODE_PREFIX):
-        labels["instance"] = port.removeprefix(NODE_PREFIX)
+    for prefix in NODE_PREFIXES:
+        if port.startswith(prefix):
+            labels["instance"] = port.removeprefix(prefix)
     return {"targets": [context.address(port)], "labels": labels}
 
 

@@ -47,6 +47,7 @@ GALERA_WAN: Packages = {
     "haproxy": ("haproxy",),
     "rsync": ("rsync",),
     "mariadb-server": ("wsrep_sst_rsync",),
+    "prometheus-mysqld-exporter": ("prometheus-mysqld-exporter",),
 }
 """For `keylag lab galera-wan`."""
 

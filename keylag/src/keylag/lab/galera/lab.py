@@ -19,6 +19,7 @@ from keylag.lab.link import Link
 from keylag.lab.network import Network
 from keylag.lab.wan import Wan
 from keylag.sample_cloud import CloudSize, initial_data
+from keylag.services import mysqld_exporter
 from keylag.services.base import StackOptions
 from keylag.stack import Stack
 from keylag.stack_record import load_secrets
@@ -28,7 +29,13 @@ from keylag.tools.programs import GALERA_LIBRARY, find_program
 
 USERS: Final = 1000
 PROJECTS: Final = 100
-PROGRAMS: Final = (GALERA_LIBRARY, "haproxy", "rsync", "wsrep_sst_rsync")
+PROGRAMS: Final = (
+    GALERA_LIBRARY,
+    "haproxy",
+    "rsync",
+    "wsrep_sst_rsync",
+    mysqld_exporter.PROGRAM,
+)
 ADVICE: Final = "Run `keylag setup --with labs` to install it."
 
 

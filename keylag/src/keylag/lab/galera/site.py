@@ -19,7 +19,14 @@ from keylag.lab.galera.options import ClusterOptions
 from keylag.lab.network import SITE_NAMES, Host
 from keylag.lab.wan import Wan
 from keylag.sample_cloud import revoke_tokens
-from keylag.services import exporters, keystone, memcached, otel_collector, prometheus
+from keylag.services import (
+    exporters,
+    keystone,
+    memcached,
+    mysqld_exporter,
+    otel_collector,
+    prometheus,
+)
 from keylag.services.base import Service, ServiceContext, StackOptions
 from keylag.stack import Stack
 from keylag.tools import Tools
@@ -42,14 +49,19 @@ def site_folder(lab: Path, name: str) -> Path:
     return lab / f"site-{name}"
 
 
-def node_exporter(node: Node) -> Service:
-    """Return the exporter of a database node, on the router of a site that uses it."""
+def node_exporters(node: Node) -> tuple[Service, Service]:
+    """Return the exporters of a database node, on the router of a site that uses it.
+
+    They are keylag-exporter for its slow log, and mysqld_exporter for its status.
+    """
 
     def config(_: ServiceContext, folder: Path) -> str:
-        address = node.host.address
-        return exporters.database_server(folder, node.slow_log, address, SQL_PORT)
+        return exporters.slow_log_of(folder, node.slow_log)
 
-    return exporters.make_service(f"{prometheus.NODE_PREFIX}{node.name}", config)
+    return (
+        exporters.make_service(f"{exporters.NODE_PREFIX}{node.name}", config),
+        mysqld_exporter.make_service(node.name, node.host.address, SQL_PORT),
+    )
 
 
 def resource_attributes(cluster: str, router: Host) -> str:
@@ -82,7 +94,8 @@ def start(cluster: Cluster, segment: int, *, revoke: bool) -> None:
             "OS_DEFAULT__PUBLIC_ENDPOINT": haproxy.keystone_url(router),
         },
     )
-    services = (*SERVICES, *map(node_exporter, cluster.nodes_behind(segment)))
+    nodes = cluster.nodes_behind(segment)
+    services = (*SERVICES, *(one for node in nodes for one in node_exporters(node)))
     folder = site_folder(cluster.lab, router.name)
     stack = Stack(folder, Tools.load(), options, services=services, console=Console())
     stack.up()

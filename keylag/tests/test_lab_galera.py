@@ -15,6 +15,7 @@ from test_jtl import BARE, FAILED, GOOD, HEADER, SETUP
 from keylag.cli import main
 from keylag.commands import lab_galera
 from keylag.commands.lab_output import milliseconds
+from keylag.diagnosis.prometheus import read_values
 from keylag.experiment.interval import Interval
 from keylag.jtl import Sample
 from keylag.lab import intervals
@@ -46,17 +47,18 @@ from keylag.lab.galera.rally import (
     read_iterations,
     run_scenario,
 )
-from keylag.lab.galera.site import REVOCATION_EVENTS
+from keylag.lab.galera.site import REVOCATION_EVENTS, site_folder
 from keylag.lab.galera.site_breakdown import break_down
-from keylag.lab.iproute import LabError
+from keylag.lab.iproute import LabError, command_in, run
 from keylag.lab.link import Link
 from keylag.lab.network import Network
 from keylag.lab.relay import TUN
 from keylag.lab.wan import Wan
+from keylag.stack_info import StackInfo
 from keylag.state import state_folder
 from keylag.tools import venvs
 from keylag.tools.install import installed_path
-from keylag.tools.programs import GALERA_WAN, WAN, missing_packages
+from keylag.tools.programs import GALERA_WAN, WAN, find_program, missing_packages
 
 PACKAGES = {**WAN, **GALERA_WAN}
 needs_cluster = pytest.mark.skipif(
@@ -68,6 +70,10 @@ needs_rally = pytest.mark.skipif(
     reason=f"needs Rally: `{venvs.RALLY.command}`",
 )
 ROUND_TRIP_SECONDS = 0.15
+NODES = 2
+"""Of each site."""
+SCRAPED_SECONDS = 30
+"""Prometheus looks for targets each 5 s, and asks mysqld_exporter each 5 s."""
 COUNT_LOG_INS = "SELECT COUNT(last_active_at) FROM keystone.user"
 
 
@@ -343,7 +349,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GaleraWan]:
     """A cluster with two nodes a site."""
     made = GaleraWan(tmp_path_factory.mktemp("lab"), users=20)
     try:
-        made.up(Link(), ClusterOptions(nodes=2), lambda _: None)
+        made.up(Link(), ClusterOptions(nodes=NODES), lambda _: None)
         yield made
     finally:
         made.down()
@@ -357,6 +363,31 @@ def test_all_nodes_are_members(lab: GaleraWan) -> None:
 
     assert list(found) == ["a1", "a2", "b1", "b2"]
     assert {one["cluster_size"] for one in found.values()} == {"4"}
+
+
+@needs_cluster
+@pytest.mark.stack
+@pytest.mark.matrix
+def test_the_prometheus_of_a_site_has_the_status_of_its_nodes(lab: GaleraWan) -> None:
+    router = lab.wan.network().sites[1].router
+    url = StackInfo(site_folder(lab.folder, router.name)).url("prometheus")
+    promtool = [str(find_program("promtool")), "query", "instant", "--format=json", url]
+
+    def values(metric: str) -> dict[str, float]:
+        query = f'{metric}{{job="mysqld-exporter"}}'
+        told = run(*command_in(router.namespace, [*promtool, query]))
+        return {
+            one.labels["instance"]: one.value for one in read_values(json.loads(told))
+        }
+
+    deadline = time.monotonic() + SCRAPED_SECONDS
+    while len(values("mysql_up")) < NODES and time.monotonic() < deadline:
+        time.sleep(1)
+
+    for metric in ("mysql_up", "mysql_global_status_wsrep_ready"):
+        assert values(metric) == {"b1": 1, "b2": 1}
+    assert values("mysql_global_status_wsrep_cluster_size") == {"b1": 4, "b2": 4}
+    assert values("mysql_galera_evs_repl_latency_sample_size").keys() == {"b1", "b2"}
 
 
 @needs_cluster

@@ -226,8 +226,8 @@ def test_page_of_swift_compares_sets_and_tokens() -> None:
     ]
 
     tokens = [
-        ("near", "warm", measured(2, 0.2)),
-        ("near", "cold", measured(2, 0.2)),
+        ("near", "shared, warm", measured(2, 0.2)),
+        ("near", "shared, cold", measured(2, 0.2)),
         ("far", "none", replace(measured(2, 0.2), cached_seconds=0.0)),
     ]
 
@@ -236,8 +236,8 @@ def test_page_of_swift_compares_sets_and_tokens() -> None:
     assert "| set1 | 1 | GET | 100 | 0 |" in page
     assert "| set2 | 1 | PUT | 400 | 0 |" in page
     assert "| set3 | 2 | GET | 125 | 0 |" in page
-    assert "| 2 | near | warm | 27 | 6 | 300 | 1.0 | 10% | 10% | 10% |" in page
-    assert "| 2 | near | cold | 27 | 6 | 300 | 1.0 | 75% | 75% | 75% |" in page
+    assert "| 2 | near | shared, warm | 27 | 6 | 300 | 1.0 | 10% | 10% | 10% |" in page
+    assert "| 2 | near | shared, cold | 27 | 6 | 300 | 1.0 | 75% | 75% | 75% |" in page
     assert "| 2 | far | none | 27 | 6 | 300 | - | 10% | 10% | 10% |" in page
 
 

@@ -5,6 +5,7 @@ import os
 import socket
 from collections.abc import Iterator
 from configparser import ConfigParser
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -22,9 +23,17 @@ from keylag.lab.network import Network
 from keylag.lab.relay import TUN
 from keylag.lab.swift import bench
 from keylag.lab.swift.bench import BenchLoad, Rate, Rates, read_rates, run_bench
-from keylag.lab.swift.lab import SwiftRegions
-from keylag.lab.swift.measurement import Load, measure, summarise
-from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
+from keylag.lab.swift.lab import TOKEN_SETTINGS, SwiftRegions
+from keylag.lab.swift.measurement import CLIENTS, SUBJECTS, Load, measure, summarise
+from keylag.lab.swift.options import (
+    FAR,
+    NEAR,
+    OWN,
+    SETS,
+    SHARED,
+    TOKEN_CACHES,
+    SwiftOptions,
+)
 from keylag.lab.swift.rings import PORTS
 from keylag.lab.swift.servers import TEMPLATES, listening_ports, storage_servers
 from keylag.server_timing import ServerTiming
@@ -171,12 +180,37 @@ def test_sets_are_those_of_the_article() -> None:
 
 
 def test_settings_are_kept_until_swift_stops(tmp_path: Path) -> None:
-    options = SwiftOptions(keystone=FAR, cached_seconds=NOT_CACHED)
+    options = SwiftOptions(keystone=FAR, token_cache=OWN)
     options.write(tmp_path)
 
     assert SwiftOptions.read(tmp_path) == options
     with pytest.raises(LabError, match="Run `keylag lab swift-regions up`"):
         SwiftOptions.read(tmp_path / "other")
+
+
+def test_each_place_of_tokens_has_settings() -> None:
+    assert tuple(TOKEN_SETTINGS) == TOKEN_CACHES
+    assert "swift.cache" not in TOKEN_SETTINGS[OWN].template
+    assert TOKEN_SETTINGS[SHARED].substitute(seconds=7) == (
+        "cache = swift.cache\ntoken_cache_time = 7"
+    )
+
+
+def test_proxies_get_their_processes_and_place_of_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[SwiftOptions] = []
+    monkeypatch.setattr(
+        SwiftRegions, "start_proxies", lambda _, options: started.append(options)
+    )
+    monkeypatch.setattr(SwiftRegions, "link", lambda _: LINK)
+    SETS["set2"].write(tmp_path)
+    command = ["lab", "swift-regions", "proxies", f"--state={tmp_path}"]
+
+    ended = CliRunner().invoke(main, [*command, "--token-cache=own", "--processes=3"])
+
+    assert ended.exit_code == 0, ended.output
+    assert started == [replace(SETS["set2"], token_cache=OWN, proxy_processes=3)]
 
 
 def test_commands_without_swift_name_the_one_that_starts_it(tmp_path: Path) -> None:
@@ -307,6 +341,22 @@ def test_a_far_keystone_makes_validations_longer(
         seconds[keystone] = found.validation_seconds
 
     assert seconds[FAR] > seconds[NEAR] + ROUND_TRIP_SECONDS / 2
+
+
+@needs_swift
+@pytest.mark.stack
+@pytest.mark.matrix
+def test_processes_that_share_no_cache_validate_each_token_themselves(
+    lab: SwiftRegions, tmp_path: Path
+) -> None:
+    validations = {}
+    for cache in (SHARED, OWN):
+        lab.start_proxies(SwiftOptions(token_cache=cache, proxy_processes=CLIENTS))
+        found = measure(lab, Load(1, 8), tmp_path / cache)
+        validations[cache] = found.validations
+
+    assert validations[SHARED] == SUBJECTS
+    assert validations[OWN] > SUBJECTS
 
 
 @needs_swift

@@ -39,7 +39,7 @@ from keylag.lab.network import Host
 from keylag.lab.swift.lab import SwiftRegions
 from keylag.lab.swift.measurement import Load
 from keylag.lab.swift.measurement import measure as measure_objects
-from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
+from keylag.lab.swift.options import FAR, NEAR, NO_CACHE, SETS, SwiftOptions
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
 from keylag_dev.lab_page import Gaps, measuring, milliseconds, write_page
@@ -55,9 +55,9 @@ PROBED_ROUND_TRIPS_SECONDS: Final = (0.02, 0.1, 0.2)
 MEASURED_REGION: Final = 2
 TOKEN_CACHES: Final = (
     (SwiftOptions(cached_seconds=1), LINK),
-    (SwiftOptions(cached_seconds=NOT_CACHED), LINK),
-    (SwiftOptions(cached_seconds=NOT_CACHED, keystone=FAR), LINK),
-    (SwiftOptions(cached_seconds=NOT_CACHED, keystone=FAR), Link(0.1)),
+    (SwiftOptions(token_cache=NO_CACHE), LINK),
+    (SwiftOptions(token_cache=NO_CACHE, keystone=FAR), LINK),
+    (SwiftOptions(token_cache=NO_CACHE, keystone=FAR), Link(0.1)),
 )
 """From cheap to expensive validations."""
 STALLED_SHARES: Final = (0.2, 0.3, 0.5, 0.8)
@@ -245,9 +245,11 @@ def plant_token_cache(lab: SwiftRegions, out: Path) -> Iterator[Planted]:
         lab.start_proxies(options)
         lab.keystones.wan.change(link)
         objects = partial(_measure_objects, lab, out / str(number))
-        kept, seconds = options.cached_seconds, link.round_trip_seconds
+        seconds = link.round_trip_seconds
         asked = "near" if options.keystone == NEAR else format_duration(seconds)
-        strength = f"{'not at all' if kept == NOT_CACHED else f'{kept} s'}, {asked}"
+        is_off = options.token_cache == NO_CACHE
+        kept = "not at all" if is_off else f"{options.cached_seconds} s"
+        strength = f"{kept}, {asked}"
         yield Trial("M1", "proxies keep tokens", strength), objects
     lab.keystones.wan.change(LINK)
 

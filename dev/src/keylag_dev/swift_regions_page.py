@@ -23,12 +23,13 @@ from keylag.lab.swift.lab import LINK, STORAGE_NODES, SwiftRegions
 from keylag.lab.swift.measurement import (
     CLIENTS,
     LABELS,
+    SUBJECTS,
     Calls,
     Load,
     Measured,
     measure,
 )
-from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
+from keylag.lab.swift.options import FAR, NEAR, NO_CACHE, OWN, SETS, SHARED
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
 from keylag_dev.lab_page import Gaps, measuring, milliseconds, with_interval, write_page
@@ -40,15 +41,16 @@ SECONDS: Final = 30
 BASE: Final = "set1"
 TOKENS_SET: Final = "set3"
 """The set in which tokens are measured."""
-WARM: Final = "warm"
-COLD: Final = "cold"
-NO_CACHE: Final = "none"
-TOKEN_CACHES: Final[Mapping[str, int]] = {
-    WARM: SwiftOptions().cached_seconds,
-    COLD: SwiftOptions().cached_seconds,
-    NO_CACHE: NOT_CACHED,
+COLD: Final = "shared, cold"
+TOKEN_CACHES: Final[Mapping[str, str]] = {
+    "shared, warm": SHARED,
+    COLD: SHARED,
+    "of each process": OWN,
+    "none": NO_CACHE,
 }
-"""States of auth_token's cache, with the seconds for which it keeps a token."""
+"""States of auth_token's cache, and where it keeps tokens."""
+PROCESSES: Final = 2
+"""Of each proxy server, where tokens are measured."""
 BENCH_CLIENTS: Final = (4, 16, 64)
 REPETITIONS: Final = 3
 ORDER: Final = random.Random(1)  # noqa: S311 - an order is no secret
@@ -98,16 +100,17 @@ requests validate. Clients and servers share this machine.
 TOKENS: Final = f"""
 ## What the token takes
 
-{TOKENS_SET}. In region 2, the Keystone is near, or it is that of region 1. `auth_token`
-keeps validated tokens in the region's memcached, or not. *A validation* is the median
-time of auth_token in a call that asked Keystone, *cached* in all others; *share* is the
-part of auth_token in the time at the client.
+{TOKENS_SET}, and each proxy server has {PROCESSES} processes. In region 2, the Keystone
+is near, or it is that of region 1. `auth_token` keeps validated tokens in the region's
+memcached, which its processes share, in the memory of each process, or nowhere. *A
+validation* is the median time of auth_token in a call that asked Keystone, *cached* in
+all others; *share* is the part of auth_token in the time at the client.
 
-With a warm cache, only the first call with each token asks Keystone. These calls
-prepare the load: *calls* and the shares leave them out. For a cold cache, the region's
-memcached is emptied all the time (the fault {FLUSHED}, with {FLUSHES}), and the shares
-are those of the calls that asked Keystone. Swift and a near Keystone use the same
-memcached, so they find nothing in it, either.
+With a warm shared cache, only the first call with each of the {SUBJECTS} tokens asks
+Keystone. These calls prepare the load: *calls* and the shares leave them out. For a
+cold cache, the region's memcached is emptied all the time (the fault {FLUSHED}, with
+{FLUSHES}), and the shares are those of the calls that asked Keystone. Swift and a near
+Keystone use the same memcached, so they find nothing in it, either.
 """
 
 PICTURE: Final = SitePicture(
@@ -264,15 +267,14 @@ def _summary(rates: Rates) -> str:
 def measure_tokens(lab: SwiftRegions, out: Path, gaps: Gaps) -> Iterator[TokenRow]:
     """Measure all ways to validate a token; yield what could be measured."""
     site = lab.router(2)
-    for keystone, (cache, seconds) in product((NEAR, FAR), TOKEN_CACHES.items()):
+    ways = product((NEAR, FAR), TOKEN_CACHES.items())
+    for number, (keystone, (cache, place)) in enumerate(ways):
         with gaps.reporting(f"tokens, {keystone} Keystone, cache {cache}"):
-            options = replace(
-                SETS[TOKENS_SET], keystone=keystone, cached_seconds=seconds
-            )
-            lab.start_proxies(options)
+            options = replace(SETS[TOKENS_SET], keystone=keystone, token_cache=place)
+            lab.start_proxies(replace(options, proxy_processes=PROCESSES))
             emptied = planted(lab.folder, site, FLUSHED)
             with emptied if cache == COLD else nullcontext():
-                found = measure(lab, Load(2, SECONDS), out / f"{keystone}-{cache}")
+                found = measure(lab, Load(2, SECONDS), out / str(number))
             yield keystone, cache, found
 
 

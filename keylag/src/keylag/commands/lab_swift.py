@@ -22,7 +22,7 @@ from keylag.commands.lab_wan import changed_link, link_options
 from keylag.lab.swift.bench import GETS, LOG, OBJECTS, BenchLoad, Rates, run_bench
 from keylag.lab.swift.lab import LINK, STORAGE_NODES, SwiftRegions
 from keylag.lab.swift.measurement import CLIENTS, Load, Measured, measure
-from keylag.lab.swift.options import FAR, NEAR, NOT_CACHED, SETS, SwiftOptions
+from keylag.lab.swift.options import FAR, NEAR, SETS, TOKEN_CACHES, SwiftOptions
 from keylag.steps import show_step
 
 folder_option: Final = lab_wan.folder_option("swift-regions")
@@ -67,11 +67,20 @@ def _token_options(function: Function) -> Function:
         show_default=True,
         help="Whether the proxy of region 2 asks the Keystone there, or that of 1.",
     )(function)
-    return click.option(
-        "--token-cache/--no-token-cache",
-        default=True,
+    function = click.option(
+        "--processes",
+        type=click.IntRange(1, 64),
+        default=SwiftOptions().proxy_processes,
         show_default=True,
-        help="Let auth_token keep validated tokens in the region's memcached.",
+        help="Processes of each proxy server.",
+    )(function)
+    return click.option(
+        "--token-cache",
+        type=click.Choice(TOKEN_CACHES),
+        default=SwiftOptions().token_cache,
+        show_default=True,
+        help="Where auth_token keeps validated tokens. shared: in the region's"
+        " memcached; own: in the memory of each process.",
     )(function)
 
 
@@ -105,7 +114,8 @@ def up(  # noqa: PLR0913 - one for each option
     *,
     nodes: int,
     update_seconds: float,
-    token_cache: bool,
+    token_cache: str,
+    processes: int,
     **given: float | None,
 ) -> None:
     """Start both regions; those that run start anew, with empty devices.
@@ -114,26 +124,26 @@ def up(  # noqa: PLR0913 - one for each option
     """
     link = changed_link(LINK, given)
     swift = replace(SETS[chosen], container_update_seconds=update_seconds)
-    options = _with_tokens(swift, keystone, token_cache=token_cache)
+    options = replace(
+        swift, keystone=keystone, token_cache=token_cache, proxy_processes=processes
+    )
     SwiftRegions(folder, nodes).up(link, options, click.echo)
     click.echo(f"The link has {link}. Folder of the laboratory: {folder}")
-
-
-def _with_tokens(
-    options: SwiftOptions, keystone: str, *, token_cache: bool
-) -> SwiftOptions:
-    seconds = SwiftOptions().cached_seconds if token_cache else NOT_CACHED
-    return replace(options, keystone=keystone, cached_seconds=seconds)
 
 
 @swift_regions.command("proxies")
 @_token_options
 @folder_option
-def proxies(folder: Path, keystone: str, *, token_cache: bool) -> None:
-    """Restart both proxy servers with other settings of auth_token."""
+def proxies(folder: Path, keystone: str, token_cache: str, processes: int) -> None:
+    """Restart both proxy servers with other settings."""
     lab = SwiftRegions(folder)
     lab.link()
-    options = _with_tokens(lab.options(), keystone, token_cache=token_cache)
+    options = replace(
+        lab.options(),
+        keystone=keystone,
+        token_cache=token_cache,
+        proxy_processes=processes,
+    )
     lab.start_proxies(options)
     click.echo("The proxy servers of both regions are up.")
 

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -18,7 +19,7 @@ from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
 from keylag.lab.network import Host, Network
 from keylag.lab.swift import devices, rings
-from keylag.lab.swift.options import FAR, SwiftOptions
+from keylag.lab.swift.options import FAR, NO_CACHE, OWN, SHARED, SwiftOptions
 from keylag.lab.swift.servers import (
     PROXY_PORT,
     TEMPLATES,
@@ -57,6 +58,12 @@ write_affinity = r$region
 write_affinity_node_count = 2 * replicas
 write_affinity_handoff_delete_count = auto""")
 NO_AFFINITY: Final = "sorting_method = shuffle"
+TOKEN_SETTINGS: Final[Mapping[str, Template]] = {
+    SHARED: Template("cache = swift.cache\ntoken_cache_time = $seconds"),
+    OWN: Template("token_cache_time = $seconds"),
+    NO_CACHE: Template("token_cache_time = -1"),
+}
+"""The settings of auth_token; without `cache` each process keeps tokens itself."""
 
 
 @dataclass(frozen=True)
@@ -214,6 +221,7 @@ class SwiftRegions:
             "proxy.conf",
             port=PROXY_PORT,
             folder=self._config,
+            processes=options.proxy_processes,
             affinity=AFFINITY.substitute(region=region) if affinity else NO_AFFINITY,
             memcached=f"{HOST}:{site.port('memcached')}",
             keystone=haproxy.keystone_url(asked),
@@ -221,7 +229,9 @@ class SwiftRegions:
             username=protected_service.NAME,
             password=load_secrets(site.data).service,
             project=protected_service.PROJECT,
-            cached_seconds=options.cached_seconds,
+            token_cache=TOKEN_SETTINGS[options.token_cache].substitute(
+                seconds=options.cached_seconds
+            ),
         )
 
     def _telemetry(self, router: Host) -> dict[str, str]:

@@ -8,7 +8,10 @@ from keylag.lab.saved_options import SavedOptions
 
 NEAR: Final = "near"
 FAR: Final = "far"
-NOT_CACHED: Final = -1
+SHARED: Final = "shared"
+OWN: Final = "own"
+NO_CACHE: Final = "none"
+TOKEN_CACHES: Final = (SHARED, OWN, NO_CACHE)
 
 
 @dataclass(frozen=True)
@@ -25,9 +28,13 @@ class SwiftOptions(SavedOptions):
     """Whether a proxy reads from, and first writes to, its own region."""
     keystone: str = NEAR
     """`near` if the second region has a Keystone; else its proxy asks the first."""
+    token_cache: str = SHARED
+    """Where auth_token keeps validated tokens: in the region's memcached, in the memory
+    of each process of the proxy server, or nowhere."""
     cached_seconds: int = 300
-    """How long auth_token keeps a validated token in the region's memcached
-    (`token_cache_time`); NOT_CACHED: not at all."""
+    """How long it keeps them (`token_cache_time`)."""
+    proxy_processes: int = 1
+    """Processes of each proxy server (`workers`)."""
     container_update_seconds: float = 1.0
     """How long an object server waits for the updates of the container, before it
     answers a PUT or a DELETE (`container_update_timeout`)."""

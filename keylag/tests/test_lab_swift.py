@@ -35,7 +35,12 @@ from keylag.lab.swift.options import (
     SwiftOptions,
 )
 from keylag.lab.swift.rings import PORTS
-from keylag.lab.swift.servers import TEMPLATES, listening_ports, storage_servers
+from keylag.lab.swift.servers import (
+    TEMPLATES,
+    listening_ports,
+    proxy_server,
+    storage_servers,
+)
 from keylag.server_timing import ServerTiming
 from keylag.state import state_folder
 from keylag.tools import venvs
@@ -229,6 +234,10 @@ def test_a_storage_node_has_a_server_of_each_kind(tmp_path: Path) -> None:
 
     assert {one.kind: one.port for one in found} == dict(PORTS)
     assert found[0].service == "swift-object-b1"
+
+
+def test_a_proxy_server_that_answers_nobody_is_not_ready(tmp_path: Path) -> None:
+    assert not proxy_server(tmp_path, Network(tmp_path, 1).sites[0].router).is_ready()
 
 
 def test_up_sets_how_long_a_write_waits_for_its_container(

@@ -1,20 +1,31 @@
 """The servers of Swift: those of storage nodes, and a proxy server for each region."""
 
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from keylag.lab.iproute import command_in
 from keylag.lab.network import Host
 from keylag.lab.server import HostServer
 from keylag.lab.swift.rings import PORTS
 from keylag.paths import DEPLOY
+from keylag.services.base import HOST
 from keylag.state import write_private
 
 TEMPLATES: Final = DEPLOY / "swift-regions"
 PROXY_PORT: Final = 8080
 """At 127.0.0.1 of a region's router."""
 START_SECONDS: Final = 30.0
+HEALTHCHECK: Final = (
+    "from http.client import HTTPConnection\n"
+    f"proxy = HTTPConnection('{HOST}', {PROXY_PORT}, timeout=2)\n"
+    "proxy.request('GET', '/healthcheck')\n"
+    "assert proxy.getresponse().status == 200"
+)
+"""A program that fails if no proxy server answers in its own namespace."""
 LISTENING: Final = "0A"
 """The state of a socket in /proc/PID/net/tcp."""
 
@@ -51,6 +62,17 @@ class Server(HostServer):
         command = [str(python), str(program), str(self.config), "--verbose"]
         self.start_command(command, variables)
 
+    def is_ready(self) -> bool:
+        """Return whether a storage server listens, or a proxy server answers.
+
+        The parent of a proxy server's processes listens before they have started.
+        """
+        if self.kind != "proxy":
+            return self.listens()
+        command = command_in(self.host.namespace, [sys.executable, "-c", HEALTHCHECK])
+        ended = subprocess.run(command, capture_output=True, check=False)
+        return ended.returncode == 0
+
     def listens(self) -> bool:
         """Return whether it accepts connections."""
         return any(self.port in listening_ports(pid) for pid in self.pids())
@@ -67,9 +89,9 @@ def proxy_server(lab: Path, router: Host) -> Server:
 
 
 def wait_until_ready(servers: Sequence[Server]) -> None:
-    """Wait until all servers accept connections; raises LabError."""
+    """Wait until all servers are ready; raises LabError."""
     for one in servers:
-        one.wait_until(one.listens, START_SECONDS)
+        one.wait_until(one.is_ready, START_SECONDS)
 
 
 def listening_ports(pid: int) -> set[int]:

@@ -2,7 +2,7 @@
 
     python -m keylag_dev.swift_regions_page
 
-Needs root and some 30 minutes of an idle machine.
+Needs root and some 25 minutes of an idle machine.
 """
 
 import random
@@ -118,7 +118,8 @@ PICTURE: Final = SitePicture(
     file=IMAGES / "swift-services.png",
     heading="The dashboard meanwhile",
     reading="""\
-*Services* at region 2 shows the ways to validate a token in the order of the table.""",
+*Services* at region 2 shows the ways to validate a token in the order of the table. Its
+rates are of the last minute, so the last way is hardly seen.""",
 )
 
 SetRow = tuple[str, Measured]

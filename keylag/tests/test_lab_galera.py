@@ -15,7 +15,6 @@ from test_jtl import BARE, FAILED, GOOD, HEADER, SETUP
 from keylag.cli import main
 from keylag.commands import lab_galera
 from keylag.commands.lab_output import milliseconds
-from keylag.diagnosis.prometheus import read_values
 from keylag.experiment.interval import Interval
 from keylag.jtl import Sample
 from keylag.lab import intervals
@@ -47,18 +46,17 @@ from keylag.lab.galera.rally import (
     read_iterations,
     run_scenario,
 )
-from keylag.lab.galera.site import REVOCATION_EVENTS, site_folder
-from keylag.lab.galera.site_breakdown import break_down
-from keylag.lab.iproute import LabError, command_in, run
+from keylag.lab.galera.site import REVOCATION_EVENTS
+from keylag.lab.galera.site_breakdown import break_down, query_site
+from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
 from keylag.lab.network import Network
 from keylag.lab.relay import TUN
 from keylag.lab.wan import Wan
-from keylag.stack_info import StackInfo
 from keylag.state import state_folder
 from keylag.tools import venvs
 from keylag.tools.install import installed_path
-from keylag.tools.programs import GALERA_WAN, WAN, find_program, missing_packages
+from keylag.tools.programs import GALERA_WAN, WAN, missing_packages
 
 PACKAGES = {**WAN, **GALERA_WAN}
 needs_cluster = pytest.mark.skipif(
@@ -73,7 +71,7 @@ ROUND_TRIP_SECONDS = 0.15
 NODES = 2
 """Of each site."""
 SCRAPED_SECONDS = 30
-"""Prometheus looks for targets each 5 s, and asks mysqld_exporter each 5 s."""
+"""Prometheus looks for targets every 5 s, and asks mysqld_exporter every 5 s."""
 COUNT_LOG_INS = "SELECT COUNT(last_active_at) FROM keystone.user"
 
 
@@ -370,15 +368,11 @@ def test_all_nodes_are_members(lab: GaleraWan) -> None:
 @pytest.mark.matrix
 def test_the_prometheus_of_a_site_has_the_status_of_its_nodes(lab: GaleraWan) -> None:
     router = lab.wan.network().sites[1].router
-    url = StackInfo(site_folder(lab.folder, router.name)).url("prometheus")
-    promtool = [str(find_program("promtool")), "query", "instant", "--format=json", url]
 
     def values(metric: str) -> dict[str, float]:
         query = f'{metric}{{job="mysqld-exporter"}}'
-        told = run(*command_in(router.namespace, [*promtool, query]))
-        return {
-            one.labels["instance"]: one.value for one in read_values(json.loads(told))
-        }
+        found = query_site(lab.folder, router, query, time.time())
+        return {one.labels["instance"]: one.value for one in found}
 
     deadline = time.monotonic() + SCRAPED_SECONDS
     while len(values("mysql_up")) < NODES and time.monotonic() < deadline:

@@ -271,8 +271,13 @@ def measure_tokens(lab: SwiftRegions, out: Path, gaps: Gaps) -> Iterator[TokenRo
     ways = product((NEAR, FAR), TOKEN_CACHES.items())
     for number, (keystone, (cache, place)) in enumerate(ways):
         with gaps.reporting(f"tokens, {keystone} Keystone, cache {cache}"):
-            options = replace(SETS[TOKENS_SET], keystone=keystone, token_cache=place)
-            lab.start_proxies(replace(options, proxy_processes=PROCESSES))
+            options = replace(
+                SETS[TOKENS_SET],
+                keystone=keystone,
+                token_cache=place,
+                proxy_processes=PROCESSES,
+            )
+            lab.start_proxies(options)
             emptied = planted(lab.folder, site, FLUSHED)
             with emptied if cache == COLD else nullcontext():
                 found = measure(lab, Load(2, SECONDS), out / str(number))

@@ -59,7 +59,7 @@ def swift_regions() -> None:
     """  # noqa: D301 - click reads a backspace
 
 
-def _token_options(function: Function) -> Function:
+def _proxy_options(function: Function) -> Function:
     function = click.option(
         "--keystone",
         type=click.Choice([NEAR, FAR]),
@@ -104,7 +104,7 @@ def _token_options(function: Function) -> Function:
     help="How long an object server waits for the container's replicas before it"
     " answers a PUT or a DELETE.",
 )
-@_token_options
+@_proxy_options
 @link_options
 @folder_option
 def up(  # noqa: PLR0913 - one for each option
@@ -124,26 +124,27 @@ def up(  # noqa: PLR0913 - one for each option
     """
     link = changed_link(LINK, given)
     swift = replace(SETS[chosen], container_update_seconds=update_seconds)
-    options = replace(
-        swift, keystone=keystone, token_cache=token_cache, proxy_processes=processes
-    )
+    options = _with_proxies(swift, keystone, token_cache, processes)
     SwiftRegions(folder, nodes).up(link, options, click.echo)
     click.echo(f"The link has {link}. Folder of the laboratory: {folder}")
 
 
+def _with_proxies(
+    options: SwiftOptions, keystone: str, token_cache: str, processes: int
+) -> SwiftOptions:
+    return replace(
+        options, keystone=keystone, token_cache=token_cache, proxy_processes=processes
+    )
+
+
 @swift_regions.command("proxies")
-@_token_options
+@_proxy_options
 @folder_option
 def proxies(folder: Path, keystone: str, token_cache: str, processes: int) -> None:
     """Restart both proxy servers with other settings."""
     lab = SwiftRegions(folder)
     lab.link()
-    options = replace(
-        lab.options(),
-        keystone=keystone,
-        token_cache=token_cache,
-        proxy_processes=processes,
-    )
+    options = _with_proxies(lab.options(), keystone, token_cache, processes)
     lab.start_proxies(options)
     click.echo("The proxy servers of both regions are up.")
 

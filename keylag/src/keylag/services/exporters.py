@@ -75,8 +75,33 @@ interval = 1
 """Prometheus scrapes the stack once a second."""
 
 
+def exporter_service(
+    name: str,
+    prepare: Callable[[ServiceContext], None],
+    command: Callable[[ServiceContext], list[str | Path]],
+    advice: str,
+) -> Service:
+    """Return an exporter, of Keylag or not, whose one port has its name."""
+
+    def healthy(ports: Ports) -> bool:
+        # A scrape would query all servers.
+        return http_ok(ports[name], "/")
+
+    return Service(
+        name=name,
+        ports=(name,),
+        prepare=prepare,
+        command=command,
+        environment=no_variables,
+        healthy=healthy,
+        advice=advice,
+        depends_on=("mariadb", "memcached"),
+        observes_only=True,
+    )
+
+
 def make_service(name: str, config: Callable[[ServiceContext, Path], str]) -> Service:
-    """Return an exporter whose one port has its name.
+    """Return a keylag-exporter whose one port has its name.
 
     `config` returns its configuration; the folder that it gets has the state, and the
     file `password` with the password of the exporters' account.
@@ -96,21 +121,8 @@ def make_service(name: str, config: Callable[[ServiceContext, Path], str]) -> Se
             f"--listen={context.address(name)}",
         ]
 
-    def healthy(ports: Ports) -> bool:
-        # A scrape would query all servers.
-        return http_ok(ports[name], "/")
-
-    return Service(
-        name=name,
-        ports=(name,),
-        prepare=prepare,
-        command=command,
-        environment=no_variables,
-        healthy=healthy,
-        advice="`keylag-exporter all --help` explains its configuration.",
-        depends_on=("mariadb", "memcached"),
-        observes_only=True,
-    )
+    advice = "`keylag-exporter all --help` explains its configuration."
+    return exporter_service(name, prepare, command, advice)
 
 
 def slow_log_of(folder: Path, log: Path) -> str:

@@ -3,13 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from keylag.services.base import (
-    Ports,
-    Service,
-    ServiceContext,
-    http_ok,
-    no_variables,
-)
+from keylag.services.base import Service, ServiceContext
+from keylag.services.exporters import exporter_service
 from keylag.state import write_private
 from keylag.tools.programs import find_program
 
@@ -51,18 +46,5 @@ def make_service(node: str, host: str, port: int) -> Service:
             *(f"--no-collect.{one}" for one in LEFT_OUT),
         ]
 
-    def healthy(ports: Ports) -> bool:
-        # A scrape would query the server.
-        return http_ok(ports[name], "/")
-
-    return Service(
-        name=name,
-        ports=(name,),
-        prepare=prepare,
-        command=command,
-        environment=no_variables,
-        healthy=healthy,
-        advice=f"`{PROGRAM} --help` lists its options.",
-        depends_on=("mariadb",),
-        observes_only=True,
-    )
+    advice = f"`{PROGRAM} --help` lists its options."
+    return exporter_service(name, prepare, command, advice)

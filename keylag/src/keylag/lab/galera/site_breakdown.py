@@ -38,6 +38,19 @@ class SiteBreakdown:
     """Self time of all of them, by category; its sum is their wall time."""
 
 
+def query_site(lab: Path, router: Host, promql: str, at: float) -> tuple[Sample, ...]:
+    """Return what the Prometheus of a site answers, at a Unix time.
+
+    Raises LabError, or ToolError without promtool.
+    """
+    url = StackInfo(site_folder(lab, router.name)).url("prometheus")
+    command = [str(find_program(PROGRAM)), "query", "instant", "--format=json"]
+    told = run(
+        *command_in(router.namespace, [*command, f"--time={at:.3f}", url, promql])
+    )
+    return read_values(json.loads(told))
+
+
 def break_down(
     lab: Path, router: Host, begun: float, ended: float, without: str
 ) -> SiteBreakdown:
@@ -53,14 +66,10 @@ def break_down(
         )
         raise LabError(message)
     time.sleep(max(ended + DELAY_SECONDS - time.time(), 0.0))
-    url = StackInfo(site_folder(lab, router.name)).url("prometheus")
 
     def ask(metric: str, *labels: str) -> tuple[Sample, ...]:
         increase = _increase(metric, labels, without, ended - begun)
-        at = f"--time={ended + DELAY_SECONDS:.3f}"
-        command = [str(find_program(PROGRAM)), "query", "instant", "--format=json", at]
-        told = run(*command_in(router.namespace, [*command, url, increase]))
-        return read_values(json.loads(told))
+        return query_site(lab, router, increase, ended + DELAY_SECONDS)
 
     seconds = defaultdict[str, float](float)
     phase, operation = CELL

@@ -12,7 +12,6 @@ from keylag.lab.network import Host
 from keylag.lab.server import HostServer
 from keylag.lab.swift.rings import PORTS
 from keylag.paths import DEPLOY
-from keylag.services.base import HOST
 from keylag.state import write_private
 
 TEMPLATES: Final = DEPLOY / "swift-regions"
@@ -20,10 +19,9 @@ PROXY_PORT: Final = 8080
 """At 127.0.0.1 of a region's router."""
 START_SECONDS: Final = 30.0
 HEALTHCHECK: Final = (
-    "from http.client import HTTPConnection\n"
-    f"proxy = HTTPConnection('{HOST}', {PROXY_PORT}, timeout=2)\n"
-    "proxy.request('GET', '/healthcheck')\n"
-    "assert proxy.getresponse().status == 200"
+    "import sys\n"
+    "from keylag.services.base import http_ok\n"
+    f"sys.exit(not http_ok({PROXY_PORT}, '/healthcheck'))"
 )
 """A program that fails if no proxy server answers in its own namespace."""
 LISTENING: Final = "0A"

@@ -2,7 +2,7 @@
 
     python -m keylag_dev.galera_failures_page
 
-Needs root and some 45 minutes of an idle machine.
+Needs root and some 70 minutes of an idle machine.
 """
 
 import time
@@ -34,7 +34,7 @@ from keylag_dev.lab_page import Gaps, measuring, write_page
 from keylag_dev.site_picture import IMAGES, SitePicture
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-failures.md"
-ROUND_TRIPS_SECONDS: Final = (0.1, 0.5)
+ROUND_TRIPS_SECONDS: Final = (0.1, 0.3, 0.5)
 METHODS: Final = ("POST", "GET", "DELETE")
 INTRODUCTION: Final = f"""\
 # Lost nodes and sites of a Galera cluster

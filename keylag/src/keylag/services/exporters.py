@@ -103,14 +103,13 @@ def exporter_service(
 def make_service(name: str, config: Callable[[ServiceContext, Path], str]) -> Service:
     """Return a keylag-exporter whose one port has its name.
 
-    `config` returns its configuration; the folder that it gets has the state, and the
-    file `password` with the password of the exporters' account.
+    `config` returns its configuration, and writes what that names to the folder that
+    it gets, which has the exporter's state as well.
     """
 
     def prepare(context: ServiceContext) -> None:
         folder = context.folder / name
         folder.mkdir(exist_ok=True)
-        write_private(folder / "password", context.secrets.exporters)
         (folder / "config.toml").write_text(config(context, folder), encoding="utf-8")
 
     def command(context: ServiceContext) -> list[str | Path]:
@@ -131,7 +130,11 @@ def slow_log_of(folder: Path, log: Path) -> str:
 
 
 def keystone_node(context: ServiceContext, folder: Path) -> str:
-    """Return the configuration for Keystone, its cache and its host."""
+    """Return the configuration for Keystone, its cache and its host.
+
+    It writes the password of the exporters' account, for all parts that need it.
+    """
+    write_private(folder / "password", context.secrets.exporters)
     return KEYSTONE_NODE.format(
         folder=folder,
         mariadb=context.ports["mariadb"],

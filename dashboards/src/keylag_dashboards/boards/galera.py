@@ -57,23 +57,27 @@ NODES: Final = Row(
         Panel(
             "Nodes",
             "A node that does not serve has lost quorum (non-Primary), and refuses"
-            " statements. A donor copies its data to another node, and may accept no"
-            " writes. behind: write sets that others have and this one has not.",
+            " statements; one that is down ended in the last hour. A donor copies its"
+            " data to another node, and may accept no writes. nodes: how many it sees.",
             "short",
             "table",
             {
                 "serves": "serves",
                 "state": "state",
                 "nodes": "seen",
-                "behind": "behind",
                 "to apply": "to_apply",
                 "to send": "to_send",
             },
-            width=24,
+            width=16,
             columns={
                 "node": Column(),
                 "serves": Column(
-                    width=100, states={0: State("no", BAD), 1: State("yes", GOOD)}
+                    width=100,
+                    states={
+                        -1: State("down", BAD),
+                        0: State("no", BAD),
+                        1: State("yes", GOOD),
+                    },
                 ),
                 "state": Column(
                     width=110,
@@ -86,10 +90,21 @@ NODES: Final = Row(
                     },
                 ),
                 **dict.fromkeys(
-                    ("nodes", "behind", "to apply", "to send"), Column("locale", 90, 0)
+                    ("nodes", "to apply", "to send"), Column("locale", 90, 0)
                 ),
             },
             empty_reason=_NO_CLUSTER,
+        ),
+        Panel(
+            "Nodes that serve",
+            "How many serve, and how many each of them sees. Fewer: a node ended, or"
+            " cannot be reached. None serves: no half of the cluster is a majority.",
+            "short",
+            "lines",
+            {"serve": "serving", "seen by {{node}}": "seen"},
+            width=8,
+            empty_reason=_NO_CLUSTER,
+            explained_by=("galera: Nodes",),
         ),
         Panel(
             "Message to all nodes",

@@ -25,12 +25,12 @@ def _status(name: str) -> str:
     return f"{_STATUS}{name}{{DATABASE}}"
 
 
-def _by_node(query: str) -> str:
+def _by_node(query: str, members: str = _status("local_state")) -> str:
     """Return a query by the name of the node, which Prometheus has as `instance`.
 
     Servers outside of a cluster are left out: only Galera's library has a local state.
     """
-    of_nodes = f"{query} and on (instance) {_status('local_state')}"
+    of_nodes = f"{query} and on (instance) {members}"
     named = f'label_replace({of_nodes}, "node", "$1", "instance", "(.+)")'
     return f"max by (node) ({named})"
 
@@ -50,16 +50,20 @@ def _rate(name: str) -> str:
     return _by_node(f"rate({_status(name)}[RATE])")
 
 
-_LAST: Final = _status("last_committed")
+_SERVES: Final = _now("cluster_status")
+_DOWN: Final = _by_node(
+    "(mysql_up{DATABASE} == 0)", f"last_over_time({_status('local_state')}[1h])"
+)
+"""0 for each node that does not run, and did in the last hour."""
 
 QUERIES: Final[Mapping[str, str]] = {
     "site_wall": f"{_WALL} / ({_CALLS} > 0)",
     "site_sql": f"{_SQL} / ({_CALLS} > 0)",
     "site_statement": f"{_SQL} / ({_STATEMENTS} > 0)",
-    "serves": _now("cluster_status"),
+    "serves": f"{_SERVES} or {_DOWN} - 1",
+    "serving": f"sum({_SERVES} or {_DOWN})",
     "state": _now("local_state"),
     "seen": _now("cluster_size"),
-    "behind": f"clamp_min(scalar(max({_LAST})) - {_by_node(_LAST)}, 0)",
     "to_apply": _now("local_recv_queue"),
     "to_send": _now("local_send_queue"),
     "paused": f"clamp_max({_rate('flow_control_paused_ns')} / {NANOSECONDS}, 1)",

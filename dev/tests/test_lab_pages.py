@@ -13,7 +13,7 @@ from keylag import processes
 from keylag.experiment.interval import Interval
 from keylag.lab import accuracy, intervals
 from keylag.lab.accuracy import Figure
-from keylag.lab.galera.failures import FAILURES, NO_ANSWER, Answers, Outcome
+from keylag.lab.galera.failures import FAILURES, NO_ANSWER, Answers, Healing, Outcome
 from keylag.lab.galera.measurement import Latencies, Measured
 from keylag.lab.galera.rally import Iterations
 from keylag.lab.iproute import LabError
@@ -118,7 +118,7 @@ def test_page_of_failures_has_a_row_for_each() -> None:
         failing_seconds=7.5,
         longest_seconds=12.34,
         longest_gap_seconds=20.0,
-        heal_seconds=3.21,
+        healing=Healing(3.21, {"b2": "a1", "b1": "a2"}),
         revoked=10,
         missing=1,
         hidden=5,
@@ -129,9 +129,11 @@ def test_page_of_failures_has_a_row_for_each() -> None:
     page = galera_failures_page.render({("link", far_and_unsegmented): found})
 
     row = f"{FAILURES['link'].summary} | 500 ms | one | 0 of 3 | 9 of 10 | - "
-    failed = f"| 4 of 50 (500: 3, {NO_ANSWER}: 1) | 7.5 | 12.3 | 20.0 | 3.2 |"
-    assert f"| {row}{failed} 1 of 10; up to 5 could be hidden |" in page
-    assert f"{FAILURES['site'].summary} | 100 ms | two |{9 * ' - |'}" in page
+    failed = f"| 4 of 50 (500: 3, {NO_ANSWER}: 1) | 7.5 | 12.3 | 20.0 | 3.2"
+    donors = "b1: a2, b2: a1"
+    missing = "1 of 10; up to 5 could be hidden"
+    assert f"| {row}{failed} | {donors} | {missing} |" in page
+    assert f"{FAILURES['site'].summary} | 100 ms | two |{10 * ' - |'}" in page
 
 
 def test_page_of_rally_compares_segments_at_each_round_trip() -> None:

@@ -20,12 +20,14 @@ from keylag.jtl import Sample
 from keylag.lab import intervals
 from keylag.lab.galera import failures, haproxy, measurement, rally
 from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
+from keylag.lab.galera.donors import donors_since
 from keylag.lab.galera.failures import (
     CLIENTS,
     FAILURES,
     NO_ANSWER,
     NOTICE_SECONDS,
     Answers,
+    Healing,
     Period,
     judge,
     observe,
@@ -485,6 +487,19 @@ def test_rally_creates_users_over_the_link(lab: GaleraWan, tmp_path: Path) -> No
     assert cluster.nodes[0].query(COUNT_EVENTS)[0][0] == REVOCATION_EVENTS
 
 
+def test_logs_name_the_donor_of_each_node_that_joined(tmp_path: Path) -> None:
+    log = tmp_path / "node-a1.log"
+    asked = "[Note] WSREP: Member 5.1 ({}) requested state transfer from '*any*'. "
+    log.write_text(f"{asked.format('b1')}Selected 0.0 (a1)(SYNCED) as donor.\n")
+    before = {log: log.stat().st_size}
+    with log.open("ab") as file:
+        for node, donor in (("b2", "a2"), ("b3", "a1"), ("b2", "a3")):
+            line = f"{asked.format(node)}Selected 1.0 ({donor})(SYNCED) as donor."
+            file.write(line.encode() + b"\xff\n")
+
+    assert donors_since(before) == {"b2": "a3", "b3": "a1"}
+
+
 def test_an_outcome_counts_what_clients_saw_from_the_failure_on() -> None:
     failure = FAILURES["link"]
     samples = [
@@ -498,7 +513,7 @@ def test_an_outcome_counts_what_clients_saw_from_the_failure_on() -> None:
 
     lost = Period(10.0, 15.0)
 
-    found = judge(failure, samples, lost, heal_seconds=3.0, gained=1.0)
+    found = judge(failure, samples, lost, Healing(3.0, {}), gained=1.0)
 
     assert (found.calls, found.failed) == (5, 2)
     assert found.failing_seconds == pytest.approx(0.1)
@@ -534,5 +549,6 @@ def test_clients_see_a_killed_node_and_no_revocation_is_lost(
     found = observe(lab, FAILURES["near-node"], tmp_path / "load")
 
     assert found.calls > found.failed
+    assert found.healing.donors.keys() == {"a2"}
     assert found.revoked > 0
     assert found.missing == 0

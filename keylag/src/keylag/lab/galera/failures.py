@@ -10,9 +10,11 @@ from typing import Final
 
 from keylag.jtl import Sample
 from keylag.lab.galera.cluster import COUNT_EVENTS, Cluster
+from keylag.lab.galera.donors import donors_since, log_sizes
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.measurement import keystone_at, read_calls, token_load
 from keylag.lab.galera.node import AFTER_ALL_WRITES, JOIN_SECONDS, Node
+from keylag.lab.galera.site import REVOCATION_EVENTS
 from keylag.lab.load import keylag_on
 
 CLIENTS: Final = 4
@@ -54,6 +56,16 @@ class Period:
 
 
 @dataclass(frozen=True)
+class Healing:
+    """How the cluster became whole."""
+
+    seconds: float
+    """From the start of the mending until all nodes are synced members."""
+    donors: Mapping[str, str]
+    """Which node gave each one that came back what it lacked, by their names."""
+
+
+@dataclass(frozen=True)
 class Answers:
     """How many calls ended while a failure lasted, before somebody mended it."""
 
@@ -83,8 +95,7 @@ class Outcome:
     """Of a call that succeeded or failed."""
     longest_gap_seconds: float
     """Without a successful call."""
-    heal_seconds: float
-    """From the start of the mending until all nodes are synced members."""
+    healing: Healing
     revoked: int
     """Revocations that Keystone confirmed."""
     missing: int
@@ -199,10 +210,14 @@ FAILURES: Final[Mapping[str, Failure]] = {
 def observe(lab: GaleraWan, failure: Failure, out: Path) -> Outcome:
     """Cause a failure under load, mend it, and return what it cost.
 
-    The load ends some seconds after all nodes are back.  `out` is a new folder for the
-    samples.  Raises LabError or pymysql.MySQLError.
+    It begins with 50 revocation events, and the next log-in of each user commits.  The
+    load ends some seconds after all nodes are back.  `out` is a new folder for the
+    samples.  Raises LabError, OSError or pymysql.MySQLError.
     """
     cluster = lab.cluster()
+    cluster.limit_events(REVOCATION_EVENTS)
+    cluster.forget_log_ins()
+    sizes = log_sizes(cluster.nodes)
     events_before = _count_events(cluster)
     load = token_load(LONGEST_SECONDS, CLIENTS, SHARES)
     router = cluster.network.sites[0].router
@@ -214,9 +229,10 @@ def observe(lab: GaleraWan, failure: Failure, out: Path) -> Outcome:
         lost = Period(begun, time.time())
         heal_seconds = _heal(lab, failure)
         time.sleep(AFTER_SECONDS)
-    samples = read_calls(out)
-    gained = _gained(cluster, events_before)
-    return judge(failure, samples, lost, heal_seconds, gained)
+    healing = Healing(heal_seconds, donors_since(sizes))
+    return judge(
+        failure, read_calls(out), lost, healing, _gained(cluster, events_before)
+    )
 
 
 def _heal(lab: GaleraWan, failure: Failure) -> float:
@@ -231,7 +247,7 @@ def judge(
     failure: Failure,
     samples: list[Sample],
     lost: Period,
-    heal_seconds: float,
+    healing: Healing,
     gained: float,
 ) -> Outcome:
     """Return the outcome of a failure.
@@ -255,7 +271,7 @@ def judge(
         failing_seconds=failed[-1] - failed[0] if failed else 0.0,
         longest_seconds=max((one.elapsed_seconds for one in after), default=0.0),
         longest_gap_seconds=max(gaps),
-        heal_seconds=heal_seconds,
+        healing=healing,
         revoked=revoked,
         missing=max(0, round(revoked - gained)),
         hidden=CLIENTS + sum(not one.success for one in revocations),

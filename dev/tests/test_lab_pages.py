@@ -41,6 +41,7 @@ from keylag.phases import CATEGORY_NAMES
 from keylag_dev import (
     galera_failures_page,
     galera_rally_page,
+    galera_settings_page,
     galera_wan_page,
     galera_workers_page,
     lab_page,
@@ -167,6 +168,38 @@ def test_page_of_rally_goes_without_a_scenario_that_failed() -> None:
     assert "| 100 ms | - | - | - | 3 % |" in page
     assert "Each ms of the round trip adds - to an iteration" in page
     assert "| 100 ms | one | - | - | - | - | - |" in page
+
+
+def test_page_of_settings_compares_them() -> None:
+    variant = galera_settings_page.Variant("Galera's own", segments=False)
+    run = Iterations((2.0, 2.0, 2.0), ("Conflict",), {}, (0.0, 60.0), {"sql": 0.5})
+    outcome = Outcome(
+        FAILURES["near-node"],
+        calls=50,
+        codes={NO_ANSWER: 2},
+        meanwhile={},
+        failing_seconds=0.0,
+        longest_seconds=6.54,
+        longest_gap_seconds=5.43,
+        healing=Healing(3.21, {}),
+        revoked=10,
+        missing=0,
+        hidden=0,
+    )
+
+    page = galera_settings_page.render(
+        galera_settings_page.Results(
+            rally={("create-user", variant): run},
+            lossy={(0.01, variant): galera_settings_page.Lossy(90, 4, 3)},
+            killed={variant: outcome},
+        )
+    )
+
+    cells = "Galera's own | one"
+    assert f"| create-user | {cells} | 2000 | 500 | 1 |" in page
+    assert f"| 1% | {cells} | 3 | 4 of 90 |" in page
+    assert f"| a2 is killed | {cells} | 6.5 | 5.4 | 2 of 50 |" in page
+    assert "| 5% | for a long link | two | - | - |" in page
 
 
 def test_page_of_workers_shows_what_is_outside_of_keystone() -> None:

@@ -26,7 +26,7 @@ from keylag.lab import intervals
 from keylag.lab.galera.lab import USERS, GaleraWan
 from keylag.lab.galera.measurement import Measured, measure
 from keylag.lab.galera.node import Node
-from keylag.lab.galera.options import NODES, ClusterOptions
+from keylag.lab.galera.options import NODES, WAN_PROVIDER_OPTIONS, ClusterOptions
 from keylag.lab.galera.rally import (
     CONCURRENCY,
     SCENARIOS,
@@ -111,6 +111,13 @@ def galera_wan() -> None:
     show_default=True,
     help="Keystone's cache.",
 )
+@click.option(
+    "--settings",
+    type=click.Choice(["wan", "default"]),
+    default="wan",
+    show_default=True,
+    help="Time-outs and send windows of Galera: for a long link, or its own.",
+)
 @link_options
 @folder_option
 def up(  # noqa: PLR0913 - one for each option
@@ -122,6 +129,7 @@ def up(  # noqa: PLR0913 - one for each option
     database: str,
     sync_wait: bool,
     cache: str,
+    settings: str,
     **given: float | None,
 ) -> None:
     """Start the cluster and both Keystones; a cluster that runs starts anew.
@@ -129,7 +137,14 @@ def up(  # noqa: PLR0913 - one for each option
     Its nodes join while the link has no delay. Then the link gets its settings.
     """
     link = changed_link(Link(), given)
-    options = ClusterOptions(nodes, segments, database == "far", sync_wait, cache)
+    options = ClusterOptions(
+        nodes,
+        segments,
+        far_database=database == "far",
+        sync_wait=sync_wait,
+        cache=cache,
+        provider=WAN_PROVIDER_OPTIONS if settings == "wan" else {},
+    )
     GaleraWan(folder, users).up(link, options, click.echo)
     click.echo(f"The link has {link}. Folder of the laboratory: {folder}")
 

@@ -44,6 +44,6 @@ class ClusterOptions(SavedOptions):
     provider: Mapping[str, str] = field(
         default_factory=lambda: dict(WAN_PROVIDER_OPTIONS)
     )
-    """More options of Galera."""
+    """More options of Galera; empty for its own time-outs and windows."""
     label: str = LABORATORY
     """Label `cluster` of the metrics of both sites."""

@@ -19,7 +19,7 @@ class MiddlewareConfiguration:
     strategy: str
     """``none``, ``mac`` or ``encrypt``."""
     cache: str
-    """``memcached``, ``environment`` (the service's own) or ``process``."""
+    """``memcached``, ``environment`` (the service's own), ``process`` or ``none``."""
     cache_seconds: int
 
 
@@ -42,12 +42,20 @@ def wrap_init(init: Call) -> Call:
 
 
 def _configuration_of(get: Callable[[str], Any]) -> MiddlewareConfiguration:
-    servers = "memcached" if get("memcached_servers") else "process"
+    seconds = int(get("token_cache_time"))
     return MiddlewareConfiguration(
         strategy=get("memcache_security_strategy").lower(),
-        cache="environment" if get("cache") else servers,
-        cache_seconds=int(get("token_cache_time")),
+        cache=_place_of_tokens(get, seconds),
+        cache_seconds=seconds,
     )
+
+
+def _place_of_tokens(get: Callable[[str], Any], seconds: int) -> str:
+    if seconds < 0:
+        return "none"
+    if get("cache"):
+        return "environment"
+    return "memcached" if get("memcached_servers") else "process"
 
 
 def _cache_time() -> Observations:

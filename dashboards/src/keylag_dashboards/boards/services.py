@@ -186,7 +186,7 @@ COST: Final = Row(
         Panel(
             "Configuration",
             "Workers by token cache and by its protection. process: a cache in each"
-            " worker, which is deprecated.",
+            " worker, which is deprecated. none: each call validates its token.",
             "short",
             "table",
             {"workers": "configuration"},

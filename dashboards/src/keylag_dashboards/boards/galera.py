@@ -57,7 +57,7 @@ NODES: Final = Row(
         Panel(
             "Nodes",
             "A node that does not serve has lost quorum (non-Primary), and refuses"
-            " statements; one that is down ended in the last hour. A donor copies its"
+            " statements; one that is down ended within a week. A donor copies its"
             " data to another node, and may accept no writes. nodes: how many it sees.",
             "short",
             "table",
@@ -103,6 +103,7 @@ NODES: Final = Row(
             "lines",
             {"serve": "serving", "seen by {{node}}": "seen"},
             width=8,
+            height=7,
             empty_reason=_NO_CLUSTER,
             explained_by=("galera: Nodes",),
         ),

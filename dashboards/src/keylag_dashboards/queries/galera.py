@@ -52,9 +52,9 @@ def _rate(name: str) -> str:
 
 _SERVES: Final = _now("cluster_status")
 _DOWN: Final = _by_node(
-    "(mysql_up{DATABASE} == 0)", f"last_over_time({_status('local_state')}[1h])"
+    "(mysql_up{DATABASE} == 0)", f"last_over_time({_status('local_state')}[7d])"
 )
-"""0 for each node that does not run, and did in the last hour."""
+"""0 for each node that does not run, and did in the last week."""
 
 QUERIES: Final[Mapping[str, str]] = {
     "site_wall": f"{_WALL} / ({_CALLS} > 0)",

@@ -21,6 +21,7 @@ from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
 from keylag.lab.network import Network
 from keylag.lab.relay import TUN
+from keylag.lab.settings import RELAY, Settings
 from keylag.lab.swift import bench
 from keylag.lab.swift.bench import BenchLoad, Rate, Rates, read_rates, run_bench
 from keylag.lab.swift.lab import TOKEN_SETTINGS, SwiftRegions
@@ -215,7 +216,13 @@ def test_proxies_get_their_processes_and_place_of_tokens(
     ended = CliRunner().invoke(main, [*command, "--token-cache=own", "--processes=3"])
 
     assert ended.exit_code == 0, ended.output
-    assert started == [replace(SETS["set2"], token_cache=OWN, proxy_processes=3)]
+    expected = replace(SETS["set2"], token_cache=OWN, proxy_processes=3)
+    assert started == [expected]
+
+    expected.write(tmp_path)
+    CliRunner().invoke(main, [*command, "--keystone=far"])
+
+    assert started[1:] == [replace(expected, keystone=FAR)]
 
 
 def test_commands_without_swift_name_the_one_that_starts_it(tmp_path: Path) -> None:
@@ -244,15 +251,21 @@ def test_up_sets_how_long_a_write_waits_for_its_container(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[SwiftOptions] = []
-    monkeypatch.setattr(
-        SwiftRegions, "up", lambda _, __, options, ___: started.append(options)
-    )
+
+    def start(
+        _: SwiftRegions, link: Link, options: SwiftOptions, __: object
+    ) -> Settings:
+        started.append(options)
+        return Settings(4, RELAY, link)
+
+    monkeypatch.setattr(SwiftRegions, "up", start)
     command = ["lab", "swift-regions", "up", f"--state={tmp_path}"]
 
     usual = CliRunner().invoke(main, command)
     short = CliRunner().invoke(main, [*command, "--container-update-timeout=50ms"])
 
     assert (usual.exit_code, short.exit_code) == (0, 0), short.output
+    assert "The link has 277 ms, loss 0%, 6 Mbit/s, by a relay" in usual.output
     assert [one.container_update_seconds for one in started] == [1.0, 0.05]
     server = storage_servers(tmp_path, Network(tmp_path, 1).sites[0].hosts[0])[0]
     config = SwiftRegions(tmp_path)._storage_config(server, started[1])

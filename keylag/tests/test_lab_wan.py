@@ -407,6 +407,22 @@ def test_other_users_learn_that_it_needs_root(
     assert "needs root: run the command with sudo" in ended.output
 
 
+@pytest.mark.parametrize(
+    "arguments", [("status",), ("set", "--loss=1%"), ("measure",), ("exec", "a1", "id")]
+)
+def test_other_users_do_not_take_a_network_of_root_for_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    write_settings(tmp_path, Settings(1, RELAY, Link()))
+    monkeypatch.setattr(iproute, "list_namespaces", lambda prefix: [f"{prefix}a"])
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+    ended = invoke(arguments[0], f"--state={tmp_path}", *arguments[1:])
+
+    assert ended.exit_code == 1
+    assert "needs root: run the command with sudo" in ended.output
+
+
 def test_commands_without_a_network_name_the_one_that_starts_it(tmp_path: Path) -> None:
     for command in ("status", "set", "measure"):
         ended = invoke(command, f"--state={tmp_path}")

@@ -192,7 +192,7 @@ def main() -> None:
                 found = cause_failures(lab, variant, out / str(number), gaps)
                 outcomes |= {(name, variant): one for name, one in found.items()}
                 if variant == SHOWN:
-                    site = lab.wan.network().sites[0].router
+                    site = lab.router(1)
                     with gaps.noting("the picture of the dashboard"):
                         PICTURE.take(lab.folder, site, begun)
         page = render(outcomes) + PICTURE.section(PAGE) + gaps.sentence()

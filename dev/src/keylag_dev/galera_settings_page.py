@@ -217,7 +217,7 @@ def _lose_packets(lab: GaleraWan, loss: float, out: Path) -> Lossy:
     """Send token calls over a link that loses packets; raises LabError."""
     lab.wan.change(Link(LINK.round_trip_seconds, loss_ratio=loss))
     time.sleep(SETTLE_SECONDS)
-    router = lab.wan.network().sites[0].router
+    router = lab.router(1)
     before = _changes(lab)
     load = token_load(LOSSY_SECONDS, CLIENTS)
     load.send(keylag_on(router), out, keystone_at(lab, router))

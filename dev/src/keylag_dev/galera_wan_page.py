@@ -201,7 +201,7 @@ def main() -> None:
             with gaps.noting(name):
                 lab.up(Link(), variant.options, click.echo)
                 cost.note_start()
-                site = lab.wan.network().sites[0].router
+                site = lab.router(1)
                 fault = variant.fault
                 with planted(lab.folder, site, fault) if fault else nullcontext():
                     for seconds, found in _measure_variant(lab, name, folders, gaps):

@@ -21,7 +21,7 @@ from keylag.commands.lab_output import (
     seconds_option,
     show,
 )
-from keylag.commands.lab_wan import changed_link, link_options
+from keylag.commands.lab_wan import changed_link, describe_link, link_options
 from keylag.lab import intervals
 from keylag.lab.galera.lab import USERS, GaleraWan
 from keylag.lab.galera.measurement import Measured, measure
@@ -113,6 +113,7 @@ def galera_wan() -> None:
 )
 @click.option(
     "--settings",
+    "galera_settings",
     type=click.Choice(["wan", "default"]),
     default="wan",
     show_default=True,
@@ -129,7 +130,7 @@ def up(  # noqa: PLR0913 - one for each option
     database: str,
     sync_wait: bool,
     cache: str,
-    settings: str,
+    galera_settings: str,
     **given: float | None,
 ) -> None:
     """Start the cluster and both Keystones; a cluster that runs starts anew.
@@ -143,10 +144,11 @@ def up(  # noqa: PLR0913 - one for each option
         far_database=database == "far",
         sync_wait=sync_wait,
         cache=cache,
-        provider=WAN_PROVIDER_OPTIONS if settings == "wan" else {},
+        provider=WAN_PROVIDER_OPTIONS if galera_settings == "wan" else {},
     )
-    GaleraWan(folder, users).up(link, options, click.echo)
-    click.echo(f"The link has {link}. Folder of the laboratory: {folder}")
+    settings = GaleraWan(folder, users).up(link, options, click.echo)
+    click.echo(describe_link(settings))
+    click.echo(f"Folder of the laboratory: {folder}")
 
 
 @galera_wan.command("set")

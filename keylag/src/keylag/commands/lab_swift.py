@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -18,7 +18,7 @@ from keylag.commands.lab_output import (
     seconds_option,
     show,
 )
-from keylag.commands.lab_wan import changed_link, link_options
+from keylag.commands.lab_wan import changed_link, describe_link, link_options
 from keylag.lab.swift.bench import GETS, LOG, OBJECTS, BenchLoad, Rates, run_bench
 from keylag.lab.swift.lab import LINK, STORAGE_NODES, SwiftRegions
 from keylag.lab.swift.measurement import CLIENTS, Load, Measured, measure
@@ -60,25 +60,24 @@ def swift_regions() -> None:
 
 
 def _proxy_options(function: Function) -> Function:
+    """Add the options of the proxy servers, which are None unless they are given."""
     function = click.option(
         "--keystone",
         type=click.Choice([NEAR, FAR]),
-        default=NEAR,
-        show_default=True,
+        show_default=f"{NEAR} for `up`",
         help="Whether the proxy of region 2 asks the Keystone there, or that of 1.",
     )(function)
     function = click.option(
         "--processes",
+        "proxy_processes",
         type=click.IntRange(1, 64),
-        default=SwiftOptions().proxy_processes,
-        show_default=True,
+        show_default=f"{SwiftOptions().proxy_processes} for `up`",
         help="Processes of each proxy server.",
     )(function)
     return click.option(
         "--token-cache",
         type=click.Choice(TOKEN_CACHES),
-        default=SwiftOptions().token_cache,
-        show_default=True,
+        show_default=f"{SwiftOptions().token_cache} for `up`",
         help="Where auth_token keeps validated tokens. shared: in the region's"
         " memcached; own: in the memory of each process.",
     )(function)
@@ -110,12 +109,12 @@ def _proxy_options(function: Function) -> Function:
 def up(  # noqa: PLR0913 - one for each option
     folder: Path,
     chosen: str,
-    keystone: str,
     *,
     nodes: int,
     update_seconds: float,
-    token_cache: str,
-    processes: int,
+    keystone: str | None,
+    token_cache: str | None,
+    proxy_processes: int | None,
     **given: float | None,
 ) -> None:
     """Start both regions; those that run start anew, with empty devices.
@@ -124,27 +123,33 @@ def up(  # noqa: PLR0913 - one for each option
     """
     link = changed_link(LINK, given)
     swift = replace(SETS[chosen], container_update_seconds=update_seconds)
-    options = _with_proxies(swift, keystone, token_cache, processes)
-    SwiftRegions(folder, nodes).up(link, options, click.echo)
-    click.echo(f"The link has {link}. Folder of the laboratory: {folder}")
-
-
-def _with_proxies(
-    options: SwiftOptions, keystone: str, token_cache: str, processes: int
-) -> SwiftOptions:
-    return replace(
-        options, keystone=keystone, token_cache=token_cache, proxy_processes=processes
+    options = _with_proxies(
+        swift,
+        keystone=keystone,
+        token_cache=token_cache,
+        proxy_processes=proxy_processes,
     )
+    settings = SwiftRegions(folder, nodes).up(link, options, click.echo)
+    click.echo(describe_link(settings))
+    click.echo(f"Folder of the laboratory: {folder}")
+
+
+def _with_proxies(options: SwiftOptions, **given: str | int | None) -> SwiftOptions:
+    """Return the options with those that are given."""
+    changes: dict[str, Any] = {
+        name: value for name, value in given.items() if value is not None
+    }
+    return replace(options, **changes)
 
 
 @swift_regions.command("proxies")
 @_proxy_options
 @folder_option
-def proxies(folder: Path, keystone: str, token_cache: str, processes: int) -> None:
-    """Restart both proxy servers with other settings."""
+def proxies(folder: Path, **given: str | int | None) -> None:
+    """Restart both proxy servers; a setting that is not given stays as it is."""
     lab = SwiftRegions(folder)
     lab.link()
-    options = _with_proxies(lab.options(), keystone, token_cache, processes)
+    options = _with_proxies(lab.options(), **given)
     lab.start_proxies(options)
     click.echo("The proxy servers of both regions are up.")
 

@@ -121,7 +121,12 @@ def up(hosts: int, folder: Path, **given: float | None) -> None:
     Without options, the link has no delay, loses nothing and has no limit.
     """
     settings = Wan(folder).up(hosts, changed_link(Link(), given))
-    _say_running(settings, folder)
+    click.echo(describe_link(settings))
+    click.echo(
+        f"Each site has {settings.hosts} hosts; `keylag lab wan status` lists them.\n"
+        "Run programs there with `keylag lab wan exec a1 -- PROGRAM`.\n"
+        f"Folder of the laboratory: {folder}"
+    )
 
 
 @wan.command("set")
@@ -156,7 +161,7 @@ def status(form: str, folder: Path) -> None:
     for one in hosts:
         table.add_row(one.name, one.address, one.namespace)
     Console().print(table)
-    click.echo(f"The link has {settings.link}.")
+    click.echo(describe_link(settings))
     for name, sent in traffic.items():
         click.echo(f"Site {name} has sent {sent.packets} packets, {sent.bytes} bytes.")
 
@@ -170,7 +175,6 @@ def run_on_host(host: str, program: tuple[str, ...], folder: Path) -> None:
 
     Servers that it starts listen on the addresses of the host only. `down` ends them.
     """
-    iproute.require_root()
     network = Wan(folder).network()
     found = network.find(host)
     if found is None:
@@ -191,7 +195,6 @@ def measure_link(form: str, folder: Path) -> None:
     Takes 20 s to 2 min, longer on a long or slow link. The exit code is 1 if a figure
     differs by more than 2 % and 1 ms; a random one may by 2.5 standard errors more.
     """
-    iproute.require_root()
     lab = Wan(folder)
     settings = lab.require()
     with show_step(Console(stderr=True), f"Measuring {settings.link}"):
@@ -224,17 +227,10 @@ def changed_link(link: Link, given: dict[str, float | None]) -> Link:
     return replace(link, **{k: v for k, v in given.items() if v is not None})
 
 
-def _say_running(settings: Settings, folder: Path) -> None:
-    click.echo(f"The link has {settings.link}, by {MECHANISMS[_is_netem(settings)]}.")
-    click.echo(
-        f"Each site has {settings.hosts} hosts; `keylag lab wan status` lists them.\n"
-        "Run programs there with `keylag lab wan exec a1 -- PROGRAM`.\n"
-        f"Folder of the laboratory: {folder}"
-    )
-
-
-def _is_netem(settings: Settings) -> bool:
-    return settings.mechanism == NETEM
+def describe_link(settings: Settings) -> str:
+    """Return a sentence about the link, and what delays its packets."""
+    mechanism = MECHANISMS[settings.mechanism == NETEM]
+    return f"The link has {settings.link}, by {mechanism}."
 
 
 def _table(figures: list[Figure]) -> Table:

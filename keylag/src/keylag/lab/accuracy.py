@@ -19,7 +19,7 @@ from keylag.lab.direction import BITS_PER_BYTE
 from keylag.lab.iproute import LabError, command_in, read_counters, run
 from keylag.lab.link import Link
 from keylag.lab.network import WAN_INTERFACE, Host, Network
-from keylag.tools.programs import find_program
+from keylag.tools.programs import LABS_ADVICE, find_program
 
 PINGS: Final = 40
 JITTER_PINGS: Final = 400
@@ -50,7 +50,6 @@ HANDSHAKE: Final[Sequence[str]] = (sys.executable, "-m", "keylag.lab.handshake")
 SERVER: Final[Sequence[str]] = ("iperf3", "--server", "--port", str(PORT))
 RELATIVE_TOLERANCE: Final = 0.02
 TOLERANCE_SECONDS: Final = 0.001
-ADVICE: Final = "Run `keylag setup --with labs` to install it."
 PROGRAMS: Final = ("ping", "iperf3")
 PING: Final = "ping, s"
 HANDSHAKE_TIME: Final = "TCP handshake, s"
@@ -88,7 +87,7 @@ def measure(network: Network, link: Link) -> list[Figure]:
     Raises LabError, or ToolError if a program is missing.
     """
     for program in PROGRAMS:
-        find_program(program, ADVICE)
+        find_program(program, LABS_ADVICE)
     time.sleep(SETTLE_SECONDS + 2 * link.queue_seconds)
     figures = [*_round_trips(network, link), _handshake(network, link)]
     if link.loss_ratio:

@@ -12,6 +12,7 @@ from keylag.jtl import JtlError, Sample
 from keylag.jtl import read_samples as read_jtl
 from keylag.lab.iproute import LabError, command_in
 from keylag.lab.network import Host
+from keylag.tools.tool import tail
 
 KEYLAG: Final = str(Path(sys.executable).with_name("keylag"))
 
@@ -73,12 +74,17 @@ class LabLoad:
     def sending(
         self, keylag: Sequence[str], out: Path, target: Sequence[str]
     ) -> Iterator[None]:
-        """Send it while the body runs; the samples are complete then."""
-        process = subprocess.Popen(
-            self.command(keylag, out, target),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        """Send it while the body runs; the samples are complete then.
+
+        What the command says of errors is in a file beside `out`.  Raises OSError.
+        """
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with _errors_of(out).open("wb") as errors:
+            process = subprocess.Popen(
+                self.command(keylag, out, target),
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+            )
         try:
             yield
         finally:
@@ -98,4 +104,10 @@ def read_samples(out: Path) -> list[Sample]:
         return read_jtl(out / "samples.jtl")[0]
     except JtlError as error:
         message = f"No call was answered: {error}"
+        if _errors_of(out).exists():
+            message += f"\nThe load said:\n{tail(_errors_of(out))}"
         raise LabError(message) from error
+
+
+def _errors_of(out: Path) -> Path:
+    return out.with_name(f"{out.name}.log")

@@ -17,6 +17,8 @@ PYTHON_MODULES = "/usr/lib/python3/dist-packages"
 APACHE_MODULES = "/usr/lib/apache2/modules"
 GALERA_LIBRARY = "/usr/lib/galera/libgalera_smm.so"
 
+LABS_ADVICE = "Run `keylag setup --with labs` to install it."
+
 Packages = Mapping[str, tuple[str, ...]]
 """Debian packages, each with the programs, or paths of files, that it is for."""
 

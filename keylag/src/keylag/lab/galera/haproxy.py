@@ -86,7 +86,7 @@ def keystone_url(router: Host) -> str:
 
 
 def _command(context: ServiceContext) -> list[str | Path]:
-    # -W: a master, which starts the worker again; -db: in the foreground.
+    # -db: in the foreground.
     return [find_program("haproxy"), "-db", "-f", context.folder / FILE]
 
 

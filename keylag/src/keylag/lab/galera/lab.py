@@ -16,7 +16,8 @@ from keylag.lab.galera.cluster import Cluster, Report
 from keylag.lab.galera.options import ClusterOptions
 from keylag.lab.iproute import LabError, command_in
 from keylag.lab.link import Link
-from keylag.lab.network import Network
+from keylag.lab.network import Host, Network
+from keylag.lab.settings import Settings
 from keylag.lab.wan import Wan
 from keylag.sample_cloud import CloudSize, initial_data
 from keylag.services import mysqld_exporter
@@ -25,7 +26,7 @@ from keylag.stack import Stack
 from keylag.stack_record import load_secrets
 from keylag.stack_shutdown import stop_stack
 from keylag.tools import Tools
-from keylag.tools.programs import GALERA_LIBRARY, find_program
+from keylag.tools.programs import GALERA_LIBRARY, LABS_ADVICE, find_program
 
 USERS: Final = 1000
 PROJECTS: Final = 100
@@ -36,7 +37,6 @@ PROGRAMS: Final = (
     "wsrep_sst_rsync",
     mysqld_exporter.PROGRAM,
 )
-ADVICE: Final = "Run `keylag setup --with labs` to install it."
 
 
 @dataclass(frozen=True)
@@ -54,18 +54,19 @@ class GaleraWan:
         """Its network."""
         return Wan(self.folder / "wan")
 
-    def up(self, link: Link, options: ClusterOptions, report: Report) -> None:
+    def up(self, link: Link, options: ClusterOptions, report: Report) -> Settings:
         """Start everything on a link without delay, and then set the link.
 
-        Raises the errors of the parts, and then stops what it started.
+        Returns the settings of its network.  Raises the errors of the parts, and then
+        stops what it started.
         """
         iproute.require_root()
         for program in PROGRAMS:
-            find_program(program, ADVICE)
+            find_program(program, LABS_ADVICE)
         self.down()
         try:
             self._start(options, report)
-            self.wan.change(link)
+            return self.wan.change(link)
         except BaseException:
             self.down()
             raise
@@ -123,7 +124,17 @@ class GaleraWan:
     def cluster(self) -> Cluster:
         """Return the cluster that runs; raises LabError if none does."""
         options = ClusterOptions.read(self.folder)
-        return Cluster(self.folder, self.wan.network(), options)
+        iproute.require_root()
+        try:
+            network = self.wan.network()
+        except LabError as error:
+            message = f"{self.folder} is incomplete. Run `keylag lab galera-wan up`."
+            raise LabError(message) from error
+        return Cluster(self.folder, network, options)
+
+    def router(self, site: int) -> Host:
+        """Return the host of the Keystone of a site, 1 or 2; raises LabError."""
+        return self.wan.network().sites[site - 1].router
 
     def link(self) -> Link:
         """Return the link of a cluster that runs; raises LabError if none does."""

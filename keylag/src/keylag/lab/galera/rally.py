@@ -128,7 +128,7 @@ def _in_keystone(lab: GaleraWan, period: tuple[float, float]) -> dict[str, float
     What Rally deletes afterwards does not count.  If the site's Prometheus does not
     answer, or promtool is missing, this prints why, and returns nothing.
     """
-    router = lab.wan.network().sites[0].router
+    router = lab.router(1)
     try:
         found = break_down(lab.folder, router, *period, without="DELETE")
     except (LabError, ToolError) as error:
@@ -206,7 +206,7 @@ class Rally:
         self.run("env", "create", *spec)
 
     def _cloud(self) -> dict[str, Any]:
-        router = self.lab.wan.network().sites[0].router
+        router = self.lab.router(1)
         admin = StackInfo(site_folder(self.lab.folder, router.name)).admin()
         return {
             "auth_url": f"{haproxy.keystone_url(router)}/v3",
@@ -231,7 +231,7 @@ class Rally:
         Raises LabError if it fails, or ToolError without Rally.
         """
         program = require_tool(venvs.RALLY, state_folder() / "tools")
-        router = self.lab.wan.network().sites[0].router
+        router = self.lab.router(1)
         command = [str(program), "--config-file", "rally.conf", *words]
         ended = subprocess.run(
             command_in(router.namespace, command),

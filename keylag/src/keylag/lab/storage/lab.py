@@ -21,13 +21,13 @@ from keylag.services.base import StackOptions
 from keylag.stack import Stack
 from keylag.stack_shutdown import stop_services, stop_stack
 from keylag.state import check_path
-from keylag.tools import Tools, find_program
+from keylag.tools import Tools
+from keylag.tools.programs import LABS_ADVICE, find_program
 
 PROGRAMS: Final = (
     *("fio", "nbdkit", "nbdfuse", "fusermount3", "losetup", "mount", "umount"),
     *("mkfs.ext4", "mkfs.btrfs"),
 )
-ADVICE: Final = "Run `keylag setup --with labs` to install it."
 MAKES: Final = "loop devices, file systems and control groups"
 KEYSTONE: Final = {"OS_SECURITY_COMPLIANCE__LOCKOUT_FAILURE_ATTEMPTS": "1000000"}
 """Keystone counts log-ins that fail in the database, but locks no user."""
@@ -74,7 +74,7 @@ class StorageLab:
         options.check()
         check_path(self.folder)
         for program in PROGRAMS:
-            find_program(program, ADVICE)
+            find_program(program, LABS_ADVICE)
         self.down()
         try:
             self._stack(options).up(sample_cloud.initial_data())

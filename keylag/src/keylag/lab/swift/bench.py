@@ -84,7 +84,7 @@ def run_bench(lab: SwiftRegions, load: BenchLoad, out: Path) -> Rates:
     `out` is a folder for the log of swift-bench, which deletes its objects at the end,
     also after Ctrl-C.  Raises LabError, ToolError, OSError or pymysql.MySQLError.
     """
-    router = lab.keystones.wan.network().sites[load.region - 1].router
+    router = lab.router(load.region)
     swift = require_tool(venvs.SWIFT, state_folder() / "tools")
     command = [
         *(str(swift.with_name("swift-bench")), "--auth_version=3"),

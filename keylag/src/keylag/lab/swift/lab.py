@@ -18,6 +18,7 @@ from keylag.lab.galera.site import resource_attributes, site_folder
 from keylag.lab.iproute import LabError
 from keylag.lab.link import Link
 from keylag.lab.network import Host, Network
+from keylag.lab.settings import Settings
 from keylag.lab.swift import devices, rings
 from keylag.lab.swift.options import FAR, NO_CACHE, OWN, SHARED, SwiftOptions
 from keylag.lab.swift.servers import (
@@ -34,8 +35,9 @@ from keylag.services.keystone import REGION, telemetry_settings
 from keylag.stack_info import StackInfo
 from keylag.stack_record import load_secrets
 from keylag.state import check_path, state_folder
-from keylag.tools import find_program, venvs
+from keylag.tools import venvs
 from keylag.tools.install import require_tool
+from keylag.tools.programs import LABS_ADVICE, find_program
 
 LINK: Final = Link(round_trip_seconds=0.277, rate_bits_per_second=6e6)
 """Between Tokyo and the EU, in the article."""
@@ -50,7 +52,7 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5) as server:
 """
 """A program that empties a memcached in its own namespace."""
 PROGRAMS: Final = ("mkfs.ext4", "mount", "umount")
-ADVICE: Final = "Run `keylag setup --with labs` to install it."
+MAKES: Final = "network namespaces and loop devices"
 AFFINITY: Final = Template("""\
 sorting_method = affinity
 read_affinity = r$region=100
@@ -79,25 +81,25 @@ class SwiftRegions:
         """Its network, and a Keystone with a database node at each site."""
         return GaleraWan(self.folder, USERS, self.storage_nodes)
 
-    def up(self, link: Link, options: SwiftOptions, report: Report) -> None:
+    def up(self, link: Link, options: SwiftOptions, report: Report) -> Settings:
         """Start everything on a link without delay, and then set the link.
 
-        Raises the errors of the parts, and then stops what it started; WrongUsageError
-        with too few storage nodes.
+        Returns the settings of its network.  Raises the errors of the parts, and then
+        stops what it started; WrongUsageError with too few storage nodes.
         """
-        iproute.require_root()
+        iproute.require_root(MAKES)
         check_path(self.folder)
         if self.storage_nodes * options.regions < rings.REPLICAS:
             message = f"{rings.REPLICAS} replicas need as many storage nodes."
             raise WrongUsageError(message)
         for program in PROGRAMS:
-            find_program(program, ADVICE)
+            find_program(program, LABS_ADVICE)
         self._programs()
         try:
             database = ClusterOptions(nodes=1, label=SwiftOptions.LABORATORY)
             self.keystones.up(Link(), database, report)
             self.start_swift(options, report)
-            self.keystones.wan.change(link)
+            return self.keystones.wan.change(link)
         except BaseException:
             self.down()
             raise
@@ -146,6 +148,7 @@ class SwiftRegions:
     def link(self) -> Link:
         """Return the link of a Swift that runs; raises LabError if none does."""
         self.options()
+        iproute.require_root()
         try:
             return self.keystones.link()
         except LabError as error:
@@ -154,7 +157,7 @@ class SwiftRegions:
 
     def router(self, region: int) -> Host:
         """Return the host of a region's proxy server, memcached and Keystone."""
-        return self.keystones.wan.network().sites[region - 1].router
+        return self.keystones.router(region)
 
     def down(self) -> list[str]:
         """Stop everything, and remove the network and the devices; logs stay.

@@ -348,6 +348,25 @@ def test_count_that_is_zero_in_the_base_has_no_relative_difference() -> None:
     assert found.counts["cache_calls"].relative == Interval(0.0, 0.0, 0.0)
 
 
+def test_no_interval_says_that_an_arm_has_less_than_no_statements() -> None:
+    statements = {"a": (1.0, 40.0), "b": (0.0, 1.0)}
+    rows = [
+        replace(
+            row,
+            server_timing=row.server_timing | {"sql_statements": values[n % 2]},
+        )
+        for arm, values in statements.items()
+        for n in range(8)
+        for row in sent_rows(n, arm)
+    ]
+    [found] = compare_arms(rows, "a", ["b"], DECISION, PLANNED)
+
+    relative = found.counts["sql_statements"].relative
+    assert relative is not None
+    assert relative.low == -1.0
+    assert relative.high > 0
+
+
 def test_arm_with_many_failures_has_figures_but_no_verdict() -> None:
     failed = [
         replace(row, success=row.start_seconds != 1001.0, code="503")

@@ -9,9 +9,11 @@ from fake_experiment import REQUESTS, FakeExecutor, MakeRun, fake_rows
 
 from keylag.experiment import report, run
 from keylag.experiment.interleaved_load import track_clock_steps
+from keylag.experiment.plan import MIN_ROUNDS
 from keylag.experiment.progress import describe_round
 from keylag.experiment.result import analyse_run
-from keylag.experiment.run import ArmResult
+from keylag.experiment.run import ArmResult, ExperimentRun
+from keylag.experiment.run_folder import INTERRUPTED
 from keylag.experiment.schedule import Round
 from keylag.launcher import StackError
 
@@ -105,6 +107,62 @@ def test_arm_without_success_in_three_rounds_is_skipped(make_run: MakeRun) -> No
     assert "Every arm has a verdict." in page
     assert "c: no difference that matters, compared with a" in page
     assert "round 2, arm b: no successful request in 3 consecutive rounds" in page
+
+
+def test_an_arm_that_worked_and_failed_is_not_said_to_have_a_verdict(
+    make_run: MakeRun,
+) -> None:
+    fake = FakeExecutor(
+        override=lambda b, arm: (
+            ArmResult(fake_rows(b, arm, "503")) if arm == "b" and b.number > 1 else None
+        )
+    )
+    run_under_test = make_run("r", fake, rounds=50)
+    run_under_test.execute()
+
+    assert run_under_test.state.ended == run.REST_HAS_VERDICTS
+    assert run_under_test.state.failed_rounds["b"] == run.MAX_FAILED_ROUNDS
+
+
+def test_a_skipped_arm_stays_skipped_when_the_run_goes_on(make_run: MakeRun) -> None:
+    def fail(this_round: Round, arm: str) -> ArmResult | None:
+        if arm == "c" and this_round.number == 4:
+            raise KeyboardInterrupt
+        return ArmResult(fake_rows(this_round, arm, "503")) if arm == "b" else None
+
+    first = make_run("r", FakeExecutor(override=fail), rounds=8)
+    first.execute()
+    fake = FakeExecutor()
+    resumed = ExperimentRun(first.plan, first.folder, fake, lambda _: None)
+    resumed.execute()
+
+    assert first.state.ended == INTERRUPTED
+    assert resumed.state.rounds > first.state.rounds
+    assert "b" not in fake.log
+
+
+def test_rounds_without_a_slow_arm_that_fails_get_all_of_the_time(
+    make_run: MakeRun,
+) -> None:
+    """Three rounds of a minute, then of 20 s: 180 s leave room for nine of them."""
+    run_under_test = make_run("r", FakeExecutor(), rounds=100)
+    now = [0.0]
+
+    def fail(this_round: Round, arm: str) -> ArmResult | None:
+        now[0] += {"a": 20, "b": 40, "c": 0}[arm]
+        return ArmResult(fake_rows(this_round, arm, "503")) if arm == "b" else None
+
+    run_under_test.executor = FakeExecutor(override=fail)
+    design = {"ends_at_verdict": False, "minutes": 6}
+    run_under_test.plan = run_under_test.plan.model_copy(
+        update={"design": run_under_test.plan.design.model_copy(update=design)}
+    )
+    run_under_test.state.planned_rounds = MIN_ROUNDS
+    run_under_test.clock = lambda: now[0]
+    run_under_test.execute()
+
+    assert run_under_test.state.rounds == 12
+    assert run_under_test.state.planned_rounds == 12
 
 
 @pytest.mark.parametrize("failing", ["a", "bc"])

@@ -198,9 +198,13 @@ class ArmPair:
     def _count(self, name: str) -> Figure:
         base, arm = self._by_round(name)
         values = [there - here for here, there in zip(base, arm, strict=True)]
-        return Figure(
-            name, base, arm, values, lambda found: found, fmean(base), exact=True
-        )
+        unit = fmean(base)
+
+        def absolute(found: Interval) -> Interval:
+            # No arm has less than none.
+            return found.at_least(-unit)
+
+        return Figure(name, base, arm, values, absolute, unit, exact=True)
 
     def _differences(
         self, figures: Iterable[Figure], claims: int = 1

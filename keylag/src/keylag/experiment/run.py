@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from keylag.errors import KeylagError
 from keylag.experiment.analysis import Comparison, compare_arms
 from keylag.experiment.noise_check import NoiseChecker
-from keylag.experiment.plan import MIN_ROUNDS, Plan
+from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE, Plan
 from keylag.experiment.run_folder import INTERRUPTED, RUNNING, RunFolder, RunState
 from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Round, schedule_rounds
@@ -22,6 +22,7 @@ from keylag.launcher import StackError
 MAX_FAILED_ROUNDS: Final = 3
 """Consecutive rounds without a successful request after which an arm is skipped."""
 ALL_VERDICTS_REACHED: Final = "every arm has a verdict"
+REST_HAS_VERDICTS: Final = "every arm that did not fail has a verdict"
 TIME_LIMIT_REACHED: Final = "the time limit is reached"
 NOTHING_TO_COMPARE: Final = "the base or every other arm failed"
 STOPPED_BY_ERROR: Final = "an error stopped the run"
@@ -72,12 +73,15 @@ class ExperimentRun:
     clock: Callable[[], float] = time.monotonic
     state: RunState = field(init=False)
     rows: list[Row] = field(init=False)
-    _failed_rounds: Counter[str] = field(default_factory=Counter)
+    _failed_rounds: Counter[str] = field(init=False)
+    _latest_round_seconds: float = field(default=0.0, init=False)
+    """0 until a round has ended; a resumed run does not know those before it."""
 
     def __post_init__(self) -> None:
         self.state = self.folder.load_state()
         self.folder.truncate_samples(self.state)
         self.rows = self.folder.load_rows()
+        self._failed_rounds = Counter(self.state.failed_rounds)
 
     @property
     def comparisons(self) -> list[Comparison]:
@@ -137,8 +141,21 @@ class ExperimentRun:
         # Once, before the first look, so it depends on no result.
         if self.state.rounds != MIN_ROUNDS - 1:
             return
-        in_time = self.plan.rounds_at_pace(self.state.rounds, self.state.seconds)
+        in_time = self.state.rounds + int(self._seconds_left / self._pace_seconds)
+        in_time = min(self.plan.design.rounds, in_time)
         self.state.planned_rounds = max(self.state.planned_rounds, in_time)
+
+    @property
+    def _seconds_left(self) -> float:
+        return self.plan.design.minutes * SECONDS_PER_MINUTE - self.state.seconds
+
+    @property
+    def _pace_seconds(self) -> float:
+        """How long a round to come takes."""
+        # Rounds in which an arm failed say nothing of those without it.
+        if self._latest_round_seconds and self.active_arms != self.plan.arm_names:
+            return self._latest_round_seconds
+        return self.state.seconds / self.state.rounds
 
     @property
     def _last_round(self) -> int:
@@ -167,7 +184,10 @@ class ExperimentRun:
             self.state.add_events(this_round.number, arm, results[arm].problems)
             self._count_failed_round(this_round, arm, results[arm].rows)
             rows += results[arm].rows
+        before = self.state.seconds
         self.state.seconds = self.clock() - started
+        self._latest_round_seconds = self.state.seconds - before
+        self.state.failed_rounds = dict(self._failed_rounds)
         self.folder.add_round(self.state, rows)
         self.rows += rows
         self._plan_more_rounds()
@@ -197,19 +217,29 @@ class ExperimentRun:
             return None
         if self.noise_checker and self.noise_checker.stops_run:
             return OUT_OF_REACH
-        if self.plan.design.ends_at_verdict and self.has_all_verdicts():
-            return ALL_VERDICTS_REACHED
-        round_seconds = self.state.seconds / self.state.rounds
-        left = self.plan.design.minutes * 60 - self.state.seconds
+        if self.plan.design.ends_at_verdict and (reason := self._verdicts_reached()):
+            return reason
         if self.state.rounds >= self._last_round:
             return ROUNDS_DONE
-        return TIME_LIMIT_REACHED if left < round_seconds else None
+        left, pace = self._seconds_left, self._pace_seconds
+        return TIME_LIMIT_REACHED if left < pace else None
 
-    def has_all_verdicts(self) -> bool:
-        """Return whether every arm that is not skipped has a verdict."""
-        measure = self.plan.decision.measure
-        by_arm = {one.arm: one.measures.get(measure) for one in self.comparisons}
-        others = [by_arm.get(arm) for arm in self.active_arms if arm != self.plan.base]
-        return bool(others) and all(
-            one and one.verdict != CANNOT_TELL for one in others
-        )
+    def _verdicts_reached(self) -> str | None:
+        if not self.plan.other_arms:
+            return None
+        by_arm = {one.arm: one for one in self.comparisons}
+        open_arms = [
+            arm for arm in self.plan.other_arms if self._is_open(by_arm.get(arm))
+        ]
+        if not open_arms:
+            return ALL_VERDICTS_REACHED
+        return None if {*open_arms} & {*self.active_arms} else REST_HAS_VERDICTS
+
+    def _is_open(self, found: Comparison | None) -> bool:
+        """Return whether an arm lacks a verdict; one that never answered has one."""
+        if found is None:
+            return True
+        if not found.rounds and found.arm not in self.active_arms:
+            return False
+        difference = found.measures.get(self.plan.decision.measure)
+        return difference is None or difference.verdict == CANNOT_TELL

@@ -53,6 +53,8 @@ class RunState:
     """What the first rounds said about the noise, a NoiseCheck; None until then."""
     disturbances: list[dict[str, Any]] = field(default_factory=list)
     """What happened to the machine under the load of each round, a Disturbance."""
+    failed_rounds: dict[str, int] = field(default_factory=dict)
+    """The latest rounds in a row in which an arm had no successful request."""
     events: list[str] = field(default_factory=list)
     """Problems as sentences, in order."""
     snapshot_url: str = ""

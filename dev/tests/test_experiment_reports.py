@@ -73,6 +73,23 @@ def test_run_that_does_not_speak_for_its_plan_is_not_kept(
     assert bool(found) == bool(reason)
 
 
+def test_run_that_asked_for_another_interval_is_not_kept(tmp_path: Path) -> None:
+    plan = f"[decision]\nsmallest = 0.1\n{PLAN}"
+    (tmp_path / "caches.toml").write_text(plan)
+    write_run(tmp_path / "run", ALL_VERDICTS_REACHED)
+    result = {
+        "ended": ALL_VERDICTS_REACHED,
+        "noise_check": {"forecast": {"asked": 0.05}},
+        "plan": {"arms": {"a": None, "b": None}},
+    }
+    (tmp_path / "run" / "result.json").write_text(json.dumps(result))
+    (tmp_path / "run" / "plan.toml").write_text(plan)
+
+    found = reason_against("caches", tmp_path / "run", tmp_path)
+
+    assert "it asked for 5% while it ran, and its plan asks for 10%" in found
+
+
 def test_complete_runs_are_left_alone_and_an_interruption_ends_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,8 +49,18 @@ def reason_against(plan: str, folder: Path, plans: Path = PLANS_FOLDER) -> str:
         return "noise has ended it; move it away and run it on a quieter machine"
     if (folder / "plan.toml").read_bytes() != shipped.read_bytes():
         return "its plan has changed since; move it away and run the plan again"
-    arms = tomllib.loads(shipped.read_text(encoding="utf-8"))["arms"]
-    if missing := [arm for arm in arms if arm not in result["plan"]["arms"]]:
+    settings = tomllib.loads(shipped.read_text(encoding="utf-8"))
+    # A run folder's plan may be edited, but not what its first rounds have said.
+    if check := result.get("noise_check"):
+        asked, asks = check["forecast"]["asked"], settings["decision"]["smallest"]
+        if asked != asks:
+            return (
+                f"it asked for {asked:.0%} while it ran, and its plan asks for "
+                f"{asks:.0%}; move it away and run the plan again"
+            )
+    if missing := [
+        arm for arm in settings["arms"] if arm not in result["plan"]["arms"]
+    ]:
         return f"it lacks {', '.join(missing)}; install what the report names"
     return ""
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -25,7 +26,7 @@ from keylag.commands.lab_wan import changed_link, describe_link, link_options
 from keylag.lab import intervals
 from keylag.lab.galera.lab import USERS, GaleraWan
 from keylag.lab.galera.measurement import Measured, measure
-from keylag.lab.galera.node import Node
+from keylag.lab.galera.node import JOIN_SECONDS, Node
 from keylag.lab.galera.options import NODES, WAN_PROVIDER_OPTIONS, ClusterOptions
 from keylag.lab.galera.rally import (
     CONCURRENCY,
@@ -370,13 +371,14 @@ def unplug(name: str, folder: Path) -> None:
 @click.argument("name", metavar="NODE")
 @folder_option
 def plug(name: str, folder: Path) -> None:
-    """Join a database node that was cut off, and wait until it is synced."""
+    """Join a database node that was cut off, and wait until all are synced members."""
     lab = GaleraWan(folder)
-    node = _find(lab, name)
+    _find(lab, name)
     lab.wan.plug(name)
+    # Until it has noticed that it was cut off, it says that it is synced.
     with _waiting_for(name):
-        node.wait_until_synced()
-    click.echo(f"{name} is synced.")
+        lab.cluster().wait_until_whole(time.monotonic() + JOIN_SECONDS)
+    click.echo("All nodes are synced.")
 
 
 @galera_wan.command("down")

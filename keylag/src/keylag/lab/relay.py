@@ -86,7 +86,8 @@ class Relay:
     def _receive(self, device: int) -> None:
         direction = self._from[device]
         now = time.monotonic()
-        with suppress(OSError):
+        # Another error means that the device is gone, which ends the relay.
+        with suppress(BlockingIOError):
             for _ in range(PACKETS_AT_ONCE):
                 direction.send(os.read(device, MTU_BYTES), now)
 

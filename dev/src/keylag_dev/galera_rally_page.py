@@ -2,7 +2,7 @@
 
     python -m keylag_dev.galera_rally_page
 
-Needs root and some 50 minutes of an idle machine.
+Needs root and some 40 minutes of an idle machine.
 """
 
 import random

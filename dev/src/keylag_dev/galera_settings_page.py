@@ -2,7 +2,7 @@
 
     python -m keylag_dev.galera_settings_page
 
-Needs root and some 25 minutes of an idle machine.
+Needs root and some 40 minutes of an idle machine.
 """
 
 import time

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -27,6 +27,7 @@ from keylag.experiment.grafana_api import TOKEN_VARIABLE
 from keylag.experiment.grafana_snapshot import keep_snapshot
 from keylag.experiment.remote import SwitchedExecutor
 from keylag.experiment.result import analyse_run
+from keylag.experiment.run import ArmResult
 from keylag.experiment.schedule import Round
 from keylag.experiment.shell_command import run_command
 from keylag.launcher import StackError
@@ -87,6 +88,26 @@ def test_base_is_switched_first_and_last_and_failed_switch_sends_no_load(
     assert rows[0].server_timing["total"] == pytest.approx(0.01)
     assert results["broken"].rows == []
     assert "status 3. Output: no such thing" in results["broken"].problems[0]
+
+
+def test_a_keystone_is_warm_before_the_first_turn_that_counts(
+    executor: SwitchedExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+
+    def send(
+        _: object, __: Round, targets: Mapping[str, object], ___: Path
+    ) -> dict[str, ArmResult]:
+        sent.extend(targets)
+        return dict.fromkeys(targets, ArmResult([]))
+
+    monkeypatch.setattr("keylag.experiment.interleaved_load.run_load", send)
+    executor.start()
+
+    results = [executor.run_round(ROUND, tmp_path) for _ in range(2)]
+
+    assert sent == ["a", "b", "b"]
+    assert [set(one) for one in results] == 2 * [{"b", "broken"}]
 
 
 LEAVE_PROCESS = "sleep 1000 & echo $! >{folder}/pid"

@@ -47,6 +47,7 @@ class SwitchedExecutor:
         self._plan = plan
         self._remote = remote
         self._target = target or remote_targets(plan, remote)[plan.base]
+        self._is_warm = False
 
     def start(self) -> None:
         """Switch to the base and log in; raises StackError if one of them fails."""
@@ -58,7 +59,16 @@ class SwitchedExecutor:
         """Do nothing: a switch command restarts Keystone if the operator wants that."""
 
     def run_round(self, this_round: Round, out: Path) -> dict[str, ArmResult]:
-        """Switch to each arm and send its load; problems are in the results."""
+        """Switch to each arm and send its load; problems are in the results.
+
+        Before the first round, the base has a turn that does not count: that of the
+        first arm would fill Keystone's caches for the others.
+        """
+        if not self._is_warm:
+            warm_up = out / "warm-up"
+            base = {self._plan.base: self._target}
+            interleaved_load.run_load(self._plan, this_round, base, warm_up)
+            self._is_warm = True
         results: dict[str, ArmResult] = {}
         for arm in this_round.arms:
             try:

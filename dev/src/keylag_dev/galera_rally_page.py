@@ -30,6 +30,7 @@ from keylag.lab.galera.rally import (
     run_scenario,
 )
 from keylag.lab.galera.site import REVOCATION_EVENTS
+from keylag.lab.galera.site_breakdown import SHORTEST_SECONDS
 from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT
 from keylag.phases import CATEGORY_NAMES
@@ -74,7 +75,8 @@ mean of the starts, and each start in brackets. Keystone's parts are those of it
 breakdown, by the Prometheus of site a, of all requests from the first iteration to the
 last, for each user created then. *Outside* is the rest: an iteration waits for a free
 worker, and Rally works. *Busy workers* is the mean number of requests that Keystone
-worked on at the same time; it has {WORKERS} workers.
+worked on at the same time; it has {WORKERS} workers. A run of less than
+{SHORTEST_SECONDS:g} s has no parts.
 """
 
 CATEGORIES: Final = {one: CATEGORY_NAMES[one] for one in ("password_hash", "sql")}

@@ -2,7 +2,7 @@
 
     python -m keylag_dev.lab_rules_page
 
-Needs root and some 15 minutes of an idle machine.  D1 and D8 are tried by
+Needs root and some 17 minutes of an idle machine.  D1 and D8 are tried by
 `keylag_dev.galera_wan_page`.
 """
 
@@ -48,8 +48,12 @@ PAGE: Final = CHECKOUT / "docs" / "labs" / "rules.md"
 DATABASE: Final = "keystone"
 SECONDS: Final = 30
 LINK: Final = Link(0.02)
-SLOW_WRITES_MS: Final = (50, 100, 150, 200)
-"""Longer than a commit, which lasts a round trip, so that writes pile up."""
+SLOW_WRITES: Final = (
+    *((one, LINK) for one in (50, 100, 150, 200)),
+    (250, Link(0.1)),
+    (750, Link(0.3)),
+)
+"""How many ms each takes, longer than a commit, which lasts a round trip."""
 PROBED_ROUND_TRIPS_SECONDS: Final = (0.02, 0.1, 0.2)
 """Short enough for site a's Prometheus, whose scrape of the probe ends after 1 s."""
 MEASURED_REGION: Final = 2
@@ -72,10 +76,10 @@ INTRODUCTION: Final = f"""\
 
 Each cause was made at several strengths, under load for {SECONDS} s. *Causes named* are
 those of `keylag diagnose` then, the likeliest first. The rule of a row should be named
-first; in a row without one, nothing should be named. There, {COMMITS} may be named
-beside another client's writes: commits wait for those, and for the other site. *Calls*
-are times at a client in ms, with their intervals at 95 %: the median of each token
-call, sent at site a, and the mean of each call of an object, sent in region 2.
+first; in a row without one, nothing should be named. {COMMITS} may be named at any
+place where another client writes: commits wait for that, and for the other site.
+*Calls* are times at a client in ms, with their intervals at 95 %: the median of each
+token call, sent at site a, and the mean of each call of an object, sent in region 2.
 
 The sites have a round trip of {format_duration(LINK.round_trip_seconds)}, unless the
 strength says otherwise. For M1 it is how long the proxies of region 2 keep a token,
@@ -163,11 +167,17 @@ def plant_flow_control(lab: GaleraWan, out: Path) -> Iterator[Planted]:
         healthy = partial(_measure_calls, lab, LINK, out / "healthy")
         cause = "another client writes all the time"
         yield Trial("", cause, "-", may_be_named=(COMMITS,)), healthy
-    for slow_ms in SLOW_WRITES_MS:
+    for slow_ms, link in SLOW_WRITES:
+        lab.wan.change(link)
         with _slow_writes(slow, slow_ms), _beside(writes):
-            calls = partial(_measure_calls, lab, LINK, out / str(slow_ms))
-            strength = f"{slow_ms} ms for each write"
-            yield Trial("D9", "b1 applies writes slowly", strength), calls
+            calls = partial(_measure_calls, lab, link, out / str(slow_ms))
+            trial = Trial(
+                "D9",
+                "b1 applies writes slowly",
+                f"{slow_ms} ms for each write, {link}",
+                may_be_named=(COMMITS,),
+            )
+            yield trial, calls
 
 
 @contextmanager

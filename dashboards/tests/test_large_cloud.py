@@ -18,6 +18,7 @@ from keylag_cloud.grafana import Opening, boards, step_seconds
 from keylag_cloud.model import Cloud, worker_rates
 from keylag_cloud.rules import recording_rules
 from keylag_dashboards import __main__ as generator
+from keylag_dashboards.boards import BOARDS
 from keylag_dashboards.metrics import declared_series
 
 WORKERS = 2
@@ -111,17 +112,22 @@ def values(server, query, moment, labels) -> dict[frozenset[tuple[str, str]], fl
 
 @pytest.mark.parametrize("path", boards(), ids=lambda path: path.stem)
 def test_every_query_of_the_dashboards_works(path, server, minutes) -> None:
+    """Half of the panels have data, of those without a reason to have none."""
     opening = Opening.of(path, server, len(minutes), minutes[-1])
+    (board,) = (one for one in BOARDS if one.title == opening.board["title"])
+    may_be_empty = {title for title, _ in board.empty_reasons()}
     panels = list(opening.panels())
+    expected = [one for one in panels if one.title not in may_be_empty]
     with_data = 0
     for panel in panels:
         for query in panel.queries:
             assert not re.search(r"\$[a-z_{]", query.text)
             data = json.loads(server.get_text(query.path, query.parameters))["data"]
-            with_data += bool(data["result"] if isinstance(data, dict) else data)
+            found = data["result"] if isinstance(data, dict) else data
+            with_data += bool(found) and panel in expected
 
     assert panels
-    assert opening.board["title"] in UNUSED or with_data > len(panels) / 2
+    assert opening.board["title"] in UNUSED or with_data > len(expected) / 2
 
 
 def test_workers_share_the_load() -> None:

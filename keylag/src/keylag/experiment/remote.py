@@ -6,6 +6,7 @@ the measurement.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -65,9 +66,10 @@ class SwitchedExecutor:
         first arm would fill Keystone's caches for the others.
         """
         if not self._is_warm:
-            warm_up = out / "warm-up"
-            base = {self._plan.base: self._target}
-            interleaved_load.run_load(self._plan, this_round, base, warm_up)
+            base = self._plan.base
+            turn = replace(this_round, arms=[base])
+            targets = {base: self._target}
+            interleaved_load.run_load(self._plan, turn, targets, out / "warm-up")
             self._is_warm = True
         results: dict[str, ArmResult] = {}
         for arm in this_round.arms:

@@ -120,10 +120,11 @@ def _percent(share: float) -> str:
 
 def forecast_noise(plan: Plan, state: RunState, rows: Sequence[Row]) -> NoiseForecast:
     """Forecast the rest of a run from its rounds so far."""
-    last = plan.rounds_at_pace(state.rounds, state.seconds)
+    round_seconds = state.seconds / state.rounds
+    last = plan.rounds_at_pace(state.rounds, state.seconds, round_seconds)
     return NoiseForecast(
         asked=plan.decision.smallest,
-        round_seconds=state.seconds / state.rounds,
+        round_seconds=round_seconds,
         last_round=last,
         arms=_forecast_arms(rows, plan, max(MIN_ROUNDS, last)),
     )

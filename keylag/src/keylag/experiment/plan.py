@@ -135,10 +135,10 @@ class Plan(StrictModel):
         in_time = int(self.design.minutes * SECONDS_PER_MINUTE / self.round_seconds)
         return min(self.design.rounds, in_time)
 
-    def rounds_at_pace(self, rounds: int, seconds: float) -> int:
-        """Return the rounds that fit if they take as long as the first `rounds`."""
-        in_time = int(self.design.minutes * SECONDS_PER_MINUTE * rounds / seconds)
-        return min(self.design.rounds, in_time)
+    def rounds_at_pace(self, rounds: int, seconds: float, pace_seconds: float) -> int:
+        """Return the rounds that fit: `rounds` took `seconds`, each other the pace."""
+        left = self.design.minutes * SECONDS_PER_MINUTE - seconds
+        return min(self.design.rounds, rounds + int(left // pace_seconds))
 
     @property
     def planned_rounds(self) -> int:

@@ -1,7 +1,6 @@
 """Run rounds until every arm has a verdict or a limit is reached."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -73,7 +72,6 @@ class ExperimentRun:
     clock: Callable[[], float] = time.monotonic
     state: RunState = field(init=False)
     rows: list[Row] = field(init=False)
-    _failed_rounds: Counter[str] = field(init=False)
     _latest_round_seconds: float = field(default=0.0, init=False)
     """0 until a round has ended; a resumed run does not know those before it."""
 
@@ -81,7 +79,6 @@ class ExperimentRun:
         self.state = self.folder.load_state()
         self.folder.truncate_samples(self.state)
         self.rows = self.folder.load_rows()
-        self._failed_rounds = Counter(self.state.failed_rounds)
 
     @property
     def comparisons(self) -> list[Comparison]:
@@ -141,13 +138,9 @@ class ExperimentRun:
         # Once, before the first look, so it depends on no result.
         if self.state.rounds != MIN_ROUNDS - 1:
             return
-        in_time = self.state.rounds + int(self._seconds_left / self._pace_seconds)
-        in_time = min(self.plan.design.rounds, in_time)
+        done = (self.state.rounds, self.state.seconds)
+        in_time = self.plan.rounds_at_pace(*done, self._pace_seconds)
         self.state.planned_rounds = max(self.state.planned_rounds, in_time)
-
-    @property
-    def _seconds_left(self) -> float:
-        return self.plan.design.minutes * SECONDS_PER_MINUTE - self.state.seconds
 
     @property
     def _pace_seconds(self) -> float:
@@ -165,8 +158,9 @@ class ExperimentRun:
     @property
     def active_arms(self) -> list[str]:
         """The arms that take part in the next round: those that are not skipped."""
-        failed = self._failed_rounds
-        return [arm for arm in self.plan.arm_names if failed[arm] < MAX_FAILED_ROUNDS]
+        failed = self.state.failed_rounds
+        names = self.plan.arm_names
+        return [arm for arm in names if failed.get(arm, 0) < MAX_FAILED_ROUNDS]
 
     def _can_compare(self) -> bool:
         active = self.active_arms
@@ -187,7 +181,6 @@ class ExperimentRun:
         before = self.state.seconds
         self.state.seconds = self.clock() - started
         self._latest_round_seconds = self.state.seconds - before
-        self.state.failed_rounds = dict(self._failed_rounds)
         self.folder.add_round(self.state, rows)
         self.rows += rows
         self._plan_more_rounds()
@@ -204,7 +197,8 @@ class ExperimentRun:
         self, this_round: Round, arm: str, rows: Sequence[Row]
     ) -> None:
         succeeded = any(row.success for row in rows)
-        self._failed_rounds[arm] = 0 if succeeded else self._failed_rounds[arm] + 1
+        failed = self.state.failed_rounds
+        failed[arm] = 0 if succeeded else failed.get(arm, 0) + 1
         if arm not in self.active_arms:
             text = (
                 f"no successful request in {MAX_FAILED_ROUNDS} consecutive rounds; "
@@ -221,8 +215,8 @@ class ExperimentRun:
             return reason
         if self.state.rounds >= self._last_round:
             return ROUNDS_DONE
-        left, pace = self._seconds_left, self._pace_seconds
-        return TIME_LIMIT_REACHED if left < pace else None
+        left = self.plan.design.minutes * SECONDS_PER_MINUTE - self.state.seconds
+        return TIME_LIMIT_REACHED if left < self._pace_seconds else None
 
     def _verdicts_reached(self) -> str | None:
         if not self.plan.other_arms:

@@ -33,6 +33,7 @@ from keylag.lab.galera.site import REVOCATION_EVENTS
 from keylag.lab.link import Link, format_duration
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
+from keylag_dev.galera_rally_page import SEGMENTS
 from keylag_dev.lab_page import Gaps, measuring, write_page
 from keylag_dev.site_picture import IMAGES, SitePicture
 
@@ -80,8 +81,7 @@ class Variant:
     @property
     def cells(self) -> list[str]:
         """Its cells of the table."""
-        segments = "two" if self.segments else "one"
-        return [format_duration(self.round_trip_seconds), segments]
+        return [format_duration(self.round_trip_seconds), SEGMENTS[self.segments]]
 
     def up(self, lab: GaleraWan) -> None:
         """Start it, in place of one that runs; raises the errors of the laboratory."""

@@ -35,6 +35,7 @@ from keylag.lab.link import Link, format_duration
 from keylag.lab.load import keylag_on
 from keylag.paths import CHECKOUT
 from keylag.state import state_folder
+from keylag_dev.galera_rally_page import SEGMENTS
 from keylag_dev.lab_page import Gaps, measuring, milliseconds, write_page
 
 PAGE: Final = CHECKOUT / "docs" / "labs" / "galera-wan-settings.md"
@@ -84,7 +85,7 @@ class Variant:
     @property
     def cells(self) -> tuple[str, str]:
         """Its cells of a table."""
-        return self.settings, "two" if self.segments else "one"
+        return self.settings, SEGMENTS[self.segments]
 
     def up(self, lab: GaleraWan) -> None:
         """Start it without a round trip; raises the errors of the laboratory."""
@@ -132,10 +133,8 @@ def _lines(results: Results) -> Iterator[str]:
     yield from _head("lost packets", ("changes of the cluster", "failed calls"))
     for loss, variant in product(LOSSES, VARIANTS):
         found = results.lossy.get((loss, variant))
-        cells = (
-            [str(found.changes), f"{found.failed} of {found.calls}"] if found else []
-        )
-        yield _row(variant, f"{loss:.0%}", cells or 2 * ["-"])
+        cells = _lossy_cells(found) if found else 2 * ["-"]
+        yield _row(variant, f"{loss:.0%}", cells)
     yield KILLED
     figures = ("longest call, s", "longest gap without a successful call, s", "failed")
     yield from _head("failure", figures)

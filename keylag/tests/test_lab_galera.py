@@ -259,6 +259,19 @@ def iteration(began: float, seconds: float, *error: str) -> dict[str, object]:
     }
 
 
+def test_a_cluster_without_its_network_names_the_command_that_starts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a crash of the machine, which leaves the options of the cluster."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    ClusterOptions().write(tmp_path)
+
+    ended = invoke("status", f"--state={tmp_path}")
+
+    assert ended.exit_code == 1
+    assert "is incomplete. Run `keylag lab galera-wan up`" in ended.output
+
+
 def test_each_iteration_at_the_same_time_has_a_user_of_its_own() -> None:
     context = RallyLoad(3, 2).workload()["context"]["users@openstack"]
     shared = RallyLoad(3, 2, users=1).workload()["context"]["users@openstack"]

@@ -12,6 +12,7 @@ from diagnosed import (
     LOGIN,
     RATES,
     VALIDATION,
+    WINDOW,
     found,
     healthy_calls,
     histogram,
@@ -31,6 +32,7 @@ from keylag.diagnosis.prometheus import Sample
 from keylag.diagnosis.registry import RULES
 from keylag.diagnosis.rule import MATTERS
 from keylag.diagnosis.rules import d2_database_slow
+from keylag.diagnosis.service_requests import SERVICE
 
 INF = "+Inf"
 SERVICE_MEASUREMENTS = [
@@ -238,7 +240,7 @@ def service_facts(
         service_validations=by(label, online=online, offline=offline),
         service_requests=10.0,
         service_seconds=0.4,
-        service_cells=by("keystone_phase", keystone=0.03 * online),
+        service_cells=by("keystone_phase", keystone=0.03 * online, cache=1.0),
         service_replayed=by(
             "keystone_auth_token_times", **{"1": replayed or online, "2": 0.1, "4": 0.1}
         ),
@@ -554,6 +556,71 @@ def test_short_stalls_of_a_token_cache_cost_what_the_others_cannot_take() -> Non
     healthy = service_facts(online=0.1, offline=9.9)
 
     assert found(replace(healthy, answers=healthy.answers | stalls)) == ["M2"]
+
+
+def by_method(**values: float) -> list[Sample]:
+    return by("http_request_method", **values)
+
+
+def in_phase(phase: str, **seconds: float) -> list[Sample]:
+    """The time in a phase by method."""
+    return [
+        Sample({"http_request_method": method, "keystone_phase": phase}, value)
+        for method, value in seconds.items()
+    ]
+
+
+BY_METHOD = {
+    "service_requests": by_method(GET=10.0, PUT=10.0, DELETE=10.0),
+    "service_seconds": by_method(GET=0.28, PUT=0.88, DELETE=1.07),
+}
+"""A service whose writes take three times as long as its reads."""
+
+
+def test_a_token_cache_that_is_off_costs_the_requests_that_are_short() -> None:
+    """It takes a ninth of all their time, and a third of that of the GETs."""
+    waits = {
+        "service_cells": in_phase("keystone", GET=0.1, PUT=0.08, DELETE=0.07),
+        "service_validations": by("keystone_auth_token_validation", online=30.0),
+        "service_replayed": by("keystone_auth_token_times", **{"1": 0.1}),
+        "service_cache_time": [Sample({}, -1.0)],
+    }
+    usual = service_facts(online=0.1, offline=9.9)
+
+    (finding,) = judge(
+        replace(usual, answers=usual.answers | BY_METHOD | waits)
+    ).findings
+
+    assert finding.rule.id == "M1"
+    assert finding.share == pytest.approx(0.7 * 0.01 * (1 - 0.1 / 30) / 0.028)
+    assert finding.cost == pytest.approx(0.25 * (1 - 0.1 / 30))
+
+
+def test_stalls_of_a_token_cache_cost_the_requests_that_are_short() -> None:
+    stalls = {
+        "service_cells": in_phase("cache", GET=0.1, PUT=0.1, DELETE=0.1),
+        "service_cache_buckets": histogram(le_0_01=28.5, le_0_1=28.5, le_0_5=30.0),
+        "service_cache_seconds": [Sample({}, 0.3)],
+    }
+    usual = service_facts(online=0.1, offline=29.9)
+
+    (finding,) = judge(
+        replace(usual, answers=usual.answers | BY_METHOD | stalls)
+    ).findings
+
+    assert finding.rule.id == "M2"
+    assert max(finding.shares, key=lambda one: finding.shares[one]) == ("GET", SERVICE)
+
+
+def test_a_method_of_few_requests_says_nothing() -> None:
+    waits = {
+        "service_requests": by_method(GET=10.0, PATCH=1.0 / WINDOW.seconds),
+        "service_seconds": by_method(GET=0.4, PATCH=1.0 / WINDOW.seconds),
+        "service_cells": in_phase("keystone", GET=0.001, PATCH=0.9 / WINDOW.seconds),
+    }
+    usual = service_facts(online=1.0, offline=9.0, replayed=0.1)
+
+    assert found(replace(usual, answers=usual.answers | waits)) == []
 
 
 def test_a_token_cache_that_is_off_is_not_down() -> None:

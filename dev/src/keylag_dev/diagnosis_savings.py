@@ -11,8 +11,6 @@ from keylag.diagnosis.verification import Check, check_as_json
 from keylag.experiment.interval import Interval
 from keylag_dev.diagnosis_scores import PATH, Score, references
 
-KEYS: Final = {"GET service": "service"}
-"""Kinds of calls by the label of their samples, where they differ."""
 CONFIDENCE: Final = 0.95
 FAILED: Final = 0.01
 """With more failed calls their latency says nothing."""
@@ -33,7 +31,7 @@ def _calls(score: Score, scores: Sequence[Score]) -> Iterator[tuple[str, Any]]:
     predicted = findings.get(score.expected[0], {"calls": {}})["calls"]
     calm = references(score, scores)
     for label, slow in score.slices.items():
-        key = KEYS.get(label, label.replace(PATH, ""))
+        key = label.replace(PATH, "")
         quick = [mean for one in calm for mean in one.slices.get(label, ())]
         if not quick or (predicted.get(key, {}).get("share") or 0.0) < MATTERS:
             continue

@@ -16,6 +16,7 @@ from typing import Final
 from keylag.diagnosis.facts import Facts, Kind
 from keylag.diagnosis.ranking import Finding
 from keylag.diagnosis.rule import Rule
+from keylag.diagnosis.service_requests import SERVICE
 from keylag.errors import WrongUsageError
 from keylag.faults.journal import Journal, PlantedFault
 from keylag.faults.registry import FAULTS
@@ -33,7 +34,7 @@ METHODS: Final[Mapping[str, Mapping[Kind, str]]] = {
         ("GET", ""): "GET",
         ("DELETE", ""): "DELETE",
     },
-    SERVICE_LOAD: {("service", ""): "GET"},
+    SERVICE_LOAD: {("GET", SERVICE): "GET"},
 }
 """The kinds of calls that each load plan sends, and their methods."""
 

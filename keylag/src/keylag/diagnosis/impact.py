@@ -7,6 +7,7 @@ from typing import Final
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.facts import Kind, ratio
 from keylag.diagnosis.ranking import Finding
+from keylag.diagnosis.service_requests import SERVICE
 
 LABEL: Final = "keystone_caller"
 CALLERS_OF: Final = "GET"
@@ -47,4 +48,7 @@ def callers(case: Case, finding: Finding) -> list[Caller]:
 
 def has_unknown_callers(finding: Finding) -> bool:
     """Return whether a finding hits calls whose callers nothing measures."""
-    return any(kind[0] not in {CALLERS_OF, "service"} for kind in finding.shares)
+    return any(
+        method != CALLERS_OF and authentication != SERVICE
+        for method, authentication in finding.shares
+    )

@@ -549,24 +549,28 @@ MEASUREMENTS: Final[Mapping[str, Measurement]] = {
     ),
     "service_requests": Measurement(
         SERVICES,
-        _rate("keystone_auth_token_request_duration_seconds_count"),
+        _rate(
+            "keystone_auth_token_request_duration_seconds_count", "http_request_method"
+        ),
         "requests/s",
-        "requests of services",
+        "requests of services by method",
     ),
     "service_seconds": Measurement(
         SERVICES,
-        _rate("keystone_auth_token_request_duration_seconds_sum"),
+        _rate(
+            "keystone_auth_token_request_duration_seconds_sum", "http_request_method"
+        ),
         "s/s",
-        "time of services' requests",
+        "time of services' requests by method",
     ),
     "service_cells": Measurement(
         SERVICES,
         _rate(
             "keystone_auth_token_phase_time_seconds_total",
-            "keystone_phase, keystone_operation",
+            "http_request_method, keystone_phase",
         ),
         "s/s",
-        "time of services by phase",
+        "time of services by method and phase",
     ),
     "service_cache_buckets": Measurement(
         SERVICES,

@@ -12,6 +12,7 @@ from keylag.diagnosis.failing import Failing, find_failing
 from keylag.diagnosis.quantile_shares import doubles_p95
 from keylag.diagnosis.registry import RULES
 from keylag.diagnosis.rule import MATTERS, Rule, Suspicion
+from keylag.diagnosis.service_requests import find_service_requests
 from keylag.diagnosis.unexplained import Unexplained, find_unexplained
 
 MAY_COST_MORE: Final = ("H2", "W1", "W2", "N1", "M1", "M2")
@@ -148,10 +149,10 @@ def weigh(facts: Facts, rule: Rule, suspicion: Suspicion) -> Finding:
     """Return what a suspicion costs."""
     cost = least = most = 0.0
     shares: dict[Kind, float] = {}
+    services = {one.kind: one for one in find_service_requests(facts)}
     for kind, saving in suspicion.savings.items():
-        calls = facts.find(kind)
-        rate = calls.per_second if calls else _service_rate(facts)
-        whole = calls.seconds if calls else _service_seconds(facts)
+        calls = facts.find(kind) or services.get(kind)
+        rate, whole = (calls.per_second, calls.seconds) if calls else (0.0, 0.0)
         cost += rate * saving.mid
         least += rate * saving.low
         most += rate * saving.high
@@ -162,15 +163,6 @@ def weigh(facts: Facts, rule: Rule, suspicion: Suspicion) -> Finding:
         busy = max(facts.busy_seconds, worker_seconds)
         shares["workers", ""] = ratio(worker_seconds, busy)
     return Finding(rule, suspicion, cost, least, most, shares)
-
-
-def _service_rate(facts: Facts) -> float:
-    return facts.number("service_requests") if facts.has("service_requests") else 0.0
-
-
-def _service_seconds(facts: Facts) -> float:
-    rate = _service_rate(facts)
-    return ratio(facts.number("service_seconds"), rate) if rate else 0.0
 
 
 def _without_symptoms(suspects: Sequence[Finding]) -> list[Finding]:

@@ -5,17 +5,10 @@ from typing import Final
 from keylag.diagnosis.case import Case
 from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
+from keylag.diagnosis.service_requests import find_service_requests
 
-SERVICE: Final = ("service", "")
-"""Calls of services, which are no token calls."""
-LONGEST: Final = "inf"
-
-
-def seconds_of_miss(case: Case) -> float:
-    """Return the time of a validation in Keystone, as services see it."""
-    by_result = case.facts.by("service_validations", "keystone_auth_token_validation")
-    cells = case.facts.by("service_cells", "keystone_phase")
-    return ratio(cells.get("keystone", 0.0), by_result.get("online", 0.0))
+WAITING: Final = "keystone"
+"""The phase of a service's requests that waits for Keystone."""
 
 
 def lost_by_cache(case: Case) -> float:
@@ -35,13 +28,17 @@ def _judge(case: Case) -> Suspicion | str:
     by_result = case.facts.by("service_validations", "keystone_auth_token_validation")
     misses = by_result.get("online", 0.0)
     whole = sum(by_result.values())
-    requests = case.facts.number("service_requests")
-    if not misses or not requests:
+    services = find_service_requests(case.facts)
+    if not misses or not services:
         return "No service validated a token in Keystone."
     replayed = case.facts.by("service_replayed", "keystone_auth_token_times")
     spared = misses - lost_by_cache(case) - min(replayed.values(), default=0.0)
-    per_miss = seconds_of_miss(case)
-    saved = max(spared, 0.0) * per_miss / requests
+    part = max(spared, 0.0) / misses
+    waited = case.facts.by("service_cells", "keystone_phase").get(WAITING, 0.0)
+    savings = {
+        one.kind: Saving.about(part * one.phases.get(WAITING, 0.0), low=0.7)
+        for one in services
+    }
     evidence = [
         Evidence("validations in Keystone", misses, "/s", "service_validations"),
         Evidence("their part", ratio(misses, whole), "of all", "service_validations"),
@@ -51,7 +48,7 @@ def _judge(case: Case) -> Suspicion | str:
             "/s",
             "service_replayed",
         ),
-        Evidence("time of one", per_miss, "s", "service_cells"),
+        Evidence("time of one", waited / misses, "s", "service_cells"),
     ]
     if failed := case.facts.number("service_cache_errors"):
         evidence.append(
@@ -63,7 +60,7 @@ def _judge(case: Case) -> Suspicion | str:
                 0,
             )
         )
-    return Suspicion({SERVICE: Saving.about(saved, low=0.7)}, evidence)
+    return Suspicion(savings, evidence)
 
 
 RULE: Final = Rule(
@@ -75,6 +72,7 @@ RULE: Final = Rule(
     asks=(
         "service_validations",
         "service_requests",
+        "service_seconds",
         "service_replayed",
         "service_cells",
         "service_cache_errors",
@@ -99,6 +97,6 @@ RULE: Final = Rule(
     ),
     gain="The misses that a longer cache time would save, as replayed from the same"
     " look-ups, times the time of one.",
-    threshold="A sixth of a service's request, as for all causes.",
+    threshold="A sixth of a service's requests of one method, as for all causes.",
     panel="services: Validations by service",
 )

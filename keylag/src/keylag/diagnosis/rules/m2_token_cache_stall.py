@@ -4,26 +4,36 @@ from dataclasses import replace
 from typing import Final
 
 from keylag.diagnosis.case import STALL_SECONDS, Case, most_fast_seconds, slow_part
+from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
-from keylag.diagnosis.rules.m1_token_cache import (
-    SERVICE,
-    lost_by_cache,
-    seconds_of_miss,
-)
+from keylag.diagnosis.rules.m1_token_cache import WAITING, lost_by_cache
+from keylag.diagnosis.service_requests import ServiceRequests, find_service_requests
+
+CACHE: Final = "cache"
+"""The phase of a service's requests that waits for its token cache."""
 
 
 def _judge(case: Case) -> Suspicion | str:
     buckets = case.facts.buckets("service_cache_buckets")
     stalls, seconds = slow_part(buckets, STALL_SECONDS)
-    requests = case.facts.number("service_requests")
+    services = find_service_requests(case.facts)
     missing = lost_by_cache(case)
-    if not requests or not (stalls or missing):
+    if not services or not (stalls or missing):
         return "No call to a token cache stalled, and it loses no token."
     whole = max(case.facts.number("service_cache_seconds"), seconds) if stalls else 0.0
-    lost = Saving.about((whole + missing * seconds_of_miss(case)) / requests)
     # What the other calls take at most, no stall took.
     surely = max(whole - most_fast_seconds(buckets, STALL_SECONDS), seconds)
-    saving = replace(lost, low=max(lost.low, surely / requests))
+    by_result = case.facts.by("service_validations", "keystone_auth_token_validation")
+    part_missing = ratio(missing, by_result.get("online", 0.0))
+    in_cache = case.facts.by("service_cells", "keystone_phase").get(CACHE, 0.0)
+
+    def saving(one: ServiceRequests) -> Saving:
+        """Return what a method saves: its part of the time in the cache has stalls."""
+        stalled = ratio(one.phases.get(CACHE, 0.0), in_cache)
+        lost = stalled * whole + part_missing * one.phases.get(WAITING, 0.0)
+        found = Saving.about(lost)
+        return replace(found, low=max(found.low, stalled * surely))
+
     evidence = [
         Evidence(
             f"calls to the token cache over {STALL_SECONDS:g} s",
@@ -47,7 +57,7 @@ def _judge(case: Case) -> Suspicion | str:
             0,
         ),
     ]
-    return Suspicion({SERVICE: saving}, evidence)
+    return Suspicion({one.kind: saving(one) for one in services}, evidence)
 
 
 RULE: Final = Rule(
@@ -60,6 +70,7 @@ RULE: Final = Rule(
         "service_cache_buckets",
         "service_requests",
         "service_cache_seconds",
+        "service_seconds",
         "service_cache_errors",
         "service_cache_time",
         "service_cells",

@@ -13,7 +13,14 @@ from keylag import processes
 from keylag.experiment.interval import Interval
 from keylag.lab import accuracy, intervals
 from keylag.lab.accuracy import Figure
-from keylag.lab.galera.failures import FAILURES, NO_ANSWER, Answers, Healing, Outcome
+from keylag.lab.galera.failures import (
+    FAILURES,
+    NO_ANSWER,
+    Answers,
+    Healing,
+    Outcome,
+    silent_link,
+)
 from keylag.lab.galera.measurement import Latencies, Measured
 from keylag.lab.galera.rally import Iterations
 from keylag.lab.iproute import LabError
@@ -42,6 +49,7 @@ from keylag_dev import (
     galera_failures_page,
     galera_rally_page,
     galera_settings_page,
+    galera_silence_page,
     galera_wan_page,
     galera_workers_page,
     lab_page,
@@ -200,6 +208,32 @@ def test_page_of_settings_compares_them() -> None:
     assert f"| 1% | {cells} | 3 | 4 of 90 |" in page
     assert f"| a2 is killed | {cells} | 6.5 | 5.4 | 2 of 50 |" in page
     assert "| 5% | for a long link | two | - | - |" in page
+
+
+def test_page_of_silences_compares_the_settings_for_each() -> None:
+    outcome = Outcome(
+        silent_link(7.0),
+        calls=50,
+        codes={NO_ANSWER: 2},
+        meanwhile={},
+        failing_seconds=0.0,
+        longest_seconds=6.54,
+        longest_gap_seconds=5.43,
+        healing=Healing(0.0, {}),
+        revoked=10,
+        missing=0,
+        hidden=0,
+    )
+    found = [
+        galera_silence_page.Silence(settings, 7, changes, outcome)
+        for settings, changes in (("for a long link", 0), ("Galera's own", 2))
+    ]
+
+    page = galera_silence_page.render(found)
+
+    own = "| 7 s | Galera's own | 2 | 2 of 50 | 6.5 | 5.4 |"
+    long = "| 7 s | for a long link | 0 | 2 of 50 | 6.5 | 5.4 |"
+    assert f"{own}\n{long}" in page
 
 
 def test_page_of_workers_shows_what_is_outside_of_keystone() -> None:

@@ -31,6 +31,7 @@ from keylag.lab.galera.failures import (
     Period,
     judge,
     observe,
+    silent_link,
 )
 from keylag.lab.galera.lab import GaleraWan
 from keylag.lab.galera.measurement import (
@@ -564,4 +565,20 @@ def test_clients_see_a_killed_node_and_no_revocation_is_lost(
     assert found.calls > found.failed
     assert found.healing.donors.keys() == {"a2"}
     assert found.revoked > 0
+    assert found.missing == 0
+
+
+@needs_cluster
+@pytest.mark.stack
+@pytest.mark.matrix
+def test_a_link_that_is_silent_for_a_moment_costs_no_call(
+    lab: GaleraWan, tmp_path: Path
+) -> None:
+    """No node is suspected before `evs.suspect_timeout`, so calls only wait."""
+    lab.wan.change(Link())
+
+    found = observe(lab, silent_link(2.0), tmp_path / "load")
+
+    assert found.failed == 0
+    assert found.longest_seconds > 1.0
     assert found.missing == 0

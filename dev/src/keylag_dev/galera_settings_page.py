@@ -217,17 +217,17 @@ def _lose_packets(lab: GaleraWan, loss: float, out: Path) -> Lossy:
     lab.wan.change(Link(LINK.round_trip_seconds, loss_ratio=loss))
     time.sleep(SETTLE_SECONDS)
     router = lab.router(1)
-    before = _changes(lab)
+    before = count_changes(lab)
     load = token_load(LOSSY_SECONDS, CLIENTS)
     load.send(keylag_on(router), out, keystone_at(lab, router))
-    changes = _changes(lab) - before
+    changes = count_changes(lab) - before
     found = read_latencies(out).values()
     failed = sum(one.failed for one in found)
     return Lossy(failed + sum(one.count for one in found), failed, changes)
 
 
-def _changes(lab: GaleraWan) -> int:
-    """Return the number of the membership, which grows with each change of it."""
+def count_changes(lab: GaleraWan) -> int:
+    """Return how often the members of the cluster have changed."""
     numbers = [int(one.get("cluster_conf_id", 0)) for one in lab.status().values()]
     # A node that is alone says the largest number that there is.
     return max((one for one in numbers if one < 2**32), default=0)

@@ -23,7 +23,7 @@ SHARES: Final = {"issue": 25, "validate": 50, "revoke": 25, "revoked": 0}
 BEFORE_SECONDS: Final = 12
 """Calls before the failure; JMeter needs some of them to start."""
 LOST_SECONDS: Final = 20
-"""From the failure until somebody mends it."""
+"""From a failure until somebody mends it, usually."""
 NOTICE_SECONDS: Final = 60
 """How long a site may take to notice that it is alone."""
 AFTER_SECONDS: Final = 20
@@ -44,6 +44,8 @@ class Failure:
     summary: str
     begin: Callable[[GaleraWan], None]
     mend: Callable[[GaleraWan], None]
+    lost_seconds: float = LOST_SECONDS
+    """From its begin to its mending, or longer if the begin takes longer."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,12 @@ def _start(*names: str, forget_data: bool = False) -> Callable[[GaleraWan], None
                 node.start(cluster.nodes, cluster.options)
 
     return act
+
+
+def silent_link(seconds: float) -> Failure:
+    """Return a link that loses all packets for some seconds, and no node."""
+    summary = f"the link is silent for {seconds:g} s"
+    return Failure(summary, _cut, _join, seconds)
 
 
 def _cut(lab: GaleraWan) -> None:
@@ -225,7 +233,7 @@ def observe(lab: GaleraWan, failure: Failure, out: Path) -> Outcome:
         time.sleep(BEFORE_SECONDS)
         begun = time.time()
         failure.begin(lab)
-        time.sleep(max(0.0, begun + LOST_SECONDS - time.time()))
+        time.sleep(max(0.0, begun + failure.lost_seconds - time.time()))
         lost = Period(begun, time.time())
         heal_seconds = _heal(lab, failure)
         time.sleep(AFTER_SECONDS)

@@ -69,6 +69,8 @@ NODES: Final = Row(
                 "to send": "to_send",
             },
             width=16,
+            # Nodes that are down, or serve nobody, come first.
+            sorted_by="serves",
             columns={
                 "node": Column(),
                 "serves": Column(

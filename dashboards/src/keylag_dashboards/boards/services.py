@@ -152,6 +152,28 @@ COST: Final = Row(
             explained_by=("services: Time of a call to Keystone",),
         ),
         Panel(
+            "Authentication by method",
+            "Of the requests in the time shown. Short requests feel a wait for"
+            " Keystone or for the token cache most; the mean of all hides it.",
+            "short",
+            "table",
+            {
+                "share": "method_share",
+                "authentication": "method_time",
+                "requests": "method_requests",
+            },
+            width=24,
+            height=6,
+            columns={
+                "job": Column(),
+                "method": Column(width=150),
+                "share": Column("percentunit", 110, 1),
+                "authentication": Column("s", 150),
+                "requests": Column("locale", 110, 0),
+            },
+            explained_by=("services: Time per request, by phase",),
+        ),
+        Panel(
             "Calls to Keystone",
             "authenticate: the service's own token, once per token lifetime."
             " discover: once per worker.",

@@ -31,6 +31,13 @@ def _missed(matchers: str) -> str:
     return f"sum by (job) (increase({_REPLAYED}{{SERVICE, {matchers}}}[SHOWN]))"
 
 
+def _by_method(metric: str, matchers: str = "") -> str:
+    """Return what a counter grew in the time shown, by service and method."""
+    chosen = f"SERVICE, {matchers}" if matchers else "SERVICE"
+    return f"""sum by (job, http_request_method) (
+        increase({metric}{{{chosen}}}[SHOWN]))"""
+
+
 def _per_request(by: str, matchers: str) -> str:
     spent = _rate(_PHASES, by, matchers)
     return f"{spent} / on () group_left () ({_rate(_REQUESTS)} > 0)"
@@ -94,6 +101,9 @@ QUERIES: Final[Mapping[str, str]] = {
         "no errors",
     ),
     "share": f"{_rate(_PHASES, 'job', _AUTH)} / ({_rate(_PHASES, 'job')} > 0)",
+    "method_share": f"{_by_method(_PHASES, _AUTH)} / ({_by_method(_PHASES)} > 0)",
+    "method_time": f"{_by_method(_PHASES, _AUTH)} / ({_by_method(_REQUESTS)} > 0)",
+    "method_requests": f"round({_by_method(_REQUESTS)})",
     "auth_phases": with_spaces(_per_request("keystone_phase", _AUTH), "keystone_phase"),
     "service_itself": f"""{_rate(_PHASES, "", 'keystone_operation!="auth_token"')}
         / ({_rate(_REQUESTS)} > 0)""",

@@ -2,7 +2,7 @@
 
     python -m keylag_dev.galera_silence_page
 
-Needs root and some 15 minutes of an idle machine.
+Needs root and some 11 minutes of an idle machine.
 """
 
 import random
@@ -49,7 +49,7 @@ laboratory](galera-wan.md#the-settings-of-the-cluster), which do so after
 came {TIMES} times in each cluster, in random order, under the load of [lost nodes and
 sites](galera-wan-failures.md): {CLIENTS} clients.
 
-*Changes of the cluster* are how often nodes left or came back
+*Changes of the cluster* are how often it was formed anew, with a majority
 (`wsrep_cluster_conf_id`). Without one, calls wait until the link is back, and then go
 on. With one, each site is alone for a while and refuses calls: half of the nodes are no
 majority. *Failed* are the calls from the silence until the load ended.

@@ -9,7 +9,7 @@ from keylag.lab.saved_options import SavedOptions
 NODES: Final = 3
 
 WAN_PROVIDER_OPTIONS: Final[Mapping[str, str]] = {
-    # After a lost packet of a long link, an answer may take seconds.
+    # A link may be silent for some seconds; then no site gives up the other.
     "evs.suspect_timeout": "PT10S",
     "evs.inactive_timeout": "PT20S",
     "evs.install_timeout": "PT15S",

@@ -33,23 +33,24 @@ takes these pictures again; it needs Grafana 12 and Chromium on the PATH.
 """
 READINGS: Final[Mapping[str, str]] = {
     "home": (
-        "The state and the share in time tell that something is wrong. "
+        "The state tells whether calls fail or are late; a call that is only slower is "
+        "in time. "
         "*Widest category now* names the category to look at, and its link leads there."
     ),
     "tokens": (
         "At {fault} the mean time of both methods rises, by SQL and ORM: what the cache"
         " had answered comes from the database. "
-        "*Calls per second* falls, because the workers do not keep up."
+        "*Likely cause* names the cache server."
     ),
     "sql": (
-        "At {fault} the SQL time of a call grows in Keystone and stays in the database,"
-        " and *Round trips per call* jumps for GET: more statements, no slower "
-        "database. "
+        "At {fault} the SQL time of a call grows, the larger part of it outside of the "
+        "database, and *Round trips per call* jumps for GET: more statements, no slower"
+        " database. "
         "*Statements by table class* names the tables that are read."
     ),
     "galera": (
         "The pictured stack has one database server, so the panels of nodes are empty."
-        " At {fault} the SQL time of a call grows, and that of a statement stays."
+        " At {fault} the SQL time of a call grows, and that of a statement does not."
     ),
     "cache": (
         "The hits of the backend fall to zero at {fault} and come back after {cure}. "
@@ -58,11 +59,11 @@ READINGS: Final[Mapping[str, str]] = {
     "revocation": (
         "At {fault} the SQL time of a check grows, because its list of events is no "
         "longer cached. "
-        "*Events written* falls with the calls: the events are not the cause."
+        "*Events written* does not jump: the events are not the cause."
     ),
     "workers": (
         "From {fault} on the workers are busier, in SQL and ORM. "
-        "Their time for password hashes shrinks, because fewer logins get through."
+        "Their time for password hashes does not follow: logins are not the cause."
     ),
     "host": (
         "From {fault} on, the database's program and Keystone's workers take more of "
@@ -71,11 +72,10 @@ READINGS: Final[Mapping[str, str]] = {
     "services": (
         "The service has its token cache in the same memcached: at {fault} *Hits* falls"
         " to zero, and it asks Keystone for each token. "
-        "*Requests to services* falls, as each of them waits for Keystone."
+        "*Authentication by method* has what that costs a request."
     ),
     "experiment": (
-        "At {fault} the calls per second fall and their mean time rises, in the only "
-        "arm. "
+        "At {fault} the mean time of a call rises, in the only arm. "
         "In an experiment each arm has a line."
     ),
 }

@@ -17,6 +17,7 @@ from keylag.lab.galera.failures import (
     FAILURES,
     NO_ANSWER,
     Answers,
+    Failure,
     Healing,
     Outcome,
     silent_link,
@@ -178,11 +179,10 @@ def test_page_of_rally_goes_without_a_scenario_that_failed() -> None:
     assert "| 100 ms | one | - | - | - | - | - |" in page
 
 
-def test_page_of_settings_compares_them() -> None:
-    variant = galera_settings_page.Variant("Galera's own", segments=False)
-    run = Iterations((2.0, 2.0, 2.0), ("Conflict",), {}, (0.0, 60.0), {"sql": 0.5})
-    outcome = Outcome(
-        FAILURES["near-node"],
+def lost(failure: Failure) -> Outcome:
+    """Two of 50 calls had no answer."""
+    return Outcome(
+        failure,
         calls=50,
         codes={NO_ANSWER: 2},
         meanwhile={},
@@ -195,11 +195,16 @@ def test_page_of_settings_compares_them() -> None:
         hidden=0,
     )
 
+
+def test_page_of_settings_compares_them() -> None:
+    variant = galera_settings_page.Variant("Galera's own", segments=False)
+    run = Iterations((2.0, 2.0, 2.0), ("Conflict",), {}, (0.0, 60.0), {"sql": 0.5})
+
     page = galera_settings_page.render(
         galera_settings_page.Results(
             rally={("create-user", variant): run},
             lossy={(0.01, variant): galera_settings_page.Lossy(90, 4, 3)},
-            killed={variant: outcome},
+            killed={variant: lost(FAILURES["near-node"])},
         )
     )
 
@@ -211,21 +216,8 @@ def test_page_of_settings_compares_them() -> None:
 
 
 def test_page_of_silences_compares_the_settings_for_each() -> None:
-    outcome = Outcome(
-        silent_link(7.0),
-        calls=50,
-        codes={NO_ANSWER: 2},
-        meanwhile={},
-        failing_seconds=0.0,
-        longest_seconds=6.54,
-        longest_gap_seconds=5.43,
-        healing=Healing(0.0, {}),
-        revoked=10,
-        missing=0,
-        hidden=0,
-    )
     found = [
-        galera_silence_page.Silence(settings, 7, changes, outcome)
+        galera_silence_page.Silence(settings, 7, changes, lost(silent_link(7.0)))
         for settings, changes in (("for a long link", 0), ("Galera's own", 2))
     ]
 

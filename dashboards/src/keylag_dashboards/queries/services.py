@@ -20,22 +20,27 @@ _OFFLINE: Final = 'keystone_auth_token_validation="offline"'
 _AUTH: Final = 'keystone_operation="auth_token"'
 
 
+def _chosen(metric: str, matchers: str) -> str:
+    return f"{metric}{{SERVICE, {matchers}}}" if matchers else f"{metric}{{SERVICE}}"
+
+
 def _rate(metric: str, by: str = "", matchers: str = "") -> str:
-    chosen = f"SERVICE, {matchers}" if matchers else "SERVICE"
     grouped = f"sum by ({by})" if by else "sum"
-    return f"{grouped} (rate({metric}{{{chosen}}}[RATE]))"
+    return f"{grouped} (rate({_chosen(metric, matchers)}[RATE]))"
+
+
+def _grown(metric: str, by: str, matchers: str = "") -> str:
+    """Return what a counter grew in the time shown."""
+    return f"sum by ({by}) (increase({_chosen(metric, matchers)}[SHOWN]))"
 
 
 def _missed(matchers: str) -> str:
-    """Return the misses of a replayed cache over the time shown, by service."""
-    return f"sum by (job) (increase({_REPLAYED}{{SERVICE, {matchers}}}[SHOWN]))"
+    """Return the misses of a replayed cache, by service."""
+    return _grown(_REPLAYED, "job", matchers)
 
 
 def _by_method(metric: str, matchers: str = "") -> str:
-    """Return what a counter grew in the time shown, by service and method."""
-    chosen = f"SERVICE, {matchers}" if matchers else "SERVICE"
-    return f"""sum by (job, http_request_method) (
-        increase({metric}{{{chosen}}}[SHOWN]))"""
+    return _grown(metric, "job, http_request_method", matchers)
 
 
 def _per_request(by: str, matchers: str) -> str:

@@ -147,11 +147,15 @@ class Facts:
         found = (one.value for one in self.samples(name))
         return math.fsum(value for value in found if not math.isnan(value))
 
-    def by(self, name: str, label: str) -> dict[str, float]:
-        """Return the sums of a measurement's values by a label."""
+    def by(self, name: str, label: str, **labels: str) -> dict[str, float]:
+        """Return the sums of a measurement's values by a label, of series with labels.
+
+        A series without a label has the empty value.
+        """
         found: dict[str, float] = defaultdict(float)
         for one in self.samples(name):
-            found[one.labels.get(label, "")] += one.value
+            if all(one.labels.get(key, "") == value for key, value in labels.items()):
+                found[one.labels.get(label, "")] += one.value
         return dict(found)
 
     def buckets(self, name: str, **labels: str) -> dict[float, float]:

@@ -12,7 +12,7 @@ from keylag.diagnosis.failing import Failing, find_failing
 from keylag.diagnosis.quantile_shares import doubles_p95
 from keylag.diagnosis.registry import RULES
 from keylag.diagnosis.rule import MATTERS, Rule, Suspicion
-from keylag.diagnosis.service_requests import find_service_requests
+from keylag.diagnosis.service_requests import find_service_kind
 from keylag.diagnosis.unexplained import Unexplained, find_unexplained
 
 MAY_COST_MORE: Final = ("H2", "W1", "W2", "N1", "M1", "M2")
@@ -149,9 +149,8 @@ def weigh(facts: Facts, rule: Rule, suspicion: Suspicion) -> Finding:
     """Return what a suspicion costs."""
     cost = least = most = 0.0
     shares: dict[Kind, float] = {}
-    services = {one.kind: one for one in find_service_requests(facts)}
     for kind, saving in suspicion.savings.items():
-        calls = facts.find(kind) or services.get(kind)
+        calls = facts.find(kind) or find_service_kind(facts, kind)
         rate, whole = (calls.per_second, calls.seconds) if calls else (0.0, 0.0)
         cost += rate * saving.mid
         least += rate * saving.low

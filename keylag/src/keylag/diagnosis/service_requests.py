@@ -48,10 +48,11 @@ def find_service_requests(facts: Facts) -> list[ServiceRequests]:
     ]
 
 
+def find_service_kind(facts: Facts, kind: Kind) -> ServiceRequests | None:
+    """Return the requests of services of a kind; None if there are no such ones."""
+    return next((one for one in find_service_requests(facts) if one.kind == kind), None)
+
+
 def _phases(facts: Facts, method: str, rate: float) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for one in facts.samples("service_cells"):
-        if one.labels.get("http_request_method", "") == method:
-            phase = one.labels["keystone_phase"]
-            found[phase] = found.get(phase, 0.0) + one.value / rate
-    return found
+    spent = facts.by("service_cells", "keystone_phase", http_request_method=method)
+    return {phase: seconds / rate for phase, seconds in spent.items()}

@@ -11,6 +11,11 @@ WAITING: Final = "keystone"
 """The phase of a service's requests that waits for Keystone."""
 
 
+def validations(case: Case) -> dict[str, float]:
+    """Return the validations of services per second: `online` ones are misses."""
+    return case.facts.by("service_validations", "keystone_auth_token_validation")
+
+
 def lost_by_cache(case: Case) -> float:
     """Return the misses per second of tokens that the cache should still have.
 
@@ -18,14 +23,13 @@ def lost_by_cache(case: Case) -> float:
     """
     if case.facts.number("service_cache_time") <= 0:
         return 0.0
-    by_result = case.facts.by("service_validations", "keystone_auth_token_validation")
     replayed = case.facts.by("service_replayed", "keystone_auth_token_times")
-    misses = by_result.get("online", 0.0)
+    misses = validations(case).get("online", 0.0)
     return max(misses - replayed.get("1", misses), 0.0)
 
 
 def _judge(case: Case) -> Suspicion | str:
-    by_result = case.facts.by("service_validations", "keystone_auth_token_validation")
+    by_result = validations(case)
     misses = by_result.get("online", 0.0)
     whole = sum(by_result.values())
     services = find_service_requests(case.facts)

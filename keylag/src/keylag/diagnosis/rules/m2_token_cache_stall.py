@@ -6,7 +6,11 @@ from typing import Final
 from keylag.diagnosis.case import STALL_SECONDS, Case, most_fast_seconds, slow_part
 from keylag.diagnosis.facts import ratio
 from keylag.diagnosis.rule import Evidence, Fix, Rule, Saving, Suspicion
-from keylag.diagnosis.rules.m1_token_cache import WAITING, lost_by_cache
+from keylag.diagnosis.rules.m1_token_cache import (
+    WAITING,
+    lost_by_cache,
+    validations,
+)
 from keylag.diagnosis.service_requests import ServiceRequests, find_service_requests
 
 CACHE: Final = "cache"
@@ -23,8 +27,7 @@ def _judge(case: Case) -> Suspicion | str:
     whole = max(case.facts.number("service_cache_seconds"), seconds) if stalls else 0.0
     # What the other calls take at most, no stall took.
     surely = max(whole - most_fast_seconds(buckets, STALL_SECONDS), seconds)
-    by_result = case.facts.by("service_validations", "keystone_auth_token_validation")
-    part_missing = ratio(missing, by_result.get("online", 0.0))
+    part_missing = ratio(missing, validations(case).get("online", 0.0))
     in_cache = case.facts.by("service_cells", "keystone_phase").get(CACHE, 0.0)
 
     def saving(one: ServiceRequests) -> Saving:

@@ -42,11 +42,11 @@ editing. -->
 
 Two sites of {NODES} database nodes each, with a round trip of
 {format_duration(LINK.round_trip_seconds)} between them; each site is a segment. The
-link loses all packets for some seconds, and no node is lost. Once with Galera's own
-settings, which suspect a node after 5 s (`{SUSPECT}`), and once with [those of the
-laboratory](galera-wan.md#the-settings-of-the-cluster), which do so after
-{WAN_PROVIDER_OPTIONS[SUSPECT].removeprefix("PT").removesuffix("S")} s. Each silence
-came {TIMES} times in each cluster, in random order, under the load of [lost nodes and
+link loses all packets for some seconds, and no node is lost. One cluster has Galera's
+own settings, which suspect a node after 5 s (`{SUSPECT}`). The other one has [those of
+the laboratory](galera-wan.md#the-settings-of-the-cluster), which do so after
+{WAN_PROVIDER_OPTIONS[SUSPECT].removeprefix("PT").removesuffix("S")} s. Each had each
+silence {TIMES} times, in random order, under the load of [lost nodes and
 sites](galera-wan-failures.md): {CLIENTS} clients.
 
 *Changes of the cluster* are how often it was formed anew, with a majority

@@ -72,7 +72,7 @@ READINGS: Final[Mapping[str, str]] = {
     "services": (
         "The service has its token cache in the same memcached: at {fault} *Hits* falls"
         " to zero, and it asks Keystone for each token. "
-        "*Authentication by method* has what that costs a request."
+        "*Authentication by method* shows what that costs a request."
     ),
     "experiment": (
         "At {fault} the mean time of a call rises, in the only arm. "

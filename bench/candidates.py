@@ -10,7 +10,7 @@ from scipy import stats
 from keylag.experiment.analysis import ALPHA
 from keylag.experiment.estimates import Estimate, estimate_mean
 from keylag.experiment.interval import Interval
-from keylag.experiment.planned_looks import PlannedLooks
+from keylag.experiment.planned_looks import Changes, PlannedLooks
 from simulated_noise import SimulatedRound
 
 MIXTURE_SD = 1.5
@@ -31,6 +31,8 @@ class Question:
     """Whether the control is regressed out, unless it differs between the arms."""
     arms: int = 1
     """That share the error probability of that."""
+    changes: Changes = ()
+    """Of the planned rounds."""
 
 
 Judge = Callable[[Rounds, Question], Interval]
@@ -48,6 +50,11 @@ class Candidate:
     """Whether the arms share the error probability of this verdict too."""
     steps_down: bool = False
     """Whether arms with a claim leave their error probability to the others (Holm)."""
+    looks_to_leave: int = 0
+    """The looks in a row with the same verdict after which an arm takes no more turns.
+
+    So that the others have more of them; 0 if all arms stay.
+    """
 
 
 def estimate(rounds: Rounds, question: Question) -> Estimate:
@@ -60,7 +67,8 @@ def estimate(rounds: Rounds, question: Question) -> Estimate:
 
 def uses_control(rounds: Rounds, question: Question) -> bool:
     """Return whether the control may be the same in both arms, as experiments ask."""
-    looks = PlannedLooks(question.planned, ALPHA / question.arms)
+    alpha = ALPHA / question.arms
+    looks = PlannedLooks(question.planned, alpha, question.changes)
     found = estimate_mean([one.control for one in rounds])
     return question.control and looks.interval(found).holds_zero
 
@@ -92,7 +100,7 @@ def confidence_sequence(rounds: Rounds, question: Question) -> Interval:
 
 def planned_looks(rounds: Rounds, question: Question) -> Interval:
     """Judge as experiments do."""
-    looks = PlannedLooks(question.planned, question.alpha)
+    looks = PlannedLooks(question.planned, question.alpha, question.changes)
     return looks.interval(estimate(rounds, question))
 
 
@@ -169,6 +177,18 @@ CONTROLLED = (
         at_end_only=True,
     ),
 )
+
+LEAVING = tuple(
+    Candidate(
+        name=f"planned looks{text}, arms leave after {verdicts}",
+        judge=planned_looks,
+        control=control,
+        looks_to_leave=looks,
+    )
+    for text, control in (("", False), (", control", True))
+    for looks, verdicts in ((1, "a verdict"), (2, "two verdicts"))
+)
+"""Experiments of several arms do so after two verdicts."""
 
 HOLM = (
     Candidate(

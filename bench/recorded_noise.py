@@ -44,9 +44,9 @@ class Recording:
     rounds: list[list[SimulatedRound]]
     """By round and arm, without the mean of the arm over all rounds."""
 
-    def round_seconds(self, _arms: int) -> float:
-        """How long a round took, with restarts and warm-up."""
-        return self.seconds
+    def round_seconds(self, arms: int) -> float:
+        """How long a round of so many of the arms took, with restarts and warm-up."""
+        return self.seconds * arms / len(self.plan.arms)
 
     def draw_rounds(
         self, rng: np.random.Generator, slowdowns: list[float], number: int

@@ -28,6 +28,7 @@ import numpy as np
 from candidates import (
     CONTROLLED,
     HOLM,
+    LEAVING,
     QUANTILES,
     UNCONTROLLED,
     Candidate,
@@ -84,14 +85,26 @@ class Case:
 
     @property
     def planned(self) -> int:
-        """The rounds that fit into the time limit."""
-        seconds = self.load.round_seconds(len(self.effects) + 1)
-        return int(self.limit * SECONDS_PER_MINUTE / seconds)
+        """The rounds of all arms that fit into the time limit."""
+        return self.rounds_in(self.limit, len(self.effects))
 
-    def minutes(self, rounds: int) -> float:
-        """How long so many rounds take."""
-        seconds = self.load.round_seconds(len(self.effects) + 1)
-        return rounds * seconds / SECONDS_PER_MINUTE
+    @property
+    def most_rounds(self) -> int:
+        """The rounds of one arm and the base that fit into the time limit."""
+        return self.rounds_in(self.limit, 1)
+
+    def question(self, candidate: Candidate) -> Question:
+        """Return what the intervals are made for, at one comparison."""
+        arms = len(self.effects)
+        return Question(self.measure, self.planned, ALPHA, candidate.control, arms)
+
+    def rounds_in(self, minutes: float, arms: int) -> int:
+        """How many rounds of so many arms and the base fit."""
+        return int(minutes / self.round_minutes(arms))
+
+    def round_minutes(self, arms: int) -> float:
+        """How long a round of so many arms and the base takes."""
+        return self.load.round_seconds(arms + 1) / SECONDS_PER_MINUTE
 
 
 @dataclass(frozen=True)
@@ -108,7 +121,7 @@ def simulate_experiment(seed: int, case: Case) -> list[list[SimulatedRound]]:
     """Return the rounds of each arm but the base."""
     rng = np.random.default_rng(seed)
     slowdowns = [0.0, *case.effects]
-    rounds = case.load.draw_rounds(rng, slowdowns, case.planned)
+    rounds = case.load.draw_rounds(rng, slowdowns, case.most_rounds)
     return [list(arm) for arm in zip(*rounds, strict=True)]
 
 
@@ -117,45 +130,66 @@ def judge_experiment(
 ) -> Outcome:
     """Return the outcome at the first look with a verdict on every arm, or the last."""
     first = case.planned if candidate.at_end_only else MIN_ROUNDS
-    missed = tuple(False for _ in arms)
-    for rounds in range(first, case.planned + 1):
-        looks = _look([arm[:rounds] for arm in arms], case, candidate)
-        verdicts = tuple(text for text, _ in looks)
-        missed = tuple(
-            before or not own.low <= effect <= own.high
-            for before, (_, own), effect in zip(
-                missed, looks, case.effects, strict=True
-            )
-        )
-        if CANNOT_TELL not in verdicts:
-            break
-    return Outcome(verdicts, missed, case.minutes(rounds))
+    question = case.question(candidate)
+    verdicts, missed = [CANNOT_TELL for _ in arms], [False for _ in arms]
+    same = [0 for _ in arms]
+    active = list(range(len(arms)))
+    rounds, minutes = 0, 0.0
+    while rounds < question.planned and CANNOT_TELL in verdicts:
+        rounds += 1
+        minutes += case.round_minutes(len(active))
+        if rounds < first:
+            continue
+        looks = _look([arms[arm][:rounds] for arm in active], case, candidate, question)
+        for arm, (text, own) in zip(active, looks, strict=True):
+            same[arm] = same[arm] + 1 if text == verdicts[arm] else 1
+            verdicts[arm] = text
+            missed[arm] |= not own.low <= case.effects[arm] <= own.high
+        if candidate.looks_to_leave and CANNOT_TELL in verdicts:
+            active = [
+                arm
+                for arm in active
+                if verdicts[arm] == CANNOT_TELL or same[arm] < candidate.looks_to_leave
+            ]
+            more = rounds + case.rounds_in(case.limit - minutes, len(active))
+            question = _plan_more_rounds(question, rounds, more)
+    return Outcome(tuple(verdicts), tuple(missed), minutes)
+
+
+def _plan_more_rounds(question: Question, done: int, planned: int) -> Question:
+    if not done < question.planned < planned:
+        return question
+    changes = (*question.changes, (done, question.planned))
+    return replace(question, planned=planned, changes=changes)
 
 
 def _look(
-    arms: Sequence[Rounds], case: Case, candidate: Candidate
+    arms: Sequence[Rounds], case: Case, candidate: Candidate, question: Question
 ) -> list[tuple[str, Interval]]:
     # With Holm's procedure, claims leave fewer arms to share the error probability.
-    sharing = len(arms)
+    sharing = question.arms
     while True:
-        looks = [_look_at_arm(arm, case, candidate, sharing) for arm in arms]
+        looks = [
+            _look_at_arm(arm, case, candidate, replace(question, alpha=ALPHA / sharing))
+            for arm in arms
+        ]
         claims = sum(text in CLAIMS for text, _ in looks)
-        left = max(1, len(arms) - claims)
+        left = max(1, question.arms - claims)
         if not candidate.steps_down or left == sharing:
             return looks
         sharing = left
 
 
 def _look_at_arm(
-    rounds: Rounds, case: Case, candidate: Candidate, sharing: int
+    rounds: Rounds, case: Case, candidate: Candidate, question: Question
 ) -> tuple[str, Interval]:
-    def interval(alpha: float) -> Interval:
-        arms = len(case.effects)
-        question = Question(case.measure, case.planned, alpha, candidate.control, arms)
+    # The question is that of a claim, which all arms share.
+    def interval(question: Question) -> Interval:
         return candidate.judge(rounds, question).mapped(math.expm1)
 
-    shared = interval(ALPHA / sharing)
-    own = shared if candidate.shares_no_difference else interval(ALPHA)
+    own = shared = interval(question)
+    if not candidate.shares_no_difference:
+        own = interval(replace(question, alpha=ALPHA))
     return verdict(own, case.smallest, shared=shared), own
 
 
@@ -239,7 +273,7 @@ FIVE_ARMS = Case(ISSUE, (-0.05, -0.05, 0.0, 0.0), 0.03, "mean", 20)
 SHORT_TURNS = replace(ISSUE, turn_seconds=8)
 CACHE_BACKENDS = Case(SHORT_TURNS, (-0.06, -0.06, 0.0, 0.0), 0.05, "mean", 20)
 BLOG_TABLE = replace(CACHE_BACKENDS, effects=(-0.06, -0.06, 0.0, 0.0, 0.0, 0.0))
-OF_FIVE_ARMS = (*UNCONTROLLED[:2], *CONTROLLED, *HOLM)
+OF_FIVE_ARMS = (*UNCONTROLLED[:2], *CONTROLLED, *LEAVING, *HOLM)
 TABLES: Sequence[tuple[Case, Sequence[Candidate]]] = (
     (Case(VALIDATE, (0.02,), 0.02, "p50", 10), UNCONTROLLED),
     (Case(ISSUE, (0.03,), 0.03, "mean", 20), (*UNCONTROLLED, *CONTROLLED)),
@@ -247,8 +281,8 @@ TABLES: Sequence[tuple[Case, Sequence[Candidate]]] = (
     (replace(FIVE_ARMS, limit=30), OF_FIVE_ARMS),
     (Case(VALIDATE, (0.05,), 0.03, "p95", 10), QUANTILES[:1] + QUANTILES[2:]),
     (Case(ISSUE, (0.1,), 0.05, "p95", 20), QUANTILES),
-    (CACHE_BACKENDS, CONTROLLED),
-    (BLOG_TABLE, CONTROLLED),
+    (CACHE_BACKENDS, (*CONTROLLED, *LEAVING[2:])),
+    (BLOG_TABLE, (*CONTROLLED, *LEAVING[2:])),
 )
 
 
@@ -263,10 +297,10 @@ def recorded_table(recording: Recording) -> tuple[Case, Sequence[Candidate]]:
     has_several = len(plan.other_arms) > 1
     candidates = [
         one
-        for one in (*UNCONTROLLED, *CONTROLLED, *HOLM)
+        for one in (*UNCONTROLLED, *CONTROLLED, *LEAVING, *HOLM)
         if one.judge is not slices_as_independent
         and (decision.control or not one.control)
-        and (has_several or not one.steps_down)
+        and (has_several or not (one.steps_down or one.looks_to_leave))
     ]
     return case, candidates
 

@@ -9,6 +9,7 @@ from scipy import stats
 from candidates import (
     CONTROLLED,
     HOLM,
+    LEAVING,
     UNCONTROLLED,
     Candidate,
     Question,
@@ -97,8 +98,9 @@ def test_holm_decides_at_least_what_bonferroni_does() -> None:
     claims = {"both": 0, "holm only": 0}
     for seed in range(FEW):
         arms = simulate_experiment(seed, case)
-        shared = _look(arms, case, CANDIDATE["planned looks"])
-        stepped = _look(arms, case, HOLM[0])
+        bonferroni = CANDIDATE["planned looks"]
+        shared = _look(arms, case, bonferroni, case.question(bonferroni))
+        stepped = _look(arms, case, HOLM[0], case.question(HOLM[0]))
         for (one, _), (other, _) in zip(shared, stepped, strict=True):
             assert one in {other, CANNOT_TELL}
             claims["both"] += one == other == FASTER
@@ -106,6 +108,24 @@ def test_holm_decides_at_least_what_bonferroni_does() -> None:
 
     assert claims["both"] > 0
     assert claims["holm only"] > 0
+
+
+def test_arms_that_stay_get_the_time_of_those_that_leave() -> None:
+    """Two arms are far from the base; the equal ones get more rounds, and verdicts."""
+    case = Case(ISSUE, (-0.2, -0.2, 0.0, 0.0), 0.03, "mean", 15)
+    equal = {"stay": 0, "leave": 0}
+    for seed in range(10):
+        arms = simulate_experiment(seed, case)
+        staying, leaving = (
+            judge_experiment(arms, case, one) for one in (PRESENT, LEAVING[-1])
+        )
+        equal["stay"] += staying.verdicts.count(NO_DIFFERENCE)
+        equal["leave"] += leaving.verdicts.count(NO_DIFFERENCE)
+
+        assert staying.verdicts[:2] == leaving.verdicts[:2] == (FASTER, FASTER)
+        assert leaving.minutes <= case.limit
+
+    assert equal["leave"] > equal["stay"]
 
 
 @pytest.mark.parametrize(("rounds", "expected"), [(4, 10.09), (10, 3.882)])

@@ -55,7 +55,7 @@ def rows_of_two_arms(rounds: int, **other: object) -> list[Row]:
 def test_equal_rounded_latencies_get_no_verdict() -> None:
     """1 ms in every request may be 0.6 ms in one arm and 1.4 ms in the other."""
     found = compare_arms(
-        rows_of_two_arms(20, latency_seconds=0.001), "a", ["b"], DECISION, PLANNED
+        rows_of_two_arms(20, latency_seconds=0.001), "a", ["b"], DECISION, LOOKS
     )[0]
 
     assert {found.measures[name].verdict for name in ("p50", "p95", "mean")} == {
@@ -68,7 +68,7 @@ def test_equal_rounded_latencies_get_no_verdict() -> None:
 
 def test_absent_part_is_no_difference_and_equal_part_is_undecided() -> None:
     """Equal non-zero values are equal only by rounding."""
-    parts = compare_arms(rows_of_two_arms(8), "a", ["b"], DECISION, PLANNED)[0].parts
+    parts = compare_arms(rows_of_two_arms(8), "a", ["b"], DECISION, LOOKS)[0].parts
 
     assert parts["password_hash"].verdict == NO_DIFFERENCE
     assert parts["cache"].verdict == CANNOT_TELL
@@ -77,7 +77,7 @@ def test_absent_part_is_no_difference_and_equal_part_is_undecided() -> None:
 
 @pytest.mark.parametrize("rounds", [1, 2, 4])
 def test_four_rounds_give_no_verdict(rounds: int) -> None:
-    found = compare_arms(rows_of_two_arms(rounds), "a", ["b"], DECISION, PLANNED)[0]
+    found = compare_arms(rows_of_two_arms(rounds), "a", ["b"], DECISION, LOOKS)[0]
     figures = [*found.measures.values(), *found.parts.values(), *found.counts.values()]
 
     assert found.rounds == rounds
@@ -102,7 +102,7 @@ def test_failed_share_is_judged_per_method() -> None:
         for r in sent_rows(n, "a", method=m)
     ]
 
-    found = compare_arms([*base, *failed, *good], "a", ["b"], DECISION, PLANNED)
+    found = compare_arms([*base, *failed, *good], "a", ["b"], DECISION, LOOKS)
 
     assert {one.method: one.sound for one in found} == {"GET": False, "POST": True}
 
@@ -121,7 +121,7 @@ def test_missing_arm_or_base_gives_an_empty_comparison() -> None:
     only = [row for row in rows_of_two_arms(8) if row.arm == "b"]
 
     for base, arm in (("a", "b"), ("b", "a")):
-        found = compare_arms(only, base, [arm], DECISION, PLANNED)[0]
+        found = compare_arms(only, base, [arm], DECISION, LOOKS)[0]
         assert (found.rounds, found.sound, found.measures) == (0, False, {})
         assert found.parts == found.counts == {}
 
@@ -134,7 +134,7 @@ def test_only_rounds_with_both_arms_are_paired() -> None:
             (row.arm == "a" and row.round < 2) or (row.arm == "b" and row.round == 9)
         )
     ]
-    found = compare_arms(some, "a", ["b"], DECISION, PLANNED)[0]
+    found = compare_arms(some, "a", ["b"], DECISION, LOOKS)[0]
     arms = figures_by_arm(some, "GET")
 
     assert found.rounds == 7
@@ -165,7 +165,9 @@ def test_arms_share_the_error_of_claims_but_not_of_no_difference() -> None:
 
     def verdicts(rows: Sequence[Row], arms: Sequence[str]) -> set[str]:
         decision = Decision(method="GET", measure="mean")
-        found = compare_arms(rows, "a", arms, decision, 6)[0].measures["mean"]
+        found = compare_arms(rows, "a", arms, decision, PlannedLooks(6, ALPHA))[
+            0
+        ].measures["mean"]
         return {found.verdict}
 
     assert verdicts(slower, ["b"]) == {SLOWER}
@@ -175,7 +177,9 @@ def test_arms_share_the_error_of_claims_but_not_of_no_difference() -> None:
 
 def test_no_interval_says_that_an_arm_takes_less_than_no_time() -> None:
     noise = [-90, 90, -50, 50, -80]
-    found = compare_arms(rows_with_noise(noise, 0.0), "a", ["b"], DECISION, 5)[0]
+    found = compare_arms(
+        rows_with_noise(noise, 0.0), "a", ["b"], DECISION, PlannedLooks(5, ALPHA)
+    )[0]
 
     for one in found.measures.values():
         assert one.relative.low > -1
@@ -208,7 +212,7 @@ def test_control_takes_the_noise_of_the_machine_out_of_differences() -> None:
     """The hash varies by a third; without it, 5 of 215 ms drown."""
     rows = rows_with_hash(HASHES, OTHER_HASHES)
     plain, controlled = (
-        compare_arms(rows, "a", ["b"], replace_control(name), 8)[0]
+        compare_arms(rows, "a", ["b"], replace_control(name), PlannedLooks(8, ALPHA))[0]
         for name in ("", "password_hash")
     )
     parts = controlled.parts
@@ -235,7 +239,9 @@ def replace_control(name: str) -> Decision:
 def test_control_that_an_arm_changes_is_not_used() -> None:
     slower = [0.05 + hashing for hashing in OTHER_HASHES]
     rows = rows_with_hash(HASHES, slower)
-    found = compare_arms(rows, "a", ["b"], replace_control("password_hash"), 8)[0]
+    found = compare_arms(
+        rows, "a", ["b"], replace_control("password_hash"), PlannedLooks(8, ALPHA)
+    )[0]
 
     assert not found.control.is_used
     assert "password hash, is not used: with b it changes the mean by +2" in (
@@ -247,7 +253,9 @@ def test_control_that_an_arm_changes_is_not_used() -> None:
 
 def test_control_that_a_method_does_not_have_is_left_out() -> None:
     rows = rows_of_two_arms(8)
-    [found] = compare_arms(rows, "a", ["b"], replace_control("token_crypto"), 8)
+    [found] = compare_arms(
+        rows, "a", ["b"], replace_control("token_crypto"), PlannedLooks(8, ALPHA)
+    )
 
     assert found.control is None
     assert found.parts["token_crypto"].verdict == NO_DIFFERENCE
@@ -256,7 +264,9 @@ def test_control_that_a_method_does_not_have_is_left_out() -> None:
 def test_control_without_server_timing_is_left_out() -> None:
     rows = rows_with_noise([-1, 1, 0, 1, -1], 0.0)
 
-    [found] = compare_arms(rows, "a", ["b"], replace_control("password_hash"), 5)
+    [found] = compare_arms(
+        rows, "a", ["b"], replace_control("password_hash"), PlannedLooks(5, ALPHA)
+    )
     assert found.control is None
     assert found.measures["mean"].verdict == NO_DIFFERENCE
 
@@ -272,7 +282,7 @@ def compare_one(**other: object) -> Comparison:
     """Compare b with a over eight rounds, with fields of b's requests replaced."""
     base = [row for n in range(8) for row in sent_rows(n, "a")]
     arm = [row for n in range(8) for row in sent_rows(n, "b", **other)]
-    [found] = compare_arms([*base, *arm], "a", ["b"], DECISION, PLANNED)
+    [found] = compare_arms([*base, *arm], "a", ["b"], DECISION, LOOKS)
     return found
 
 
@@ -304,9 +314,7 @@ def test_differences_carry_the_name_of_their_key() -> None:
 def test_higher_throughput_and_shorter_latency_are_faster() -> None:
     """Arm b takes ten milliseconds less."""
     faster = compare_one().measures
-    slower = compare_arms(rows_of_two_arms(8), "b", ["a"], DECISION, PLANNED)[
-        0
-    ].measures
+    slower = compare_arms(rows_of_two_arms(8), "b", ["a"], DECISION, LOOKS)[0].measures
 
     assert {one.verdict for one in faster.values()} == {FASTER}
     assert {one.verdict for one in slower.values()} == {SLOWER}
@@ -326,7 +334,7 @@ def test_smallest_effect_of_a_part_is_a_share_of_the_mean() -> None:
             for row in sent_rows(n, "b")
         ]
         base = [row for n in range(20) for row in sent_rows(n, "a")]
-        [found] = compare_arms([*base, *other], "a", ["b"], DECISION, PLANNED)
+        [found] = compare_arms([*base, *other], "a", ["b"], DECISION, LOOKS)
         return found.parts["cache"]
 
     assert cached(0.0).verdict == FASTER
@@ -341,7 +349,7 @@ def test_count_that_is_zero_in_the_base_has_no_relative_difference() -> None:
         for row in sent_rows(n, "a")
     ]
     arm = [row for n in range(8) for row in sent_rows(n, "b")]
-    [found] = compare_arms([*base, *arm], "a", ["b"], DECISION, PLANNED)
+    [found] = compare_arms([*base, *arm], "a", ["b"], DECISION, LOOKS)
 
     assert found.counts["sql_statements"].relative is None
     assert found.counts["sql_statements"].verdict == SLOWER
@@ -359,7 +367,7 @@ def test_no_interval_says_that_an_arm_has_less_than_no_statements() -> None:
         for n in range(8)
         for row in sent_rows(n, arm)
     ]
-    [found] = compare_arms(rows, "a", ["b"], DECISION, PLANNED)
+    [found] = compare_arms(rows, "a", ["b"], DECISION, LOOKS)
 
     relative = found.counts["sql_statements"].relative
     assert relative is not None
@@ -374,7 +382,7 @@ def test_arm_with_many_failures_has_figures_but_no_verdict() -> None:
         for row in sent_rows(n, "b")
     ]
     base = [row for n in range(8) for row in sent_rows(n, "a")]
-    [found] = compare_arms([*base, *failed], "a", ["b"], DECISION, PLANNED)
+    [found] = compare_arms([*base, *failed], "a", ["b"], DECISION, LOOKS)
 
     assert not found.sound
     assert {one.verdict for one in found.measures.values()} == {CANNOT_TELL}
@@ -389,7 +397,7 @@ def test_rounds_needed_are_those_of_a_run_that_goes_on_alike() -> None:
 
     def compare(times: int) -> Difference:
         rows = rows_with_noise(noise * times, 0.0)
-        return compare_arms(rows, "a", ["b"], DECISION, PLANNED)[0].measures["mean"]
+        return compare_arms(rows, "a", ["b"], DECISION, LOOKS)[0].measures["mean"]
 
     first = compare(1)
     assert first.verdict == CANNOT_TELL

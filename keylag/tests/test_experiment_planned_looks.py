@@ -26,14 +26,26 @@ def test_two_looks_have_the_bounds_of_a_bivariate_normal_distribution() -> None:
     inside = walk.cdf(bounds, lower_limit=[-bound for bound in bounds])
 
     assert 1 - inside == pytest.approx(0.05 * planned_looks.SPENT_BY_PLAN, abs=1e-5)
-    assert first == pytest.approx(0.05 * spent_share(5 / 6))
+    assert first == pytest.approx(0.05 * spent_share(5, 6))
 
 
 def test_error_is_spent_up_to_alpha_but_never_beyond() -> None:
-    shares = [spent_share(done / 10) for done in range(1, 1000)]
+    shares = [spent_share(done, 10) for done in range(1, 1000)]
 
     assert shares == sorted(shares)
-    assert spent_share(1) == planned_looks.SPENT_BY_PLAN
+    assert spent_share(10, 10) == planned_looks.SPENT_BY_PLAN
+    assert shares[-1] < 1
+
+
+def test_changed_plan_spends_what_the_looks_before_have_left() -> None:
+    """After 8 of 10 rounds there is time for 30, and after 12 for 40."""
+    changes = ((8, 10), (12, 30))
+    shares = [spent_share(done, 40, changes) for done in range(1, 100)]
+
+    assert shares == sorted(shares)
+    assert shares[:8] == [spent_share(done, 10) for done in range(1, 9)]
+    assert shares[11] == spent_share(12, 30, changes[:1]) < spent_share(9, 10)
+    assert shares[39] == pytest.approx(planned_looks.SPENT_BY_PLAN)
     assert shares[-1] < 1
 
 
@@ -58,6 +70,20 @@ def test_looks_after_every_round_keep_the_error_rate(planned: int, done: int) ->
 
     assert wrong <= 32
     assert usual > wrong
+
+
+@pytest.mark.parametrize("change", [(5, 10), (9, 10)])
+def test_looks_of_a_changed_plan_keep_the_error_rate(change: tuple[int, int]) -> None:
+    """The last interval is hardly wider than that of a plan made at the beginning."""
+    looks, from_the_start = PlannedLooks(30, 0.05, (change,)), PlannedLooks(30, 0.05)
+    wrong = 0
+    for values in experiments(30, 400):
+        found = [estimate_mean(values[:n]) for n in range(MIN_ROUNDS, 31)]
+        wrong += any(not looks.interval(one).holds_zero for one in found)
+
+    assert wrong <= 32
+    last = found[-1]
+    assert looks.half_width(last) < 1.3 * from_the_start.half_width(last)
 
 
 def test_last_planned_interval_is_hardly_wider_than_a_usual_one() -> None:

@@ -220,6 +220,7 @@ def test_reports_have_verdicts_warnings_and_charts_and_escape_html(
     make_run: MakeRun,
 ) -> None:
     run_under_test = make_run("r", FakeExecutor())
+    run_under_test.plan = endless(run_under_test.plan)
     run_under_test.execute()
     report.write_reports(run_under_test.folder)
     page = (run_under_test.folder.path / "report.html").read_text()
@@ -281,6 +282,7 @@ def test_progress_says_that_the_time_limit_is_too_short(
     run_under_test = make_run("r", FakeExecutor(override=restless), rounds=5)
     run_under_test.execute()
     run_under_test.state.seconds = seconds
+    run_under_test.state.latest_round_seconds = seconds / 5
     last_line = describe_round(run_under_test)[-1]
 
     assert "a verdict needs about" in last_line

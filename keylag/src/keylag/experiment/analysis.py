@@ -123,11 +123,13 @@ def compare_arms(
     base: str,
     arms: Sequence[str],
     decision: Decision,
-    planned_rounds: int,
+    looks: PlannedLooks,
 ) -> list[Comparison]:
-    """Compare each arm with the base, for each HTTP method of the load."""
+    """Compare each arm with the base, for each HTTP method of the load.
+
+    `looks` are those of the run, each at one comparison.
+    """
     no_requests = RequestCounts(0, 0)
-    looks = PlannedLooks(planned_rounds, ALPHA)
     comparisons = []
     for method in http_methods(rows):
         figures = figures_by_arm(rows, method)

@@ -18,6 +18,10 @@ from keylag.experiment.verdicts import CANNOT_TELL, FAILS, FASTER, SLOWER
 from keylag.phases import CATEGORY_NAMES
 from keylag.server_timing import COUNTS
 
+UNEQUAL_ROUNDS: Final = (
+    "An arm that left has fewer rounds than others, and the machine's speed differs "
+    "between rounds. Compare an arm with the base below, where both have the same ones."
+)
 PART_NAMES: Final = {**CATEGORY_NAMES, OUTSIDE: "outside Keystone"}
 MEASURE_NAMES: Final = {
     "p50": "median",
@@ -187,6 +191,18 @@ def describe_control(control: Control | None, arm: str) -> str:
         f"variation, which explains {100 * control.explained:.0f} % of the variance of "
         "the mean between rounds. Base and arm are shown as measured."
     )
+
+
+def describe_decided_arms(
+    compared: Sequence[Comparison], decided: Sequence[str]
+) -> str:
+    """Say which arms left the run, and when; empty if none did."""
+    left = [
+        f"{one.arm} after {one.rounds} rounds" for one in compared if one.arm in decided
+    ]
+    if not left:
+        return ""
+    return f"Arms with a verdict took no more turns: {', '.join(left)}."
 
 
 def describe_counts(one: Comparison) -> str:

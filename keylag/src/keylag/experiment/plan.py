@@ -49,7 +49,10 @@ class Design(StrictModel):
     minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES)] = 10.0
     """Time limit of the run, from the time when all arms have started."""
     ends_at_verdict: bool = True
-    """Whether the run ends before its limits as soon as every arm has a verdict."""
+    """Whether an arm takes no more turns once it has its verdict.
+
+    And whether the run ends before its limits as soon as every arm has one.
+    """
 
     def load_seconds(self, arms: int) -> float:
         """Return how long the load of `arms` arms takes that warm up together."""

@@ -14,6 +14,10 @@ of a random walk with known spread, by numerical integration (chapter 19 of the 
 book).  The level of each look is then that of Student's t, for the spread is estimated;
 `bench/simulate.py` measures the error that remains.
 
+A run whose rounds become shorter, because arms left it, plans more of them.  What the
+looks until then have spent stays spent, and the new plan spends the rest, so it holds
+whenever the number of rounds does not depend on the values that are looked at.
+
 A part of the error probability is kept for rounds beyond the plan, so that a run with
 too few rounds for a verdict can be resumed.  There, intervals are as wide as those of
 a confidence sequence, and narrower than the last planned one only after about twice as
@@ -23,6 +27,7 @@ many rounds.
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -47,11 +52,25 @@ MAX_BOUND_OF_NODES: Final = 60
 """With wider bounds, which runs of a thousand rounds have, it needs more of them."""
 
 
-def spent_share(done: float) -> float:
-    """Return the share of the error probability spent, by the share of rounds done."""
-    if done > 1:
-        return 1 - (1 - SPENT_BY_PLAN) / done
-    return float(SPENT_BY_PLAN * done**SPENDING_POWER)
+Changes = tuple[tuple[int, int], ...]
+"""Each change of a plan: the rounds done until then, and those that were planned."""
+
+
+def spent_share(done: float, planned: float, changes: Changes = ()) -> float:
+    """Return the share of the error probability that is spent after `done` rounds."""
+    if done > planned:
+        return 1 - (1 - SPENT_BY_PLAN) * planned / done
+    spent, since = 0.0, 0.0
+    for until, rounds in chain(changes, [(done, planned)]):
+        last = min(until, done)
+        part, whole = (
+            end**SPENDING_POWER - since**SPENDING_POWER for end in (last, rounds)
+        )
+        spent += (SPENT_BY_PLAN - spent) * part / whole
+        if last == done:
+            break
+        since = last
+    return spent
 
 
 @lru_cache
@@ -60,14 +79,16 @@ def _quadrature(nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return points, weights
 
 
-@lru_cache(maxsize=64)
-def error_levels(planned: int, alpha: float, rounds: int) -> tuple[float, ...]:
+@lru_cache(maxsize=1024)
+def error_levels(
+    planned: int, alpha: float, rounds: int, changes: Changes = ()
+) -> tuple[float, ...]:
     """Return the error level of the look after each round from MIN_ROUNDS on."""
     # The random walk of the experiments that have crossed no bound so far.
     positions, probabilities = np.zeros(1), np.ones(1)
     step, spent, levels = MIN_ROUNDS**0.5, 0.0, []
     for done in range(MIN_ROUNDS, rounds + 1):
-        to_spend = alpha * spent_share(done / planned) - spent
+        to_spend = alpha * spent_share(done, planned, changes) - spent
 
         def excess(bound: float) -> float:
             above = stats.norm.sf((bound - positions) / step)  # noqa: B023
@@ -89,8 +110,10 @@ class PlannedLooks:
     """Looks after every round, whose intervals together miss with probability alpha."""
 
     rounds: int
-    """As many as were planned."""
+    """As many as are planned."""
     alpha: float
+    changes: Changes = ()
+    """Of the plan, in order."""
 
     @property
     def last_forecast(self) -> int:
@@ -113,7 +136,7 @@ class PlannedLooks:
         if estimate.rounds < MIN_ROUNDS:
             return math.inf
         last = max(self.last_forecast, estimate.rounds)
-        levels = error_levels(self.rounds, self.alpha, last)
+        levels = error_levels(self.rounds, self.alpha, last, self.changes)
         level = levels[estimate.rounds - MIN_ROUNDS]
         factor = stats.t.isf(level / 2, estimate.degrees_of_freedom)
         return float(factor) * estimate.standard_error

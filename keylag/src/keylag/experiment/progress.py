@@ -8,6 +8,7 @@ from rich.console import Console
 from keylag.experiment.analysis import Comparison
 from keylag.experiment.arm_pair import Difference
 from keylag.experiment.messages import (
+    describe_decided_arms,
     format_percent,
     remaining_rounds,
     remaining_time,
@@ -20,7 +21,8 @@ from keylag.experiment.noise_check import (
 )
 from keylag.experiment.obstacles import find_obstacles_under_load
 from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE
-from keylag.experiment.run import MAX_FAILED_ROUNDS, ExperimentRun
+from keylag.experiment.run import ExperimentRun
+from keylag.experiment.run_folder import MAX_FAILED_ROUNDS
 
 
 def print_round(run: ExperimentRun, console: Console) -> None:
@@ -43,10 +45,11 @@ def describe_round(run: ExperimentRun) -> list[str]:
     skipped = [
         f"  {arm}: skipped, no successful request in {MAX_FAILED_ROUNDS} rounds"
         for arm in run.plan.arm_names
-        if arm not in run.active_arms
+        if run.state.has_failed(arm)
     ]
     outlook = list(_describe_noise(run)) or [_describe_outlook(run, compared, left)]
-    texts = [*outlook, *_describe_obstacles(run)]
+    decided = describe_decided_arms(compared, run.state.decided_arms)
+    texts = [*filter(None, [decided]), *outlook, *_describe_obstacles(run)]
     return [first, *estimates, *skipped, *(f"  {text}" for text in texts)]
 
 
@@ -77,9 +80,8 @@ def _describe_outlook(
 ) -> str:
     measure = run.plan.decision.measure
     compared = [one for one in compared if one.arm in run.active_arms]
-    round_seconds = run.state.seconds / run.state.rounds
-    outlook = remaining_time(compared, measure, round_seconds)
+    outlook = remaining_time(compared, measure, run.pace_seconds)
     rounds = remaining_rounds(compared, measure) or 0
-    if rounds * round_seconds > left * SECONDS_PER_MINUTE:
+    if rounds * run.pace_seconds > left * SECONDS_PER_MINUTE:
         outlook += " The time limit is shorter: start a run with a longer --minutes."
     return outlook

@@ -71,11 +71,11 @@ def compare_runs(first: RunFolder, second: RunFolder) -> str:
         rows += [replace(row, arm=renamed[row.arm]) for row in folder.load_rows()]
     base, *others = arms
     decision = plans[0].decision
-    planned = first.load_state().planned_rounds
+    looks = first.load_state().looks
     return _render(
         "experiments.md.j2",
         base=base,
-        comparisons=compare_arms(rows, base, others, decision, planned),
+        comparisons=compare_arms(rows, base, others, decision, looks),
         measure=decision.measure,
     )
 

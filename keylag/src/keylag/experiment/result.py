@@ -45,7 +45,13 @@ class Result:
     rounds: int
     planned_rounds: int
     """That the intervals are made for."""
+    plan_changes: Sequence[tuple[int, int]]
+    """The rounds done until each change of it, and those planned before."""
+    decided_arms: Sequence[str]
+    """That left the run with their verdict, in this order."""
     seconds: float
+    pace_seconds: float
+    """How long another round would take; 0 without a round."""
     comparisons: Sequence[Comparison]
     request_counts: Mapping[str, RequestCounts]
     warnings: Sequence[str]
@@ -96,12 +102,11 @@ class Result:
     def outlook(self) -> str:
         """The detectable difference, and the time until every arm has a verdict."""
         measure = self.plan.decision.measure
-        seconds = self.seconds / self.rounds if self.rounds else math.inf
         answered = {arm for arm, one in self.request_counts.items() if one.successful}
         compared = [one for one in self.deciding_comparisons if one.arm in answered]
         sentences = (
             detectable_difference(compared, measure),
-            remaining_time(compared, measure, seconds),
+            remaining_time(compared, measure, self.pace_seconds),
         )
         return " ".join(filter(None, sentences))
 
@@ -117,9 +122,12 @@ def analyse_run(folder: RunFolder) -> Result:
         ended=state.ended,
         rounds=state.rounds,
         planned_rounds=state.planned_rounds,
+        plan_changes=state.plan_changes,
+        decided_arms=state.decided_arms,
         seconds=state.seconds,
+        pace_seconds=state.pace_seconds(plan.arm_names) if state.rounds else 0.0,
         comparisons=compare_arms(
-            rows, plan.base, plan.other_arms, plan.decision, state.planned_rounds
+            rows, plan.base, plan.other_arms, plan.decision, state.looks
         ),
         request_counts=count_requests(rows),
         warnings=[
@@ -183,6 +191,8 @@ def to_json(result: Result) -> str:
         "ended": result.ended,
         "rounds": result.rounds,
         "planned_rounds": result.planned_rounds,
+        "plan_changes": result.plan_changes,
+        "decided_arms": result.decided_arms,
         "seconds": result.seconds,
         "headlines": result.headlines,
         "outlook": result.outlook,

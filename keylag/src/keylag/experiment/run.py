@@ -12,14 +12,18 @@ from keylag.errors import KeylagError
 from keylag.experiment.analysis import Comparison, compare_arms
 from keylag.experiment.noise_check import NoiseChecker
 from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE, Plan
-from keylag.experiment.run_folder import INTERRUPTED, RUNNING, RunFolder, RunState
+from keylag.experiment.run_folder import (
+    INTERRUPTED,
+    MAX_FAILED_ROUNDS,
+    RUNNING,
+    RunFolder,
+    RunState,
+)
 from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Round, schedule_rounds
 from keylag.experiment.verdicts import CANNOT_TELL
 from keylag.launcher import StackError
 
-MAX_FAILED_ROUNDS: Final = 3
-"""Consecutive rounds without a successful request after which an arm is skipped."""
 ALL_VERDICTS_REACHED: Final = "every arm has a verdict"
 REST_HAS_VERDICTS: Final = "every arm that did not fail has a verdict"
 TIME_LIMIT_REACHED: Final = "the time limit is reached"
@@ -72,24 +76,23 @@ class ExperimentRun:
     clock: Callable[[], float] = time.monotonic
     state: RunState = field(init=False)
     rows: list[Row] = field(init=False)
-    _latest_round_seconds: float = field(default=0.0, init=False)
-    """0 until a round has ended; a resumed run does not know those before it."""
+    comparisons: list[Comparison] = field(init=False)
+    """After the latest round, for the HTTP method that the plan decides by."""
+    _verdicts: dict[str, str] = field(default_factory=dict, init=False)
+    """At the look before this one; empty before the first one of this process."""
+    _arms_left: bool = field(default=False, init=False)
+    """Whether the next round is the first one with fewer arms."""
 
     def __post_init__(self) -> None:
         self.state = self.folder.load_state()
         self.folder.truncate_samples(self.state)
         self.rows = self.folder.load_rows()
+        self.comparisons = self._compare()
 
-    @property
-    def comparisons(self) -> list[Comparison]:
-        """The comparisons so far, for the HTTP method that the plan decides by."""
+    def _compare(self) -> list[Comparison]:
         decision = self.plan.decision
         found = compare_arms(
-            self.rows,
-            self.plan.base,
-            self.plan.other_arms,
-            decision,
-            self.state.planned_rounds,
+            self.rows, self.plan.base, self.plan.other_arms, decision, self.state.looks
         )
         return [one for one in found if one.method == decision.method]
 
@@ -100,7 +103,7 @@ class ExperimentRun:
             self.executor.start()
             self.state.ended = self._run_rounds()
             if self.state.ended == TIME_LIMIT_REACHED:
-                self._end_plan()
+                self.state.end_plan()
         except KeyboardInterrupt:
             self.state.ended = INTERRUPTED
         except (KeylagError, OSError) as error:
@@ -111,12 +114,6 @@ class ExperimentRun:
                 self._stop()
             finally:
                 self.folder.save_state(self.state)
-
-    def _end_plan(self) -> None:
-        # Rounds that take longer than planned say nothing about the arms, so the last
-        # one may spend what the plan has left.
-        done = max(MIN_ROUNDS, self.state.rounds)
-        self.state.planned_rounds = min(self.state.planned_rounds, done)
 
     def _stop(self) -> None:
         try:
@@ -135,20 +132,19 @@ class ExperimentRun:
         return reason
 
     def _plan_more_rounds(self) -> None:
-        # Once, before the first look, so it depends on no result.
-        if self.state.rounds != MIN_ROUNDS - 1:
-            return
         done = (self.state.rounds, self.state.seconds)
-        in_time = self.plan.rounds_at_pace(*done, self._pace_seconds)
-        self.state.planned_rounds = max(self.state.planned_rounds, in_time)
+        in_time = self.plan.rounds_at_pace(*done, self.pace_seconds)
+        if self.state.rounds == MIN_ROUNDS - 1:
+            # Before the first look, so it depends on no result.
+            self.state.planned_rounds = max(self.state.planned_rounds, in_time)
+        elif self._arms_left:
+            self.state.plan_more_rounds(in_time)
+        self._arms_left = False
 
     @property
-    def _pace_seconds(self) -> float:
-        """How long a round to come takes."""
-        # Rounds in which an arm failed say nothing of those without it.
-        if self._latest_round_seconds and self.active_arms != self.plan.arm_names:
-            return self._latest_round_seconds
-        return self.state.seconds / self.state.rounds
+    def pace_seconds(self) -> float:
+        """How long a round to come takes, if there has been one."""
+        return self.state.pace_seconds(self.plan.arm_names)
 
     @property
     def _last_round(self) -> int:
@@ -157,15 +153,14 @@ class ExperimentRun:
 
     @property
     def active_arms(self) -> list[str]:
-        """The arms that take part in the next round: those that are not skipped."""
-        failed = self.state.failed_rounds
-        names = self.plan.arm_names
-        return [arm for arm in names if failed.get(arm, 0) < MAX_FAILED_ROUNDS]
+        """The arms that take part in the next round."""
+        return self.state.active(self.plan.arm_names)
 
     def _can_compare(self) -> bool:
-        active = self.active_arms
-        return active == self.plan.arm_names or (
-            self.plan.base in active and len(active) > 1
+        names = self.plan.arm_names
+        answering = [arm for arm in names if not self.state.has_failed(arm)]
+        return answering == names or (
+            self.plan.base in answering and len(answering) > 1
         )
 
     def _run_round(self, this_round: Round, started: float) -> None:
@@ -180,10 +175,13 @@ class ExperimentRun:
             rows += results[arm].rows
         before = self.state.seconds
         self.state.seconds = self.clock() - started
-        self._latest_round_seconds = self.state.seconds - before
+        self.state.latest_round_seconds = self.state.seconds - before
         self.folder.add_round(self.state, rows)
         self.rows += rows
         self._plan_more_rounds()
+        self.comparisons = self._compare()
+        self._release_decided_arms()
+        self._arms_left = len(self.active_arms) < len(active)
         if self.noise_checker:
             self.noise_checker.end_round(self.state, self.rows)
         self.folder.save_state(self.state)
@@ -199,7 +197,7 @@ class ExperimentRun:
         succeeded = any(row.success for row in rows)
         failed = self.state.failed_rounds
         failed[arm] = 0 if succeeded else failed.get(arm, 0) + 1
-        if arm not in self.active_arms:
+        if self.state.has_failed(arm):
             text = (
                 f"no successful request in {MAX_FAILED_ROUNDS} consecutive rounds; "
                 "the arm is skipped from now on"
@@ -216,18 +214,44 @@ class ExperimentRun:
         if self.state.rounds >= self._last_round:
             return ROUNDS_DONE
         left = self.plan.design.minutes * SECONDS_PER_MINUTE - self.state.seconds
-        return TIME_LIMIT_REACHED if left < self._pace_seconds else None
+        return TIME_LIMIT_REACHED if left < self.pace_seconds else None
 
     def _verdicts_reached(self) -> str | None:
         if not self.plan.other_arms:
             return None
-        by_arm = {one.arm: one for one in self.comparisons}
-        open_arms = [
-            arm for arm in self.plan.other_arms if self._is_open(by_arm.get(arm))
-        ]
+        open_arms = self._open_arms()
         if not open_arms:
             return ALL_VERDICTS_REACHED
         return None if {*open_arms} & {*self.active_arms} else REST_HAS_VERDICTS
+
+    def _release_decided_arms(self) -> None:
+        """Leave the time of the arms that have their verdict to the others.
+
+        An arm has it when two looks in a row agree: the first verdicts of few rounds
+        are wrong more often, as `bench/simulate.py` shows.
+        """
+        before, self._verdicts = self._verdicts, self._latest_verdicts()
+        open_arms = self._open_arms()
+        if self.plan.design.ends_at_verdict and {*open_arms} & {*self.active_arms}:
+            self.state.decided_arms += [
+                arm
+                for arm in self.active_arms
+                if arm in before
+                and arm not in open_arms
+                and before[arm] == self._verdicts[arm]
+            ]
+
+    def _latest_verdicts(self) -> dict[str, str]:
+        measure = self.plan.decision.measure
+        return {
+            one.arm: one.measures[measure].verdict
+            for one in self.comparisons
+            if measure in one.measures
+        }
+
+    def _open_arms(self) -> list[str]:
+        by_arm = {one.arm: one for one in self.comparisons}
+        return [arm for arm in self.plan.other_arms if self._is_open(by_arm.get(arm))]
 
     def _is_open(self, found: Comparison | None) -> bool:
         """Return whether an arm lacks a verdict; one that never answered has one."""

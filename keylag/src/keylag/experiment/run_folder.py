@@ -7,17 +7,21 @@ after that is truncated when the run resumes.
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from keylag.errors import KeylagError
 from keylag.experiment import plan_parser, samples
+from keylag.experiment.analysis import ALPHA
 from keylag.experiment.plan import MIN_ROUNDS, Plan
+from keylag.experiment.planned_looks import PlannedLooks
 from keylag.experiment.samples import Row
 from keylag.state import write_private
 
+MAX_FAILED_ROUNDS: Final = 3
+"""Consecutive rounds without a successful request after which an arm is skipped."""
 RUNNING: Final = "running"
 INTERRUPTED: Final = "interrupted"
 
@@ -35,8 +39,11 @@ class RunState:
     planned_rounds: int = MIN_ROUNDS
     """As many as fit into the first time limit; the intervals are made for them.
 
-    Until the first rounds have shown how long they take, by an estimate.
+    Until the first rounds have shown how long they take, by an estimate.  More fit when
+    arms have left the run.
     """
+    plan_changes: list[tuple[int, int]] = field(default_factory=list)
+    """The rounds done until each such change, and those planned before it."""
     minutes: float | None = None
     """The time limit, if it differs from the plan's."""
     arms: list[str] | None = None
@@ -45,6 +52,8 @@ class RunState:
     """Finished rounds, in the order that the seed gives."""
     seconds: float = 0.0
     """Duration of these rounds, without the first start and interruptions."""
+    latest_round_seconds: float = 0.0
+    """Duration of the last one of these rounds."""
     samples_size: int = 0
     """Bytes of samples.csv after the last finished round."""
     ended: str = RUNNING
@@ -55,10 +64,51 @@ class RunState:
     """What happened to the machine under the load of each round, a Disturbance."""
     failed_rounds: dict[str, int] = field(default_factory=dict)
     """The latest rounds in a row in which an arm had no successful request."""
+    decided_arms: list[str] = field(default_factory=list)
+    """The arms that have their verdict, and take no more turns."""
     events: list[str] = field(default_factory=list)
     """Problems as sentences, in order."""
     snapshot_url: str = ""
     """Of the dashboard of the run, in Grafana; empty without a snapshot."""
+
+    def has_failed(self, arm: str) -> bool:
+        """Return whether an arm is skipped, because it did not answer."""
+        return self.failed_rounds.get(arm, 0) >= MAX_FAILED_ROUNDS
+
+    def active(self, arms: Sequence[str]) -> list[str]:
+        """Return those of the arms that take part in the next round."""
+        decided = self.decided_arms
+        return [arm for arm in arms if not (arm in decided or self.has_failed(arm))]
+
+    def pace_seconds(self, arms: Sequence[str]) -> float:
+        """Return how long a round to come takes, if there has been one."""
+        # Rounds of all arms say nothing of those with fewer.
+        if self.active(arms) != list(arms) and self.latest_round_seconds:
+            return self.latest_round_seconds
+        return self.seconds / self.rounds
+
+    @property
+    def looks(self) -> PlannedLooks:
+        """The looks of the run, each at one comparison."""
+        changes = tuple((done, planned) for done, planned in self.plan_changes)
+        return PlannedLooks(self.planned_rounds, ALPHA, changes)
+
+    def plan_more_rounds(self, planned: int) -> None:
+        """Plan more rounds from now on; what the looks have spent stays spent."""
+        if self.rounds < self.planned_rounds < planned:
+            self.plan_changes.append((self.rounds, self.planned_rounds))
+            self.planned_rounds = planned
+
+    def end_plan(self) -> None:
+        """End the plan here, so that the last look may spend what it has left.
+
+        For a run whose rounds take longer than planned, which says nothing about the
+        arms.
+        """
+        done = max(MIN_ROUNDS, self.rounds)
+        while self.plan_changes and self.plan_changes[-1][0] >= done:
+            _, self.planned_rounds = self.plan_changes.pop()
+        self.planned_rounds = min(self.planned_rounds, done)
 
     def add_events(self, round_number: int, arm: str, texts: Iterable[str]) -> None:
         """Record the problems of an arm in a round."""

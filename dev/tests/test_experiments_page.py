@@ -45,7 +45,7 @@ def write_result(folder: Path, relative: dict[str, float | None]) -> None:
     """Write a result of arms with figures, with few requests, and with failures."""
     found = {"relative": relative, "verdict": "faster"}
     comparisons = [
-        {"arm": "b", "method": "GET", "measures": {"p50": found}},
+        {"arm": "b", "method": "GET", "rounds": 6, "measures": {"p50": found}},
         {"arm": "c", "method": "GET", "measures": {}},
         {"arm": "d", "method": "GET", "measures": {}},
         {"arm": "e", "method": "GET", "measures": {}},
@@ -55,7 +55,8 @@ def write_result(folder: Path, relative: dict[str, float | None]) -> None:
         "base": "a",
         "decision": {"method": "GET", "measure": "p50", "smallest": 0.05},
         "seconds": 90,
-        "rounds": 5,
+        "rounds": 15,
+        "decided_arms": ["b"],
         "comparisons": comparisons,
         "requests": {
             "b": {"requests": 90, "failed": 0},
@@ -72,14 +73,14 @@ def test_row_has_the_verdict_on_the_deciding_measure(tmp_path: Path) -> None:
     write_result(tmp_path / "wide", {"low": -1.0, "mid": -0.05, "high": None})
     found = experiments_page.render(EMPTY + END, tmp_path)
 
-    run = "5 rounds, 1.5 min |"
+    run = "6 of 15 rounds, 1.5 min |"
     plan = "| [`caches`](caches/report.md)"
     assert (
         f"{plan} | b, a | GET, median, 5 % | -5.0 % [-10.0, -1.0] | faster | {run}"
         in found
     )
     assert f"{plan} | c, a | GET, median, 5 % | - | cannot tell: no round" in found
-    assert f"{plan} | d, a | GET, median, 5 % | - | fails |" in found
+    assert f"{plan} | d, a | GET, median, 5 % | - | fails | 15 rounds" in found
     assert f"{plan} | e, a | GET, median, 5 % | - | fails |" in found
     assert "| b, a | GET, median, 5 % | - | faster |" in found
     assert "POST" not in found

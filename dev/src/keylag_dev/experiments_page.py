@@ -77,15 +77,22 @@ def rows(name: str, result: Mapping[str, Any]) -> Iterator[str]:
     measure, matters = MEASURE_NAMES[decision["measure"]], decision["smallest"]
     decides_by = f"{decision['method']}, {measure}, {100 * matters:g} %"
     minutes = result["seconds"] / SECONDS_PER_MINUTE
-    run = f"{result['rounds']} rounds, {minutes:.1f} min"
     for one in result["comparisons"]:
         if one["method"] != decision["method"]:
             continue
         found = one["measures"].get(decision["measure"])
         arms = f"{one['arm']}, {result['base']}"
         judged = _judged(found) if found else ["-", _without_figures(result, one)]
+        run = f"{_rounds(result, one)} rounds, {minutes:.1f} min"
         cells = [name, arms, decides_by, *judged, run]
         yield f"| {' | '.join(cells)} |"
+
+
+def _rounds(result: Mapping[str, Any], one: Mapping[str, Any]) -> str:
+    # Older runs let no arm leave.
+    if one["arm"] in result.get("decided_arms", ()):
+        return f"{one['rounds']} of {result['rounds']}"
+    return f"{result['rounds']}"
 
 
 def _without_figures(result: Mapping[str, Any], one: Mapping[str, Any]) -> str:

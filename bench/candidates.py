@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
@@ -10,7 +10,7 @@ from scipy import stats
 from keylag.experiment.analysis import ALPHA
 from keylag.experiment.estimates import Estimate, estimate_mean
 from keylag.experiment.interval import Interval
-from keylag.experiment.planned_looks import Changes, PlannedLooks
+from keylag.experiment.planned_looks import PlannedLooks
 from simulated_noise import SimulatedRound
 
 MIXTURE_SD = 1.5
@@ -24,15 +24,16 @@ class Question:
     """What an interval is made for."""
 
     measure: str
-    planned: int
-    """Rounds."""
-    alpha: float
+    looks: PlannedLooks
     control: bool
     """Whether the control is regressed out, unless it differs between the arms."""
     arms: int = 1
     """That share the error probability of that."""
-    changes: Changes = ()
-    """Of the planned rounds."""
+
+    @property
+    def alpha(self) -> float:
+        """The probability that the interval misses."""
+        return self.looks.alpha
 
 
 Judge = Callable[[Rounds, Question], Interval]
@@ -67,8 +68,7 @@ def estimate(rounds: Rounds, question: Question) -> Estimate:
 
 def uses_control(rounds: Rounds, question: Question) -> bool:
     """Return whether the control may be the same in both arms, as experiments ask."""
-    alpha = ALPHA / question.arms
-    looks = PlannedLooks(question.planned, alpha, question.changes)
+    looks = replace(question.looks, alpha=ALPHA / question.arms)
     found = estimate_mean([one.control for one in rounds])
     return question.control and looks.interval(found).holds_zero
 
@@ -100,8 +100,7 @@ def confidence_sequence(rounds: Rounds, question: Question) -> Interval:
 
 def planned_looks(rounds: Rounds, question: Question) -> Interval:
     """Judge as experiments do."""
-    looks = PlannedLooks(question.planned, question.alpha, question.changes)
-    return looks.interval(estimate(rounds, question))
+    return question.looks.interval(estimate(rounds, question))
 
 
 def students_t(rounds: Rounds, question: Question) -> Interval:

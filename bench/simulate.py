@@ -38,6 +38,7 @@ from candidates import (
 from keylag.experiment.analysis import ALPHA
 from keylag.experiment.interval import Interval
 from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE
+from keylag.experiment.planned_looks import PlannedLooks
 from keylag.experiment.verdicts import (
     CANNOT_TELL,
     FASTER,
@@ -95,8 +96,8 @@ class Case:
 
     def question(self, candidate: Candidate) -> Question:
         """Return what the intervals are made for, at one comparison."""
-        arms = len(self.effects)
-        return Question(self.measure, self.planned, ALPHA, candidate.control, arms)
+        looks = PlannedLooks(self.planned, ALPHA)
+        return Question(self.measure, looks, candidate.control, len(self.effects))
 
     def rounds_in(self, minutes: float, arms: int) -> int:
         """How many rounds of so many arms and the base fit."""
@@ -135,7 +136,7 @@ def judge_experiment(
     same = [0 for _ in arms]
     active = list(range(len(arms)))
     rounds, minutes = 0, 0.0
-    while rounds < question.planned and CANNOT_TELL in verdicts:
+    while rounds < question.looks.rounds and CANNOT_TELL in verdicts:
         rounds += 1
         minutes += case.round_minutes(len(active))
         if rounds < first:
@@ -152,15 +153,8 @@ def judge_experiment(
                 if verdicts[arm] == CANNOT_TELL or same[arm] < candidate.looks_to_leave
             ]
             more = rounds + case.rounds_in(case.limit - minutes, len(active))
-            question = _plan_more_rounds(question, rounds, more)
+            question = replace(question, looks=question.looks.with_more(more, rounds))
     return Outcome(tuple(verdicts), tuple(missed), minutes)
-
-
-def _plan_more_rounds(question: Question, done: int, planned: int) -> Question:
-    if not done < question.planned < planned:
-        return question
-    changes = (*question.changes, (done, question.planned))
-    return replace(question, planned=planned, changes=changes)
 
 
 def _look(
@@ -170,7 +164,7 @@ def _look(
     sharing = question.arms
     while True:
         looks = [
-            _look_at_arm(arm, case, candidate, replace(question, alpha=ALPHA / sharing))
+            _look_at_arm(arm, case, candidate, _at_alpha(question, ALPHA / sharing))
             for arm in arms
         ]
         claims = sum(text in CLAIMS for text, _ in looks)
@@ -189,8 +183,12 @@ def _look_at_arm(
 
     own = shared = interval(question)
     if not candidate.shares_no_difference:
-        own = interval(replace(question, alpha=ALPHA))
+        own = interval(_at_alpha(question, ALPHA))
     return verdict(own, case.smallest, shared=shared), own
+
+
+def _at_alpha(question: Question, alpha: float) -> Question:
+    return replace(question, looks=replace(question.looks, alpha=alpha))
 
 
 def is_true(text: str, effect: float, smallest: float) -> bool:

@@ -73,7 +73,7 @@ def test_control_that_differs_between_the_arms_is_not_used() -> None:
     """As in experiments: a control that an arm changes would move its result."""
     (arm,) = simulate_experiment(1, replace(ISSUED, effects=(0.0,)))
     shifted = [replace(one, control=one.control + 0.5) for one in arm]
-    question = Question("mean", len(arm), 0.05, control=True)
+    question = Question("mean", PlannedLooks(len(arm), 0.05), control=True)
 
     assert uses_control(arm, question)
     assert not uses_control(shifted, question)
@@ -87,7 +87,7 @@ def test_arms_share_the_error_of_leaving_out_a_control() -> None:
     found = estimate_mean([one.control for one in arm])
     shift = 1.01 * looks.half_width(found) - found.mean
     shifted = [replace(one, control=one.control + shift) for one in arm]
-    question = Question("mean", len(arm), 0.05, control=True)
+    question = Question("mean", PlannedLooks(len(arm), 0.05), control=True)
 
     assert not uses_control(shifted, question)
     assert uses_control(shifted, replace(question, arms=6))

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from fake_experiment import FakeExecutor, MakeRun, fake_rows
 
 from keylag.experiment import report, run
@@ -117,6 +118,34 @@ def test_decided_arm_stays_out_when_the_run_goes_on(make_run: MakeRun) -> None:
     assert first.state.ended == INTERRUPTED
     assert resumed.state.rounds > first.state.rounds
     assert "b" not in fake.log
+
+
+@pytest.mark.parametrize("number", [MIN_ROUNDS, MIN_ROUNDS + 1])
+def test_interrupted_run_is_planned_like_an_uninterrupted_one(
+    make_run: MakeRun, number: int
+) -> None:
+    """Between the two looks that agree, and before the first round without b."""
+
+    def interrupt(this_round: Round, arm: str) -> ArmResult:
+        if this_round.number == number:
+            raise KeyboardInterrupt
+        return restless(this_round, arm)
+
+    first, _ = timed_run(make_run, 5, interrupt)
+    first.execute()
+    now = [first.state.seconds]
+
+    def turn(this_round: Round, arm: str) -> ArmResult:
+        now[0] += 10
+        return restless(this_round, arm)
+
+    fake = FakeExecutor(override=turn)
+    resumed = ExperimentRun(first.plan, first.folder, fake, lambda _: None)
+    resumed.clock = lambda: now[0]
+    resumed.execute()
+
+    assert resumed.state.decided_arms == ["b"]
+    assert resumed.state.plan_changes == [(MIN_ROUNDS + 2, 10)]
 
 
 def test_run_ends_if_the_last_open_arm_fails(make_run: MakeRun) -> None:

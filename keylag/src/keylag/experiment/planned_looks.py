@@ -25,7 +25,7 @@ many rounds.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Final
@@ -114,6 +114,17 @@ class PlannedLooks:
     alpha: float
     changes: Changes = ()
     """Of the plan, in order."""
+
+    def with_more(self, rounds: int, done: int) -> "PlannedLooks":
+        """Return looks that plan more rounds, after those that are done.
+
+        What these have spent stays spent.  The same looks if that is no more, or if
+        the plan has ended.
+        """
+        if not done < self.rounds < rounds:
+            return self
+        changes = (*self.changes, (done, self.rounds))
+        return replace(self, rounds=rounds, changes=changes)
 
     @property
     def last_forecast(self) -> int:

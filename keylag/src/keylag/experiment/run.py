@@ -78,10 +78,6 @@ class ExperimentRun:
     rows: list[Row] = field(init=False)
     comparisons: list[Comparison] = field(init=False)
     """After the latest round, for the HTTP method that the plan decides by."""
-    _verdicts: dict[str, str] = field(default_factory=dict, init=False)
-    """At the look before this one; empty before the first one of this process."""
-    _arms_left: bool = field(default=False, init=False)
-    """Whether the next round is the first one with fewer arms."""
 
     def __post_init__(self) -> None:
         self.state = self.folder.load_state()
@@ -131,15 +127,15 @@ class ExperimentRun:
                 return NOTHING_TO_COMPARE
         return reason
 
-    def _plan_more_rounds(self) -> None:
+    def _plan_more_rounds(self, arms_of_round: int) -> None:
         done = (self.state.rounds, self.state.seconds)
         in_time = self.plan.rounds_at_pace(*done, self.pace_seconds)
         if self.state.rounds == MIN_ROUNDS - 1:
             # Before the first look, so it depends on no result.
             self.state.planned_rounds = max(self.state.planned_rounds, in_time)
-        elif self._arms_left:
+        elif arms_of_round < self.state.latest_round_arms:
             self.state.plan_more_rounds(in_time)
-        self._arms_left = False
+        self.state.latest_round_arms = arms_of_round
 
     @property
     def pace_seconds(self) -> float:
@@ -178,10 +174,10 @@ class ExperimentRun:
         self.state.latest_round_seconds = self.state.seconds - before
         self.folder.add_round(self.state, rows)
         self.rows += rows
-        self._plan_more_rounds()
+        self._plan_more_rounds(len(active))
+        verdicts = self._verdicts
         self.comparisons = self._compare()
-        self._release_decided_arms()
-        self._arms_left = len(self.active_arms) < len(active)
+        self._release_decided_arms(verdicts)
         if self.noise_checker:
             self.noise_checker.end_round(self.state, self.rows)
         self.folder.save_state(self.state)
@@ -219,39 +215,39 @@ class ExperimentRun:
     def _verdicts_reached(self) -> str | None:
         if not self.plan.other_arms:
             return None
-        open_arms = self._open_arms()
+        by_arm = {one.arm: one for one in self.comparisons}
+        open_arms = [
+            arm for arm in self.plan.other_arms if self._is_open(by_arm.get(arm))
+        ]
         if not open_arms:
             return ALL_VERDICTS_REACHED
         return None if {*open_arms} & {*self.active_arms} else REST_HAS_VERDICTS
 
-    def _release_decided_arms(self) -> None:
+    def _release_decided_arms(self, before: Mapping[str, str]) -> None:
         """Leave the time of the arms that have their verdict to the others.
 
         An arm has it when two looks in a row agree: the first verdicts of few rounds
         are wrong more often, as `bench/simulate.py` shows.
         """
-        before, self._verdicts = self._verdicts, self._latest_verdicts()
-        open_arms = self._open_arms()
-        if self.plan.design.ends_at_verdict and {*open_arms} & {*self.active_arms}:
-            self.state.decided_arms += [
-                arm
-                for arm in self.active_arms
-                if arm in before
-                and arm not in open_arms
-                and before[arm] == self._verdicts[arm]
-            ]
+        if not self.plan.design.ends_at_verdict or self._verdicts_reached():
+            return
+        verdicts = self._verdicts
+        self.state.decided_arms += [
+            arm
+            for arm in self.active_arms
+            if verdicts.get(arm, CANNOT_TELL) != CANNOT_TELL
+            and verdicts[arm] == before.get(arm)
+        ]
 
-    def _latest_verdicts(self) -> dict[str, str]:
+    @property
+    def _verdicts(self) -> dict[str, str]:
+        """The verdicts of the latest look, by arm with figures."""
         measure = self.plan.decision.measure
         return {
             one.arm: one.measures[measure].verdict
             for one in self.comparisons
             if measure in one.measures
         }
-
-    def _open_arms(self) -> list[str]:
-        by_arm = {one.arm: one for one in self.comparisons}
-        return [arm for arm in self.plan.other_arms if self._is_open(by_arm.get(arm))]
 
     def _is_open(self, found: Comparison | None) -> bool:
         """Return whether an arm lacks a verdict; one that never answered has one."""

@@ -54,6 +54,8 @@ class RunState:
     """Duration of these rounds, without the first start and interruptions."""
     latest_round_seconds: float = 0.0
     """Duration of the last one of these rounds."""
+    latest_round_arms: int = 0
+    """How many arms took part in it."""
     samples_size: int = 0
     """Bytes of samples.csv after the last finished round."""
     ended: str = RUNNING
@@ -95,9 +97,8 @@ class RunState:
 
     def plan_more_rounds(self, planned: int) -> None:
         """Plan more rounds from now on; what the looks have spent stays spent."""
-        if self.rounds < self.planned_rounds < planned:
-            self.plan_changes.append((self.rounds, self.planned_rounds))
-            self.planned_rounds = planned
+        looks = self.looks.with_more(planned, self.rounds)
+        self.planned_rounds, self.plan_changes = looks.rounds, list(looks.changes)
 
     def end_plan(self) -> None:
         """End the plan here, so that the last look may spend what it has left.

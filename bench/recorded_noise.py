@@ -133,6 +133,8 @@ def _compare(
         return [base[one][name] for one in rounds], [arm[one][name] for one in rounds]
 
     ratios = {name: log_ratios(*pair(name)) for name in MEASURES}
+    if (measure := plan.decision.measure) not in ratios:  # a part of the mean
+        ratios[measure] = contributions(pair(measure), pair("mean"))
     control = [0.0] * len(rounds)
     if plan.decision.control:
         control = contributions(pair(plan.decision.control), pair("mean"))
@@ -145,7 +147,8 @@ def _compare(
 def _centred(rounds: list[SimulatedRound]) -> list[SimulatedRound]:
     control = float(np.mean([one.control for one in rounds]))
     means = {
-        name: float(np.mean([one.ratios[name] for one in rounds])) for name in MEASURES
+        name: float(np.mean([one.ratios[name] for one in rounds]))
+        for name in rounds[0].ratios
     }
     return [
         replace(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import expm1, fsum, inf, log
 from statistics import fmean
+from typing import get_args
 
 import pytest
 from fake_experiment import fake_rows
@@ -20,8 +21,8 @@ from keylag.experiment.arm_pair import Difference
 from keylag.experiment.estimates import estimate_mean
 from keylag.experiment.interval import Interval
 from keylag.experiment.measures import MEASURES, PARTS, measure_round
-from keylag.experiment.messages import describe_control
-from keylag.experiment.plan import Decision
+from keylag.experiment.messages import describe_control, headline
+from keylag.experiment.plan import DecidingMeasure, Decision
 from keylag.experiment.planned_looks import PlannedLooks
 from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Round
@@ -229,6 +230,50 @@ def test_control_takes_the_noise_of_the_machine_out_of_differences() -> None:
     assert fsum(part.absolute.mid for part in parts.values()) == pytest.approx(
         controlled.measures["mean"].absolute.mid
     )
+
+
+def test_plan_may_decide_by_a_part_of_the_mean() -> None:
+    """The noise of the hash, a third of the mean, is not in the part."""
+    rows = rows_with_hash(HASHES, OTHER_HASHES)
+    decision = Decision(method="GET", measure="cache", smallest=0.02)
+    [found] = compare_arms(rows, "a", ["b"], decision, PlannedLooks(8, ALPHA))
+    deciding = found.measures["cache"]
+
+    assert found.measures["mean"].verdict == CANNOT_TELL
+    assert deciding.verdict == FASTER
+    assert deciding.relative == found.parts["cache"].relative
+    assert headline(found, "a", decision, RequestCounts(8, 0)).startswith(
+        "b: faster than a. GET, cache in the mean: -2.3 % ["
+    )
+
+
+def test_part_is_judged_by_itself_if_the_plan_decides_by_it() -> None:
+    """The other parts of the mean share the error probability."""
+    rows = rows_with_hash(HASHES, [0.03 + hashing for hashing in OTHER_HASHES])
+    decision = Decision(method="GET", measure="password_hash", smallest=0.02)
+    [found] = compare_arms(rows, "a", ["b"], decision, PlannedLooks(8, ALPHA))
+    alone, shared = found.measures["password_hash"], found.parts["password_hash"]
+
+    assert alone.absolute == shared.absolute
+    assert (alone.verdict, shared.verdict) == (SLOWER, CANNOT_TELL)
+
+
+def test_part_without_server_timing_has_no_verdict_and_a_reason() -> None:
+    rows = [
+        replace(row, server_timing={}) if row.arm == "b" else row
+        for row in rows_with_hash(HASHES, OTHER_HASHES)
+    ]
+    decision = Decision(method="GET", measure="sql")
+    [found] = compare_arms(rows, "a", ["b"], decision, PlannedLooks(8, ALPHA))
+
+    assert "sql" not in found.measures
+    assert "responses of b lack the Server-Timing header" in (
+        headline(found, "a", decision, RequestCounts(8, 0))
+    )
+
+
+def test_every_measure_and_part_may_decide() -> None:
+    assert set(get_args(DecidingMeasure)) == {*MEASURES, *PARTS}
 
 
 def replace_control(name: str) -> Decision:

@@ -112,6 +112,11 @@ def test_arm_inherits_settings_of_the_base(tmp_path: Path) -> None:
             'method = "POST"\ncontrol = "hash"',
             ":13: decision.control: choose one of sql, cache",
         ),
+        (
+            'method = "POST"',
+            'method = "POST"\nmeasure = "orm"\ncontrol = "orm"',
+            ":14: decision.control: no arm changes it, so the plan cannot decide",
+        ),
         ("processes = 4", "processes = 0", ":15: arms.plain.processes: Input should"),
         ('"redis"', '"rediss"', ":19: arms.other.cache: choose one of null"),
         ("[arms.other]", "[arms.other", "line 18"),

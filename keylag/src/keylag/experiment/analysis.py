@@ -7,9 +7,10 @@ declares one, removes what it did to one of them.
 
 Each interval misses the true value with a probability of 5 %.  For one measure of one
 HTTP method, all arms of a plan share this probability for claims of a difference
-(Bonferroni), and so do all parts of the mean.  So a plan with equal arms claims none by
-the measure it decides by in 95 of 100 experiments.  Other measures, counts and methods
-are judged one by one: among all of them, false claims are more frequent.
+(Bonferroni), and so do all parts of the mean; a part that the plan decides by is judged
+by itself.  So a plan with equal arms claims none by the measure it decides by in 95 of
+100 experiments.  Other measures, counts and methods are judged one by one: among all of
+them, false claims are more frequent.
 
 Failed requests are handled like this:
 

@@ -98,13 +98,18 @@ class ArmPair:
 
     def values(self, measure: str) -> tuple[Sequence[float], Sequence[float] | None]:
         """Return the values of a measure by round, and those of the control in use."""
-        if measure not in self._common(MEASURES):
+        if not self._common([measure]):
             return [], None
+        if measure in PARTS:
+            return self._contributions(measure), self._control_values
         return self._ratio(measure).values, self._control_values
 
     def measures(self) -> dict[str, Difference]:
-        """Compare the measures, as ratios."""
-        return self._differences(map(self._ratio, self._common(MEASURES)))
+        """Compare the measures, as ratios, and the part that the plan decides by."""
+        measure = self.decision.measure
+        found = self._differences(map(self._ratio, self._common(MEASURES)))
+        deciding = [name for name in self._common(PARTS) if name == measure]
+        return found | self._differences(map(self._contribution, deciding))
 
     def parts(self) -> dict[str, Difference]:
         """Compare the parts of the mean by their contributions to its ratio."""

@@ -30,6 +30,7 @@ MEASURE_NAMES: Final = {
     "throughput": "requests per second",
     "sql_statements": "SQL statements",
     "cache_calls": "cache calls",
+    **{name: f"{text} in the mean" for name, text in PART_NAMES.items()},
 }
 COUNT_VERDICTS: Final = {FASTER: "fewer", SLOWER: "more"}
 
@@ -81,7 +82,7 @@ def headline(
             f"{one.arm} or {base} failed."
         )
     if found is None:
-        return f"{undecided}. No round is complete."
+        return f"{undecided}. {explain_missing_figure(one)}"
     decided = found.verdict in {FASTER, SLOWER}
     preposition = " than" if decided else ", compared with"
     return (
@@ -89,6 +90,13 @@ def headline(
         f"{one.method}, {MEASURE_NAMES[measure]}: {format_percent(found.relative)}, "
         f"{one.rounds} rounds.{_what_is_certain(found, smallest)}"
     )
+
+
+def explain_missing_figure(one: Comparison) -> str:
+    """Say why an arm lacks the measure that the plan decides by."""
+    if not one.measures:
+        return "No round is complete."
+    return _explain_missing_parts(one.has_parts)
 
 
 def _what_is_certain(found: Difference, smallest: float) -> str:

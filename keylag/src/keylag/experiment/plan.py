@@ -64,13 +64,30 @@ class Design(StrictModel):
         return round(1000 * self.slice_seconds)
 
 
+DecidingMeasure = Literal[
+    "p50",
+    "p95",
+    "mean",
+    "throughput",
+    "sql",
+    "cache",
+    "revocation",
+    "password_hash",
+    "token_crypto",
+    "orm",
+    "other",
+    "outside",
+]
+"""A measure, or a part of the mean; see keylag.experiment.measures."""
+
+
 class Decision(StrictModel):
     """What the verdict is about."""
 
-    measure: Literal["p50", "p95", "mean", "throughput"] = "p50"
+    measure: DecidingMeasure = "p50"
     method: Literal["POST", "GET", "DELETE"]
     smallest: Annotated[float, Field(gt=0, lt=1)] = 0.02
-    """The smallest effect, as a share of the base's figure."""
+    """The smallest effect, as a share of the base's figure; of its mean for a part."""
     control: str = ""
     """The category that no arm changes; see keylag.experiment.estimates."""
 

@@ -177,6 +177,9 @@ def _load_mistakes(plan: Plan) -> Iterator[Mistake]:
     sampler = f'testname="{plan.decision.method} '
     if (control := plan.decision.control) and control not in CATEGORIES:
         yield ("decision", "control"), f"choose one of {', '.join(CATEGORIES)}"
+    elif control == plan.decision.measure:
+        reason = f"no arm changes it, so the plan cannot decide by it: {control}"
+        yield ("decision", "control"), reason
     if sampler not in load.path.read_text(encoding="utf-8"):
         reason = f"{load.name} sends no {plan.decision.method} requests"
         yield ("decision", "method"), reason

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 
 from keylag.experiment.analysis import Comparison
-from keylag.experiment.arm_pair import Difference
 from keylag.experiment.messages import (
     describe_decided_arms,
+    explain_missing_figure,
     format_percent,
     remaining_rounds,
     remaining_time,
@@ -38,9 +38,9 @@ def describe_round(run: ExperimentRun) -> list[str]:
     left = max(0.0, run.plan.design.minutes - run.state.seconds / SECONDS_PER_MINUTE)
     first = f"Round {run.state.rounds} done, at most {left:.1f} min left."
     estimates = [
-        f"  {one.arm}: {_describe_estimate(found)}"
+        f"  {one.arm}: {_describe_estimate(one, measure)}"
         for one in compared
-        if (found := one.measures.get(measure))
+        if one.measures
     ]
     skipped = [
         f"  {arm}: skipped, no successful request in {MAX_FAILED_ROUNDS} rounds"
@@ -53,7 +53,10 @@ def describe_round(run: ExperimentRun) -> list[str]:
     return [first, *estimates, *skipped, *(f"  {text}" for text in texts)]
 
 
-def _describe_estimate(found: Difference) -> str:
+def _describe_estimate(one: Comparison, measure: str) -> str:
+    found = one.measures.get(measure)
+    if found is None:
+        return explain_missing_figure(one)
     if found.relative and math.isinf(found.relative.high):
         mid = 100 * found.relative.mid
         return f"{mid:+.1f} %, with an interval from round {MIN_ROUNDS} on"

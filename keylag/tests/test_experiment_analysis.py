@@ -216,7 +216,7 @@ def test_control_takes_the_noise_of_the_machine_out_of_differences() -> None:
         compare_arms(rows, "a", ["b"], replace_control(name), PlannedLooks(8, ALPHA))[0]
         for name in ("", "password_hash")
     )
-    parts = controlled.parts
+    parts, plain_mean = controlled.parts, plain.measures["mean"].relative
 
     assert plain.measures["mean"].verdict == CANNOT_TELL
     assert controlled.measures["mean"].verdict == FASTER
@@ -226,6 +226,10 @@ def test_control_takes_the_noise_of_the_machine_out_of_differences() -> None:
         describe_control(controlled.control, "b")
     )
     assert controlled.control.explained > 0.9
+    assert controlled.control.unadjusted.mid == pytest.approx(plain_mean.mid)
+    assert f"unadjusted, the mean differs by {100 * plain_mean.mid:+.1f} % [" in (
+        describe_control(controlled.control, "b")
+    )
     assert (parts["password_hash"].verdict, parts["cache"].verdict) == (CONTROL, FASTER)
     assert fsum(part.absolute.mid for part in parts.values()) == pytest.approx(
         controlled.measures["mean"].absolute.mid

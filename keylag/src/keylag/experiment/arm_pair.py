@@ -55,6 +55,8 @@ class Control:
     """How it differs between the arms, as a share of the base's mean."""
     explained: float
     """Share of the variance of the mean between rounds that goes with it."""
+    unadjusted: Interval
+    """How the mean differs without an adjustment, as a share of the base's mean."""
 
     @property
     def is_used(self) -> bool:
@@ -142,11 +144,12 @@ class ArmPair:
             return None  # A validation has no password hash.
         # Chance may move a control, which is needed then: so arms share this error.
         shared = replace(self.looks, alpha=self.looks.alpha / self.arms)
-        interval = shared.interval(estimate_mean(values))
+        means = self._ratio("mean").values
         return Control(
             name,
-            interval.mapped(math.expm1),
-            explained_share(self._ratio("mean").values, values),
+            shared.interval(estimate_mean(values)).mapped(math.expm1),
+            explained_share(means, values),
+            self.looks.interval(estimate_mean(means)).mapped(math.expm1),
         )
 
     @cached_property

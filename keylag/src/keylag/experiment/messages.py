@@ -195,9 +195,11 @@ def describe_control(control: Control | None, arm: str) -> str:
             f"by {format_percent(control.relative)}."
         )
     return (
-        f"Control: {name}, which no arm changes. The differences are adjusted for its "
-        f"variation, which explains {100 * control.explained:.0f} % of the variance of "
-        "the mean between rounds. Base and arm are shown as measured."
+        f"Control: {name}, which no arm changes. Its own difference, "
+        f"{format_percent(control.relative)} of the mean, is taken for noise; it "
+        f"explains {100 * control.explained:.0f} % of the variance of the mean between "
+        "rounds. All differences are adjusted for it; unadjusted, the mean differs by "
+        f"{format_percent(control.unadjusted)}. Base and arm are shown as measured."
     )
 
 

@@ -80,6 +80,22 @@ def test_recording_has_the_noise_of_a_run_without_its_effects(recorded: Path) ->
     assert np.corrcoef(ratios, control)[0, 1] > 0.95
 
 
+def test_recording_has_the_part_that_its_plan_decides_by(recorded: Path) -> None:
+    plan = recorded / "plan.toml"
+    plan.write_text(PLAN.replace('measure = "mean"', 'measure = "cache"'))
+    ratios = [arms[0].ratios for arms in load_recording(recorded).rounds]
+    result = CliRunner().invoke(
+        command, ["--recording", str(recorded), "--experiments=3"]
+    )
+
+    assert np.mean([one["cache"] for one in ratios]) == pytest.approx(0)
+    assert np.std([one["cache"] for one in ratios]) < (
+        np.std([one["mean"] for one in ratios])
+    )
+    assert result.exit_code == 0, result.output
+    assert "run, cache: planted +5%" in result.output
+
+
 def test_planted_effect_is_that_of_its_arm_only(recorded: Path) -> None:
     found = load_recording(recorded)
     rng = np.random.default_rng(2)

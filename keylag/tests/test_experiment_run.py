@@ -491,6 +491,17 @@ def test_forecast_has_rounds_time_and_detectable_difference(make_run: MakeRun) -
     )
 
 
+def test_forecast_says_what_the_smallest_effect_of_a_part_is(make_run: MakeRun) -> None:
+    plan = make_run("r", FakeExecutor()).plan
+    decision = plan.decision.model_copy(update={"measure": "sql", "smallest": 0.03})
+    output = forecast.describe_plan(plan.model_copy(update={"decision": decision}))
+
+    assert (
+        "Decision: SQL in the mean of GET; differences below 3.0 % of the mean do not "
+        "matter"
+    ) in output
+
+
 @pytest.mark.stack
 def test_dry_run_prints_the_forecast_and_creates_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

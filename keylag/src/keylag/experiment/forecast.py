@@ -7,6 +7,7 @@ from typing import Final
 
 from keylag.experiment.analysis import ALPHA
 from keylag.experiment.estimates import Estimate
+from keylag.experiment.measures import PARTS
 from keylag.experiment.messages import MEASURE_NAMES, describe_arms_and_load
 from keylag.experiment.plan import MIN_ROUNDS, SECONDS_PER_MINUTE, Plan
 from keylag.experiment.planned_looks import PlannedLooks
@@ -50,11 +51,12 @@ def forecast_plan(plan: Plan) -> Forecast:
 def describe_plan(plan: Plan) -> Iterator[str]:
     """Yield lines about the arms, the load, the duration and the sensitivity."""
     forecast, design, decision = forecast_plan(plan), plan.design, plan.decision
+    whole = " of the mean" if decision.measure in PARTS else ""
     yield plan.question
     yield from describe_arms_and_load(plan)
     yield (
         f"Decision: {MEASURE_NAMES[decision.measure]} of {decision.method}; "
-        f"differences below {_percent(decision.smallest)} do not matter"
+        f"differences below {_percent(decision.smallest)}{whole} do not matter"
     )
     yield (
         f"Rounds: {forecast.rounds} of about {forecast.round_seconds:.0f} s each, "

@@ -24,6 +24,7 @@ from keylag.experiment.measures import MEASURES, PARTS, measure_round
 from keylag.experiment.messages import describe_control, headline
 from keylag.experiment.plan import DecidingMeasure, Decision
 from keylag.experiment.planned_looks import PlannedLooks
+from keylag.experiment.report import format_figure
 from keylag.experiment.samples import Row
 from keylag.experiment.schedule import Round
 from keylag.experiment.verdicts import (
@@ -246,6 +247,7 @@ def test_plan_may_decide_by_a_part_of_the_mean() -> None:
     assert found.measures["mean"].verdict == CANNOT_TELL
     assert deciding.verdict == FASTER
     assert deciding.relative == found.parts["cache"].relative
+    assert format_figure("cache", deciding.base) == "100.00"
     assert headline(found, "a", decision, RequestCounts(8, 0)).startswith(
         "b: faster than a. GET, cache in the mean: -2.3 % ["
     )

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 from keylag.experiment import charts, messages
 from keylag.experiment.analysis import compare_arms
+from keylag.experiment.measures import PARTS
 from keylag.experiment.result import analyse_run, to_json
 from keylag.experiment.run_folder import RunFolder, RunFolderError
 from keylag.experiment.samples import Row
 from keylag.report.jinja import jinja_environment
 from keylag.state import write_output
 
-TIME_MEASURES = ("p50", "p95", "mean")
+TIME_MEASURES = ("p50", "p95", "mean", *PARTS)
 """Measures in seconds; the others are requests per second and counts."""
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import expm1, fsum, inf, log
 from statistics import fmean
-from typing import get_args
 
 import pytest
 from fake_experiment import fake_rows
+from pydantic import ValidationError
 
 from keylag.experiment.analysis import (
     ALPHA,
@@ -22,7 +22,7 @@ from keylag.experiment.estimates import estimate_mean
 from keylag.experiment.interval import Interval
 from keylag.experiment.measures import MEASURES, PARTS, measure_round
 from keylag.experiment.messages import describe_control, headline
-from keylag.experiment.plan import DecidingMeasure, Decision
+from keylag.experiment.plan import Decision
 from keylag.experiment.planned_looks import PlannedLooks
 from keylag.experiment.report import format_figure
 from keylag.experiment.samples import Row
@@ -279,7 +279,10 @@ def test_part_without_server_timing_has_no_verdict_and_a_reason() -> None:
 
 
 def test_every_measure_and_part_may_decide() -> None:
-    assert set(get_args(DecidingMeasure)) == {*MEASURES, *PARTS}
+    for name in (*MEASURES, *PARTS):
+        assert Decision(method="GET", measure=name).measure == name
+    with pytest.raises(ValidationError, match=r"choose one of p50, .* outside"):
+        Decision(method="GET", measure="sql_statements")
 
 
 def replace_control(name: str) -> Decision:

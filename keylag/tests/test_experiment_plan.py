@@ -114,6 +114,11 @@ def test_arm_inherits_settings_of_the_base(tmp_path: Path) -> None:
         ),
         (
             'method = "POST"',
+            'method = "POST"\nmeasure = "slq"',
+            ":13: decision.measure: choose one of p50, p95",
+        ),
+        (
+            'method = "POST"',
             'method = "POST"\nmeasure = "orm"\ncontrol = "orm"',
             ":14: decision.control: no arm changes it, so the plan cannot decide",
         ),

@@ -5,7 +5,9 @@ from collections.abc import Collection
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
+from keylag.experiment.measures import MEASURES, PARTS
 from keylag.experiment.settings import Arm, Properties, Scalar, StrictModel
 
 MIN_ROUNDS: Final = 5
@@ -64,27 +66,19 @@ class Design(StrictModel):
         return round(1000 * self.slice_seconds)
 
 
-DecidingMeasure = Literal[
-    "p50",
-    "p95",
-    "mean",
-    "throughput",
-    "sql",
-    "cache",
-    "revocation",
-    "password_hash",
-    "token_crypto",
-    "orm",
-    "other",
-    "outside",
-]
-"""A measure, or a part of the mean; see keylag.experiment.measures."""
+def _checked_measure(name: str) -> str:
+    names = (*MEASURES, *PARTS)
+    if name not in names:
+        kind, reason = "unknown_measure", "choose one of {names}"
+        raise PydanticCustomError(kind, reason, {"names": ", ".join(names)})
+    return name
 
 
 class Decision(StrictModel):
     """What the verdict is about."""
 
-    measure: DecidingMeasure = "p50"
+    measure: Annotated[str, AfterValidator(_checked_measure)] = "p50"
+    """A measure, or a part of the mean; see keylag.experiment.measures."""
     method: Literal["POST", "GET", "DELETE"]
     smallest: Annotated[float, Field(gt=0, lt=1)] = 0.02
     """The smallest effect, as a share of the base's figure; of its mean for a part."""

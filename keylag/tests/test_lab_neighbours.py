@@ -308,10 +308,12 @@ def test_the_plans_of_experiments_have_an_arm_for_each_lever() -> None:
     command = "keylag lab neighbours set"
     found = []
     for path in (CHECKOUT / "experiments").glob("neighbours-*.toml"):
-        arms = tomllib.loads(path.read_text())["arms"]
-        switches = {name: arm["switch"] for name, arm in arms.items()}
-        assert switches.pop("none") == command
-        assert switches == {name: f"{command} {name}" for name in switches}
+        plan = tomllib.loads(path.read_text())
+        switches = {name: arm["switch"] for name, arm in plan["arms"].items()}
+        of_base = switches.pop(plan["base"])
+        assert of_base.startswith(command)
+        assert {*of_base.removeprefix(command).split()} <= {*LEVERS}
+        assert switches == {name: f"{of_base} {name}" for name in switches}
         found += switches
 
     assert sorted(found) == sorted(LEVERS)

@@ -46,9 +46,9 @@ def write_result(folder: Path, relative: dict[str, float | None]) -> None:
     found = {"relative": relative, "verdict": "faster"}
     comparisons = [
         {"arm": "b", "method": "GET", "rounds": 6, "measures": {"p50": found}},
-        {"arm": "c", "method": "GET", "measures": {}},
-        {"arm": "d", "method": "GET", "measures": {}},
-        {"arm": "e", "method": "GET", "measures": {}},
+        {"arm": "c", "method": "GET", "rounds": 0, "measures": {}},
+        {"arm": "d", "method": "GET", "rounds": 0, "measures": {}},
+        {"arm": "e", "method": "GET", "rounds": 0, "measures": {}},
         {"arm": "b", "method": "POST", "measures": {"p50": found}},
     ]
     result = {
@@ -56,7 +56,6 @@ def write_result(folder: Path, relative: dict[str, float | None]) -> None:
         "decision": {"method": "GET", "measure": "p50", "smallest": 0.05},
         "seconds": 90,
         "rounds": 15,
-        "decided_arms": ["b"],
         "comparisons": comparisons,
         "requests": {
             "b": {"requests": 90, "failed": 0},

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from keylag.cli import main
+from keylag.errors import WrongUsageError
 from keylag.experiment import option_checks, plan_parser
 from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.schedule import Round
@@ -273,8 +274,21 @@ def test_address_of_a_remote_keystone_comes_from_the_environment(
 
     plan = plan_parser.read_plan(write_plan(tmp_path, text))
 
-    assert plan.remote
-    assert plan.remote.url == "http://k:5000/v3"
+    assert plan.keystone_url("a") == plan.keystone_url("b") == "http://k:5000/v3"
+
+
+def test_plan_is_read_without_the_variables_that_only_a_run_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OS_AUTH_URL", "A_URL"):
+        monkeypatch.delenv(name, raising=False)
+    switched = REMOTE_PLAN.replace("http://k:5000/v3", "$OS_AUTH_URL")
+    at_urls = URLS_PLAN.replace("http://one:5000/v3", "$A_URL")
+
+    for text, variable in ((switched, "OS_AUTH_URL"), (at_urls, "A_URL")):
+        plan = plan_parser.read_plan(write_plan(tmp_path, text))
+        with pytest.raises(WrongUsageError, match=rf"has \${variable}, which the env"):
+            plan.keystone_url("a")
 
 
 def test_single_arm_is_valid_for_remote_keystone_only(tmp_path: Path) -> None:
@@ -314,8 +328,7 @@ def test_line_of_missing_key_is_that_of_its_table(
     assert line_of(text, place) == line + (place[:1] == ("x y",))
 
 
-def test_plans_of_the_repository_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OS_AUTH_URL", "http://127.0.0.1:5000/v3")
+def test_plans_of_the_repository_are_valid() -> None:
     folder = CHECKOUT / "experiments"
     found = {path.stem: plan_parser.read_plan(path) for path in folder.glob("*.toml")}
 

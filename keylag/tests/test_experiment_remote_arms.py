@@ -18,7 +18,6 @@ from keylag.experiment.remote_access import check_access, same_servers
 from keylag.experiment.run import ExperimentRun
 from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.schedule import Round
-from keylag.experiment.settings import Arm
 from keylag.launcher import StackError
 from keylag.load_target import LoadTarget
 from keylag.users_csv import COLUMNS
@@ -103,6 +102,19 @@ def test_arms_take_turns_in_slices_and_commands_restart_them(
     assert all(row.success for row in rows)
     assert turns.count("ab") + turns.count("ba") > 2
     assert [one.problems for one in results.values()] == [[], []]
+
+
+def test_addresses_of_arms_and_users_come_from_the_environment(
+    keystones: list[FakeKeystone], make_plan: MakePlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = make_plan("$A_URL", "$B_URL", ("{folder}/users.csv", "$USERS_CSV"))
+    for name, one in zip("AB", keystones, strict=True):
+        monkeypatch.setenv(f"{name}_URL", one.url)
+    monkeypatch.setenv("USERS_CSV", "users.csv")
+
+    executor_of(plan).start()
+
+    assert all(one.users for one in keystones)
 
 
 def test_failed_restart_leaves_only_its_arm_out(
@@ -207,9 +219,9 @@ def test_two_names_of_an_address_may_be_two_keystones(
 ) -> None:
     found = [(AddressFamily.AF_INET, 1, 6, "", ("192.0.2.1", 80))]
     monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: found)
-    arms = {"a": Arm(url="http://one.example"), "b": Arm(url=other)}
+    urls = {"a": "http://one.example", "b": other}
 
-    assert len([*same_servers(arms)]) == mistakes
+    assert len([*same_servers(urls)]) == mistakes
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from keystone_environment import Environment, copy_collectors
 
 from keylag.paths import CHECKOUT
+from keylag_dev.keystone_environment import Environment, copy_collectors
 
 LOCK = CHECKOUT / "locks" / "keystone-zed.txt"
 PAGES = [

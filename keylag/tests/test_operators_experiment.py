@@ -7,24 +7,37 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from keystone_environment import Environment, copy_collectors
-from operators_keystone import (
-    BARE,
-    CONSTRAINTS,
-    INSTRUMENTED,
-    PASSWORD,
-    OperatorsKeystone,
-)
 
 from keylag.cli import main
 from keylag.experiment.run_folder import RunFolder
 from keylag.ports import allocate_ports
 from keylag.sample_cloud import CloudSize, populate_keystone
 from keylag.stack_record import AdminCredentials
+from keylag_dev.operators_keystone import (
+    BARE,
+    INSTRUMENTED,
+    OperatorsKeystone,
+    install,
+)
 
 pytestmark = pytest.mark.matrix
 
 USERS = 6
+PASSWORD = "secret"  # noqa: S105 - of a Keystone that lives as long as a test
+KEYSTONE_CONF = """\
+[database]
+connection = sqlite:///{site}/keystone.db
+[fernet_tokens]
+key_repository = {site}/fernet-keys
+[fernet_receipts]
+key_repository = {site}/fernet-keys
+[credential]
+key_repository = {site}/credential-keys
+[identity]
+password_hash_rounds = 4
+[cache]
+backend = dogpile.cache.memory
+"""
 DESIGN = """\
 [remote]
 {remote}
@@ -70,18 +83,15 @@ def keystones(
     folder: Path = tmp_path_factory.mktemp("operator")
     wanted = {"bare": BARE, "instrumented": INSTRUMENTED}
     ports = allocate_ports(wanted, {})
+    configuration = KEYSTONE_CONF.format(site=folder / "site")
     made = {}
     for name, module in wanted.items():
-        environment = Environment(folder / f"{name}-venv")
-        environment.pip("install", "-c", CONSTRAINTS, "keystone", "pyuwsgi")
-        if module == INSTRUMENTED:
-            package = copy_collectors(folder)
-            environment.pip("install", "-c", CONSTRAINTS, f"{package}[otlp]")
+        environment = install(folder / f"{name}-installation", module)
         made[name] = OperatorsKeystone(
-            environment, folder / name, folder / "site", module, ports[name]
+            environment, folder / name, configuration, module, ports[name]
         )
         made[name].configure()
-    made["bare"].bootstrap()
+    made["bare"].bootstrap(folder / "site", PASSWORD)
     try:
         for one in made.values():
             one.start()

@@ -89,10 +89,9 @@ def rows(name: str, result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _rounds(result: Mapping[str, Any], one: Mapping[str, Any]) -> str:
-    # Older runs let no arm leave.
-    if one["arm"] in result.get("decided_arms", ()):
-        return f"{one['rounds']} of {result['rounds']}"
-    return f"{result['rounds']}"
+    # An arm may leave with its verdict; one that always failed has none.
+    of_arm, of_run = one["rounds"], result["rounds"]
+    return f"{of_arm} of {of_run}" if 0 < of_arm < of_run else f"{of_run}"
 
 
 def _without_figures(result: Mapping[str, Any], one: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ import psutil
 
 from keylag import results
 from keylag.experiment.obstacles import measure_disturbance
-from keylag.experiment.plan import Plan, RemoteKeystone
+from keylag.experiment.plan import Plan
 from keylag.experiment.settings import Arm
 from keylag.experiment.stack_setup import services_for
 from keylag.tools import Tools, find_program
@@ -29,11 +29,7 @@ def collect(plan: Plan) -> dict[str, Any]:
     """Return versions, hardware, processor usage and the settings of every arm."""
     arms = {name: plan.resolved_arm(name) for name in plan.arm_names}
     return {
-        **(
-            _remote_versions(plan.remote)
-            if plan.remote
-            else _stack_versions(arms.values())
-        ),
+        **(_remote_versions(plan) if plan.remote else _stack_versions(arms.values())),
         "keylag": version("keylag"),
         "python": platform.python_version(),
         "system": platform.platform(),
@@ -66,9 +62,9 @@ def _stack_versions(arms: Iterable[Arm]) -> dict[str, str]:
     }
 
 
-def _remote_versions(remote: RemoteKeystone) -> dict[str, str]:
+def _remote_versions(plan: Plan) -> dict[str, str]:
     return {
-        "keystone": remote.url or "one for each arm, at its URL",
+        "keystone": ", ".join(dict.fromkeys(map(plan.keystone_url, plan.arms))),
         "instrumentation": "that of each Keystone; without Keylag there are no parts",
         "machine": "the facts below describe the client's machine only",
     }

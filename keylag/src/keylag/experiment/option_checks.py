@@ -52,11 +52,12 @@ def _check_remote(plan: Plan, remote: RemoteKeystone, path: Path) -> None:
     targets = remote_targets(plan, remote)
     if plan.is_switched:  # Keystone may need the command of the base to answer
         return
-    mistakes = list(same_servers(plan.arms))
+    urls = {name: plan.keystone_url(name) for name in targets}
+    mistakes = list(same_servers(urls))
     raise_plan_error(path, path.read_text(encoding="utf-8"), mistakes)
     load = find_plan(plan.load.plan)
     for name, target in targets.items():
-        check_access(plan.arms[name].url, target, load)
+        check_access(urls[name], target, load)
 
 
 def _check_stacks(plan: Plan, path: Path) -> None:

@@ -1,12 +1,13 @@
 """The plan of an experiment: arms, load, design and decision."""
 
-import os.path
 from collections.abc import Collection
+from os.path import expandvars
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from keylag.errors import WrongUsageError
 from keylag.experiment.measures import MEASURES, PARTS
 from keylag.experiment.settings import Arm, Properties, Scalar, StrictModel
 
@@ -18,6 +19,22 @@ SECONDS_PER_MINUTE: Final = 60
 MAX_MINUTES: Final = 24 * 60
 ArmName = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
 """The name of an arm is the name of its folder."""
+
+
+def with_variables(text: str) -> str:
+    """Return a setting with the values of the environment's variables in it.
+
+    A plan is read without them, so that a run can be reported elsewhere.  Raises
+    WrongUsageError if one is not set.
+    """
+    found = expandvars(text)
+    if "$" in found:
+        message = (
+            f"The plan has {text}, which the environment does not set. Export it, or "
+            "write the value into a plan of your own."
+        )
+        raise WrongUsageError(message)
+    return found
 
 
 def jmeter_properties(values: Properties) -> dict[str, str]:
@@ -94,11 +111,8 @@ class Decision(StrictModel):
 class RemoteKeystone(StrictModel):
     """Keystones that run already: one that commands switch, or one for each arm."""
 
-    url: Annotated[str, AfterValidator(os.path.expandvars)] = ""
-    """Of the one Keystone that commands switch; empty if each arm has a `url`.
-
-    `$OS_AUTH_URL` is that of the environment.
-    """
+    url: str = ""
+    """Of the one Keystone that commands switch; empty if each arm has a `url`."""
     users: str
     """A CSV as for `keylag load`, relative to the working directory."""
 
@@ -129,6 +143,14 @@ class Plan(StrictModel):
     def is_switched(self) -> bool:
         """Whether the arms are one Keystone, which commands switch between them."""
         return bool(self.remote and self.remote.url)
+
+    def keystone_url(self, arm: str) -> str:
+        """Return the URL of an arm's Keystone that runs already.
+
+        Raises WrongUsageError if a variable in it is not set.
+        """
+        of_all = self.remote.url if self.remote else ""
+        return with_variables(self.arms[arm].url or of_all)
 
     @property
     def round_load_seconds(self) -> float:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from keylag import load_plans, load_target
 from keylag.experiment import interleaved_load
-from keylag.experiment.plan import Plan, RemoteKeystone
+from keylag.experiment.plan import Plan, RemoteKeystone, with_variables
 from keylag.experiment.remote_access import (
     check_access,
     sends_breakdowns,
@@ -29,9 +29,9 @@ from keylag.steps import show_step
 
 def remote_targets(plan: Plan, remote: RemoteKeystone) -> dict[str, LoadTarget]:
     """Return the target of the load of each arm; raises TargetError if incomplete."""
-    users = Path(remote.users)
+    users = Path(with_variables(remote.users))
     return {
-        name: load_target.from_url(plan.arms[name].url or remote.url, users)
+        name: load_target.from_url(plan.keystone_url(name), users)
         for name in plan.arm_names
     }
 
@@ -46,7 +46,7 @@ class SwitchedExecutor:
         self, plan: Plan, remote: RemoteKeystone, target: LoadTarget | None = None
     ) -> None:
         self._plan = plan
-        self._remote = remote
+        self._url = plan.keystone_url(plan.base)
         self._target = target or remote_targets(plan, remote)[plan.base]
         self._is_warm = False
 
@@ -54,7 +54,7 @@ class SwitchedExecutor:
         """Switch to the base and log in; raises StackError if one of them fails."""
         self._switch_to(self._plan.base)
         load = load_plans.find_plan(self._plan.load.plan)
-        check_access(self._remote.url, self._target, load)
+        check_access(self._url, self._target, load)
 
     def begin_round(self, this_round: Round) -> None:
         """Do nothing: a switch command restarts Keystone if the operator wants that."""
@@ -94,7 +94,7 @@ class SwitchedExecutor:
 
     def _switch_to(self, name: str) -> None:
         run_command(self._plan.arms[name].switch)
-        wait_until_it_answers(self._remote.url)
+        wait_until_it_answers(self._url)
 
 
 class RemoteArmsExecutor:
@@ -112,7 +112,7 @@ class RemoteArmsExecutor:
         """Log in at each Keystone; raises StackError if one refuses."""
         load = load_plans.find_plan(self._plan.load.plan)
         for name, target in self._targets.items():
-            url = self._plan.arms[name].url
+            url = self._plan.keystone_url(name)
             with show_step(self._console, f"Logging in at {name}, {url}"):
                 check_access(url, target, load)
             if not sends_breakdowns(url):
@@ -139,7 +139,7 @@ class RemoteArmsExecutor:
         settings = self._plan.arms[arm]
         if settings.restart:
             run_command(settings.restart)
-            wait_until_it_answers(settings.url)
+            wait_until_it_answers(self._plan.keystone_url(arm))
         yield self._targets[arm]
 
     def stop(self) -> None:

@@ -22,7 +22,6 @@ from keystoneauth1.exceptions import (
 from keystoneauth1.identity import v3
 
 from keylag import load_target, users_csv
-from keylag.experiment.settings import Arm
 from keylag.experiment.toml_positions import Mistake
 from keylag.launcher import StackError
 from keylag.load_plans import LoadPlan
@@ -42,16 +41,16 @@ SERVICE_USER: Final = {column: f"service_{column}" for column in users_csv.COLUM
 """Property of a load plan for each column of the CSV file."""
 
 
-def same_servers(arms: Mapping[str, Arm]) -> Iterator[Mistake]:
-    """Yield the URLs that lead to the server of another arm, by another name too.
+def same_servers(urls: Mapping[str, str]) -> Iterator[Mistake]:
+    """Yield the arms whose URLs lead to the server of another, by another name too.
 
     Two names of one address may be two Keystones behind one ingress.
     """
-    servers = {name: _addresses(arm.url) for name, arm in arms.items()}
-    for one, other in combinations(arms, 2):
+    servers = {name: _addresses(url) for name, url in urls.items()}
+    for one, other in combinations(urls, 2):
         shared = servers[one] & servers[other]
-        if shared and not _may_be_virtual_hosts(arms[one].url, arms[other].url, shared):
-            reason = f"leads to the same server as arms.{one}.url, {arms[one].url}"
+        if shared and not _may_be_virtual_hosts(urls[one], urls[other], shared):
+            reason = f"leads to the same server as arms.{one}.url, {urls[one]}"
             yield ("arms", other, "url"), reason
 
 

@@ -2,37 +2,21 @@
 
 import os
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import requests
-from keystone_environment import Environment
-
+from keylag.experiment.remote_access import wait_until_it_answers
 from keylag.paths import CHECKOUT
+from keylag_dev.keystone_environment import Environment, copy_collectors
 
-PASSWORD: Final = "secret"  # noqa: S105 - of a Keystone that lives as long as a test
 CONSTRAINTS: Final = CHECKOUT / "locks" / "keystone.txt"
 """In place of the upper constraints of the release."""
 BARE: Final = "keystone.wsgi.api:application"
 INSTRUMENTED: Final = "keylag_otel.wsgi:application"
-ANSWER_SECONDS: Final = 60
+ITS_CLIENTS: Final = ("pymysql", "python-memcached")
+"""Of the database and of the cache server."""
 
-KEYSTONE_CONF: Final = """\
-[database]
-connection = sqlite:///{site}/keystone.db
-[fernet_tokens]
-key_repository = {site}/fernet-keys
-[fernet_receipts]
-key_repository = {site}/fernet-keys
-[credential]
-key_repository = {site}/credential-keys
-[identity]
-password_hash_rounds = 4
-[cache]
-backend = dogpile.cache.memory
-"""
 UWSGI_INI: Final = """\
 [uwsgi]
 module = {module}
@@ -67,11 +51,12 @@ exec {environment}/bin/uwsgi --ini uwsgi.ini
 
 @dataclass(frozen=True)
 class OperatorsKeystone:
-    """A Keystone in a folder of its own; several may share a `site`: data and keys."""
+    """A Keystone in a folder of its own; several may share data and keys."""
 
     environment: Environment
     folder: Path
-    site: Path
+    configuration: str
+    """The text of keystone.conf."""
     module: str
     port: int
 
@@ -90,7 +75,7 @@ class OperatorsKeystone:
         self.folder.mkdir(parents=True)
         environment = self.environment.python.parents[1]
         for name, text in {
-            "keystone.conf": KEYSTONE_CONF.format(site=self.site),
+            "keystone.conf": self.configuration,
             "uwsgi.ini": UWSGI_INI.format(
                 module=self.module,
                 port=self.port,
@@ -101,17 +86,17 @@ class OperatorsKeystone:
         }.items():
             (self.folder / name).write_text(text)
 
-    def bootstrap(self) -> None:
-        """Make the tables, the keys and the administrator."""
+    def bootstrap(self, site: Path, password: str) -> None:
+        """Make the tables, the keys in a folder, and the administrator."""
         for name in ("fernet-keys", "credential-keys"):
-            (self.site / name).mkdir(mode=0o700, parents=True)
+            (site / name).mkdir(mode=0o700, parents=True)
         who = [f"--keystone-user={os.getuid()}", f"--keystone-group={os.getgid()}"]
         self._manage("db_sync")
         self._manage("fernet_setup", *who)
         self._manage("credential_setup", *who)
         self._manage(
             "bootstrap",
-            f"--bootstrap-password={PASSWORD}",
+            f"--bootstrap-password={password}",
             "--bootstrap-region-id=RegionOne",
             f"--bootstrap-public-url={self.url}",
         )
@@ -122,22 +107,22 @@ class OperatorsKeystone:
         subprocess.run([program, configuration, *words], check=True)
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
+        """Start it and wait until it answers; raises StackError if it does not."""
         subprocess.run(["sh", self.folder / "restart.sh"], check=True)
-        deadline = time.monotonic() + ANSWER_SECONDS
-        while not self._answers():
-            log = self.folder / "uwsgi.log"
-            assert time.monotonic() < deadline, log.read_text()[-3000:]
-            time.sleep(0.2)
-
-    def _answers(self) -> bool:
-        try:
-            return requests.get(self.url, timeout=5).ok
-        except requests.RequestException:
-            return False
+        wait_until_it_answers(self.url)
 
     def stop(self) -> None:
         """Stop it, if it runs."""
         pid = self.folder / "uwsgi.pid"
         if pid.exists():
             subprocess.run(["sh", "-c", f"kill $(cat {pid})"], check=False)
+
+
+def install(folder: Path, module: str) -> Environment:
+    """Install Keystone and uWSGI by pip; keylag-otel too, if the module is its own."""
+    environment = Environment(folder / "venv")
+    environment.pip("install", "-c", CONSTRAINTS, "keystone", *ITS_CLIENTS, "pyuwsgi")
+    if module == INSTRUMENTED:
+        package = copy_collectors(folder)
+        environment.pip("install", "-c", CONSTRAINTS, f"{package}[otlp]")
+    return environment

@@ -19,9 +19,11 @@ class Environment:
         self._uv("venv", "-q", "-p", base_interpreter(), folder)
 
     def pip(self, command: str, *words: object) -> str:
+        """Run a command of pip, and return what it printed."""
         return self._uv("pip", command, "-q", "--python", self.python, *words)
 
     def freeze(self) -> set[str]:
+        """Return the installed packages, each with its version."""
         return set(self.pip("freeze").splitlines())
 
     def _uv(self, *words: object) -> str:

@@ -1,0 +1,127 @@
+"""Runs experiments/two-keystones.toml on two Keystones from pip, and keeps its report.
+
+    python -m keylag_dev.two_keystones
+
+They are as an operator has them: from PyPI, with a keystone.conf, under uWSGI.  That of
+today is bare, and the candidate has keylag-otel.  Both use the database, the keys and
+the memcached of one stack, whose own Keystone gets no load.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from configparser import RawConfigParser
+from contextlib import ExitStack
+from io import StringIO
+from pathlib import Path
+from typing import Final
+
+from keylag.experiment.settings import Arm
+from keylag.experiment.stack_setup import (
+    initial_data_for,
+    services_for,
+    stack_options,
+    tools_for,
+)
+from keylag.ports import allocate_ports
+from keylag.sample_cloud import users_file
+from keylag.services.base import ServiceContext
+from keylag.services.keystone import CONFIG_FOLDER, oslo_variables
+from keylag.stack import Stack
+from keylag.stack_record import load_secrets
+from keylag.stack_shutdown import stop_stacks_in
+from keylag.state import state_folder
+from keylag_dev import experiment_reports
+from keylag_dev.operators_keystone import (
+    BARE,
+    INSTRUMENTED,
+    OperatorsKeystone,
+    install,
+)
+
+PLAN: Final = "two-keystones"
+MODULES: Final = {"today": BARE, "candidate": INSTRUMENTED}
+"""What each arm of the plan serves."""
+
+
+def keystone_conf(variables: Mapping[str, str]) -> str:
+    """Return a keystone.conf with the options that variables of oslo.config set."""
+    file = RawConfigParser()
+    file.read(CONFIG_FOLDER / "keystone.conf")
+    for name, value in variables.items():
+        group, separator, option = name.removeprefix("OS_").partition("__")
+        if separator:
+            section = group if group == file.default_section else group.lower()
+            if section not in file:
+                file.add_section(section)
+            file.set(section, option.lower(), value)
+    text = StringIO()
+    file.write(text)
+    return text.getvalue()
+
+
+def make_stack(folder: Path) -> Stack:
+    """Return the stack with the data; it is not started."""
+    arm = Arm()
+    return Stack(
+        folder,
+        tools_for(arm),
+        stack_options(arm, {}),
+        initial_data=initial_data_for(arm),
+        services=services_for(arm),
+    )
+
+
+def configuration_of(stack: Stack) -> str:
+    """Return a keystone.conf for Keystones that share the servers of a stack."""
+    context = ServiceContext(
+        stack.folder, stack.tools, stack.options, stack.ports, load_secrets(stack.data)
+    )
+    return keystone_conf(oslo_variables(context))
+
+
+def plan_variables(
+    stack: Stack, keystones: Mapping[str, OperatorsKeystone]
+) -> dict[str, str]:
+    """Return the environment that the plan needs, with the service user."""
+    admin = stack.admin()
+    found = {
+        "OS_USERNAME": admin.username,
+        "OS_PROJECT_NAME": admin.project_name,
+        "OS_PASSWORD": admin.password,
+        "USERS_CSV": str(users_file(stack)),
+    }
+    for name, one in keystones.items():
+        found[f"{name.upper()}_URL"] = one.url
+        found[f"{name.upper()}_RESTART"] = one.restart_command
+    return found
+
+
+def main() -> None:
+    """Start both Keystones, run the plan, and stop them."""
+    folder = (state_folder() / PLAN).resolve()
+    stop_stacks_in(folder, recursive=False)
+    shutil.rmtree(folder, ignore_errors=True)
+    with ExitStack() as running:
+        stack = running.enter_context(make_stack(folder / "stack"))
+        ports = allocate_ports(MODULES, {})
+        keystones = {
+            name: OperatorsKeystone(
+                install(folder / f"{name}-installation", module),
+                folder / name,
+                configuration_of(stack),
+                module,
+                ports[name],
+            )
+            for name, module in MODULES.items()
+        }
+        for one in keystones.values():
+            one.configure()
+            running.callback(one.stop)
+            one.start()
+        os.environ.update(plan_variables(stack, keystones))
+        experiment_reports.main([PLAN])
+
+
+if __name__ == "__main__":
+    main()

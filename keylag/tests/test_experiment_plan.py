@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from keylag.cli import main
 from keylag.errors import WrongUsageError
 from keylag.experiment import option_checks, plan_parser
+from keylag.experiment.plan import with_variables
 from keylag.experiment.run_folder import RunFolder, RunState
 from keylag.experiment.schedule import Round
 from keylag.experiment.settings import Arm
@@ -287,8 +288,19 @@ def test_plan_is_read_without_the_variables_that_only_a_run_needs(
 
     for text, variable in ((switched, "OS_AUTH_URL"), (at_urls, "A_URL")):
         plan = plan_parser.read_plan(write_plan(tmp_path, text))
-        with pytest.raises(WrongUsageError, match=rf"has \${variable}, which the env"):
+        with pytest.raises(WrongUsageError, match=f"{variable} is not set"):
             plan.keystone_url("a")
+
+
+def test_settings_have_the_values_of_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SITE", "a$b")
+    monkeypatch.setenv("NOTHING", "")
+    monkeypatch.delenv("MORE", raising=False)
+
+    assert with_variables("/data/$SITE/${SITE}.csv") == "/data/a$b/a$b.csv"
+    assert with_variables("/data/5$/u$-s.csv") == "/data/5$/u$-s.csv"
+    with pytest.raises(WrongUsageError, match="NOTHING, MORE is not set"):
+        with_variables("${NOTHING}/$SITE/$MORE")
 
 
 def test_single_arm_is_valid_for_remote_keystone_only(tmp_path: Path) -> None:

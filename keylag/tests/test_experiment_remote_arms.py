@@ -7,16 +7,19 @@ from pathlib import Path
 from socket import AddressFamily
 
 import pytest
+from click.testing import CliRunner
 from fake_keystone import FakeKeystone, password_of, running
 from rich.console import Console
 
 from keylag import load_plans
+from keylag.cli import main
 from keylag.experiment import option_checks, plan_parser, report
+from keylag.experiment.environment import keystone_addresses
 from keylag.experiment.plan import Plan
 from keylag.experiment.remote import RemoteArmsExecutor
 from keylag.experiment.remote_access import check_access, same_servers
 from keylag.experiment.run import ExperimentRun
-from keylag.experiment.run_folder import RunFolder, RunState
+from keylag.experiment.run_folder import RUNNING, RunFolder, RunState
 from keylag.experiment.schedule import Round
 from keylag.launcher import StackError
 from keylag.load_target import LoadTarget
@@ -115,6 +118,29 @@ def test_addresses_of_arms_and_users_come_from_the_environment(
     executor_of(plan).start()
 
     assert all(one.users for one in keystones)
+
+
+def test_run_is_not_resumed_at_other_addresses(
+    keystones: list[FakeKeystone],
+    make_plan: MakePlan,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = make_plan("$A_URL", "$B_URL")
+    one, other = (keystone.url for keystone in keystones)
+    monkeypatch.setenv("A_URL", one)
+    monkeypatch.setenv("B_URL", other)
+    environment = ENVIRONMENT | {"keystone": keystone_addresses(plan)}
+    folder = RunFolder(tmp_path / "out")
+    folder.create(tmp_path / "plan.toml", RunState(seed=1, environment=environment))
+    monkeypatch.setenv("A_URL", other)
+    monkeypatch.setenv("B_URL", one)
+
+    refused = CliRunner().invoke(main, ["experiment", "resume", str(folder.path)])
+
+    assert refused.exit_code == 2
+    assert f"The run is of a {one}, b {other}" in refused.output
+    assert folder.load_state().ended == RUNNING
 
 
 def test_failed_restart_leaves_only_its_arm_out(

@@ -27,6 +27,8 @@ from keylag_dev.repeated_experiments import (
     words_of_run,
 )
 
+RUNS: Final = Path("out/reports")
+"""The folder of the runs, with one for each plan."""
 SEED: Final = 7
 KEPT_FILES: Final = ("report.md", "result.json")
 
@@ -83,7 +85,7 @@ def update_page() -> None:
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("out/reports"),
+    default=RUNS,
     show_default=True,
     help="Folder of the runs, with one for each plan.",
 )

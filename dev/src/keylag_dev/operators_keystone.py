@@ -2,11 +2,15 @@
 
 import os
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import psutil
+
 from keylag.experiment.remote_access import wait_until_it_answers
+from keylag.launcher import StackError
 from keylag.paths import CHECKOUT
 from keylag_dev.keystone_environment import Environment, copy_collectors
 
@@ -14,8 +18,9 @@ CONSTRAINTS: Final = CHECKOUT / "locks" / "keystone.txt"
 """In place of the upper constraints of the release."""
 BARE: Final = "keystone.wsgi.api:application"
 INSTRUMENTED: Final = "keylag_otel.wsgi:application"
-ITS_CLIENTS: Final = ("pymysql", "python-memcached")
-"""Of the database and of the cache server."""
+CLIENT_LIBRARIES: Final = ("pymysql", "python-memcached")
+"""Keystone's, for the database and the cache server."""
+LOG_CHARACTERS: Final = 3000
 
 UWSGI_INI: Final = """\
 [uwsgi]
@@ -109,7 +114,12 @@ class OperatorsKeystone:
     def start(self) -> None:
         """Start it and wait until it answers; raises StackError if it does not."""
         subprocess.run(["sh", self.folder / "restart.sh"], check=True)
-        wait_until_it_answers(self.url)
+        try:
+            wait_until_it_answers(self.url)
+        except StackError as error:
+            log = (self.folder / "uwsgi.log").read_text()[-LOG_CHARACTERS:]
+            message = f"{error}. Its log ends:\n{log}"
+            raise StackError(message) from error
 
     def stop(self) -> None:
         """Stop it, if it runs."""
@@ -118,10 +128,21 @@ class OperatorsKeystone:
             subprocess.run(["sh", "-c", f"kill $(cat {pid})"], check=False)
 
 
+def stop_all(folder: Path) -> None:
+    """Stop the Keystones whose installation is below a folder, also of killed runs."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            words = process.cmdline()
+            if words and Path(words[0]).is_relative_to(folder):
+                process.terminate()
+
+
 def install(folder: Path, module: str) -> Environment:
-    """Install Keystone and uWSGI by pip; keylag-otel too, if the module is its own."""
+    """Install Keystone and uWSGI by pip; keylag-otel too, if it has the module."""
     environment = Environment(folder / "venv")
-    environment.pip("install", "-c", CONSTRAINTS, "keystone", *ITS_CLIENTS, "pyuwsgi")
+    environment.pip(
+        "install", "-c", CONSTRAINTS, "keystone", *CLIENT_LIBRARIES, "pyuwsgi"
+    )
     if module == INSTRUMENTED:
         package = copy_collectors(folder)
         environment.pip("install", "-c", CONSTRAINTS, f"{package}[otlp]")

@@ -4,14 +4,16 @@
 
 They are as an operator has them: from PyPI, with a keystone.conf, under uWSGI.  That of
 today is bare, and the candidate has keylag-otel.  Both use the database, the keys and
-the memcached of one stack, whose own Keystone gets no load.
+the memcached of one stack, whose own Keystone gets no load.  A run that is complete is
+kept as it is; for another one, move it away.
 """
 
 import os
 import shutil
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from configparser import RawConfigParser
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from io import StringIO
 from pathlib import Path
 from typing import Final
@@ -37,9 +39,13 @@ from keylag_dev.operators_keystone import (
     INSTRUMENTED,
     OperatorsKeystone,
     install,
+    stop_all,
 )
+from keylag_dev.repeated_experiments import read_complete
 
 PLAN: Final = "two-keystones"
+DOMAIN: Final = "Default"
+"""Of the administrator."""
 MODULES: Final = {"today": BARE, "candidate": INSTRUMENTED}
 """What each arm of the plan serves."""
 
@@ -88,6 +94,8 @@ def plan_variables(
     found = {
         "OS_USERNAME": admin.username,
         "OS_PROJECT_NAME": admin.project_name,
+        "OS_USER_DOMAIN_NAME": DOMAIN,
+        "OS_PROJECT_DOMAIN_NAME": DOMAIN,
         "OS_PASSWORD": admin.password,
         "USERS_CSV": str(users_file(stack)),
     }
@@ -98,8 +106,23 @@ def plan_variables(
 
 
 def main() -> None:
-    """Start both Keystones, run the plan, and stop them."""
+    """Keep the report of a complete run, or make one."""
+    run = experiment_reports.RUNS / PLAN
+    if run.exists() and not read_complete(run):
+        sys.exit(f"{run} was interrupted, and its Keystones are gone. Move it away.")
+    keystones: AbstractContextManager[Mapping[str, str]] = (
+        nullcontext({}) if run.exists() else both_keystones()
+    )
+    with keystones as variables:
+        os.environ.update(variables)
+        experiment_reports.main([PLAN])
+
+
+@contextmanager
+def both_keystones() -> Iterator[dict[str, str]]:
+    """Start both Keystones, yield what the plan needs, and stop them."""
     folder = (state_folder() / PLAN).resolve()
+    stop_all(folder)
     stop_stacks_in(folder, recursive=False)
     shutil.rmtree(folder, ignore_errors=True)
     with ExitStack() as running:
@@ -119,8 +142,7 @@ def main() -> None:
             one.configure()
             running.callback(one.stop)
             one.start()
-        os.environ.update(plan_variables(stack, keystones))
-        experiment_reports.main([PLAN])
+        yield plan_variables(stack, keystones)
 
 
 if __name__ == "__main__":

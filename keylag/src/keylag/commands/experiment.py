@@ -20,9 +20,13 @@ from keylag.commands.experiment_options import (
     require_quiet_machine,
     seed_option,
 )
-from keylag.errors import KeylagError
+from keylag.errors import KeylagError, WrongUsageError
 from keylag.experiment import forecast, plan_parser, report
-from keylag.experiment.environment import collect, usable_processors
+from keylag.experiment.environment import (
+    collect,
+    keystone_addresses,
+    usable_processors,
+)
 from keylag.experiment.executors import make_executor, stacks_folder
 from keylag.experiment.grafana_annotations import AnnotatingExecutor, annotate_verdicts
 from keylag.experiment.grafana_api import TOKEN_VARIABLE
@@ -161,7 +165,9 @@ def resume(
     `rounds` in the plan.toml of the run.
     """
     run_folder = RunFolder(folder)
-    _reject_otlp(run_folder.load_plan(), otlp)
+    plan = run_folder.load_plan()
+    _reject_otlp(plan, otlp)
+    _reject_other_keystones(plan, run_folder.load_state())
     _execute(run_folder, otlp, grafana, may_stop=False, minutes=minutes)
     _exit_with_status(run_folder)
 
@@ -209,6 +215,16 @@ def _reject_otlp(plan: Plan, otlp: str | None) -> None:
             "keylag.run=ARM, in its environment."
         )
         raise click.UsageError(message)
+
+
+def _reject_other_keystones(plan: Plan, state: RunState) -> None:
+    before = state.environment.get("keystone")
+    if plan.remote and before != (now := keystone_addresses(plan)):
+        message = (
+            f"The run is of {before}, and the environment now has {now}. Export the "
+            "former addresses, or start a new run."
+        )
+        raise WrongUsageError(message)
 
 
 def _change_limit(folder: RunFolder, minutes: float) -> None:

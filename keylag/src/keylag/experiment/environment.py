@@ -62,9 +62,16 @@ def _stack_versions(arms: Iterable[Arm]) -> dict[str, str]:
     }
 
 
+def keystone_addresses(plan: Plan) -> str:
+    """Return the address of a switched Keystone, or that of each arm with its name."""
+    if plan.is_switched:
+        return plan.keystone_url(plan.base)
+    return ", ".join(f"{name} {plan.keystone_url(name)}" for name in plan.arms)
+
+
 def _remote_versions(plan: Plan) -> dict[str, str]:
     return {
-        "keystone": ", ".join(dict.fromkeys(map(plan.keystone_url, plan.arms))),
+        "keystone": keystone_addresses(plan),
         "instrumentation": "that of each Keystone; without Keylag there are no parts",
         "machine": "the facts below describe the client's machine only",
     }

@@ -37,8 +37,8 @@ def check_plan(plan: Plan, path: Path) -> None:
     """Check the programs of a plan, and the options of its arms, without starting it.
 
     Raises ToolError for a missing program, PlanError for an unknown option, and
-    JMeterError without Java or JMeter.  For remote Keystones, raises TargetError for an
-    invalid file of users, PlanError for two arms with one server, and StackError if the
+    JMeterError without Java or JMeter.  For remote Keystones, raises what
+    `remote_targets` does, PlanError for two arms with one server, and StackError if the
     Keystone of an arm does not answer or refuses the users.
     """
     find_java_and_jar(jmeter_home())

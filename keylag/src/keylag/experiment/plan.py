@@ -1,7 +1,8 @@
 """The plan of an experiment: arms, load, design and decision."""
 
+import os
+import re
 from collections.abc import Collection
-from os.path import expandvars
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field
@@ -19,22 +20,28 @@ SECONDS_PER_MINUTE: Final = 60
 MAX_MINUTES: Final = 24 * 60
 ArmName = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
 """The name of an arm is the name of its folder."""
+VARIABLE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
+"""A variable of the environment, as `os.path.expandvars` takes it."""
+
+
+def variables_in(text: str) -> list[str]:
+    """Return the names of the environment's variables that a setting has."""
+    return [short or long for short, long in VARIABLE.findall(text)]
 
 
 def with_variables(text: str) -> str:
     """Return a setting with the values of the environment's variables in it.
 
     A plan is read without them, so that a run can be reported elsewhere.  Raises
-    WrongUsageError if one is not set.
+    WrongUsageError if one is not set, or empty.
     """
-    found = expandvars(text)
-    if "$" in found:
+    if missing := [name for name in variables_in(text) if not os.environ.get(name)]:
         message = (
-            f"The plan has {text}, which the environment does not set. Export it, or "
+            f"The plan has {text}, and {', '.join(missing)} is not set. Export it, or "
             "write the value into a plan of your own."
         )
         raise WrongUsageError(message)
-    return found
+    return os.path.expandvars(text)
 
 
 def jmeter_properties(values: Properties) -> dict[str, str]:

@@ -28,7 +28,11 @@ from keylag.steps import show_step
 
 
 def remote_targets(plan: Plan, remote: RemoteKeystone) -> dict[str, LoadTarget]:
-    """Return the target of the load of each arm; raises TargetError if incomplete."""
+    """Return the target of the load of each arm.
+
+    Raises TargetError for an invalid address or file of users, and WrongUsageError for
+    a variable that is not set.
+    """
     users = Path(with_variables(remote.users))
     return {
         name: load_target.from_url(plan.keystone_url(name), users)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from keylag.experiment.plan import RemoteKeystone
+from keylag.experiment.plan import RemoteKeystone, variables_in
 from keylag.experiment.settings import OWN_SETTINGS, Arm
 from keylag.experiment.toml_positions import KeyPath, Mistake
 from keylag.load_target import TargetError, split_url
@@ -57,7 +57,7 @@ def _url_mistakes(arms: Mapping[str, Arm]) -> Iterator[Mistake]:
 
 
 def _invalid_url(key: KeyPath, url: str) -> Iterator[Mistake]:
-    if "$" in url:  # a variable, whose value only a run needs
+    if variables_in(url):  # only a run needs their values
         return
     try:
         split_url(url)

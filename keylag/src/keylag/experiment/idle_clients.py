@@ -23,10 +23,7 @@ def find_idle_clients(
     """Yield a sentence for each arm whose requests share Keystone with more or fewer.
 
     Only a load with one HTTP method keeps all its clients in the figures of one method.
-    What a saturated arm answers in a second does not depend on some clients more.
     """
-    if plan.decision.saturates:
-        return
     base = _busy_clients(figures.get(plan.base, {}))
     for arm in plan.other_arms:
         busy, clients = _busy_clients(figures.get(arm, {})), count_clients(plan, arm)
@@ -36,8 +33,8 @@ def find_idle_clients(
             yield (
                 f"Of {clients} clients, {base:.2f} were busy at a time with {plan.base}"
                 f" and {busy:.2f} with {arm}. Fewer busy clients make each request "
-                "faster, so part of the difference may come from the load. Set a longer"
-                " `slice_seconds` in the plan."
+                "faster, and fewer are answered in a second, so the difference may "
+                "come from the load. Set a longer `slice_seconds` in the plan."
             )
 
 

@@ -123,13 +123,14 @@ class OperatorsKeystone:
 
     def stop(self) -> None:
         """Stop it, if it runs."""
-        pid = self.folder / "uwsgi.pid"
-        if pid.exists():
-            subprocess.run(["sh", "-c", f"kill $(cat {pid})"], check=False)
+        stop_installed(self.environment.python.parents[1])
 
 
-def stop_all(folder: Path) -> None:
-    """Stop the Keystones whose installation is below a folder, also of killed runs."""
+def stop_installed(folder: Path) -> None:
+    """Stop the Keystones that are installed below a folder, also those of killed runs.
+
+    The folder has no symbolic links in its path.
+    """
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             words = process.cmdline()

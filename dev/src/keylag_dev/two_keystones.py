@@ -15,22 +15,14 @@ from collections.abc import Iterator, Mapping
 from configparser import RawConfigParser
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from io import StringIO
-from pathlib import Path
 from typing import Final
 
 from keylag.experiment.settings import Arm
-from keylag.experiment.stack_setup import (
-    initial_data_for,
-    services_for,
-    stack_options,
-    tools_for,
-)
+from keylag.experiment.stack_setup import make_stack
 from keylag.ports import allocate_ports
 from keylag.sample_cloud import users_file
-from keylag.services.base import ServiceContext
 from keylag.services.keystone import CONFIG_FOLDER, oslo_variables
 from keylag.stack import Stack
-from keylag.stack_record import load_secrets
 from keylag.stack_shutdown import stop_stacks_in
 from keylag.state import state_folder
 from keylag_dev import experiment_reports
@@ -39,7 +31,7 @@ from keylag_dev.operators_keystone import (
     INSTRUMENTED,
     OperatorsKeystone,
     install,
-    stop_all,
+    stop_installed,
 )
 from keylag_dev.repeated_experiments import read_complete
 
@@ -64,26 +56,6 @@ def keystone_conf(variables: Mapping[str, str]) -> str:
     text = StringIO()
     file.write(text)
     return text.getvalue()
-
-
-def make_stack(folder: Path) -> Stack:
-    """Return the stack with the data; it is not started."""
-    arm = Arm()
-    return Stack(
-        folder,
-        tools_for(arm),
-        stack_options(arm, {}),
-        initial_data=initial_data_for(arm),
-        services=services_for(arm),
-    )
-
-
-def configuration_of(stack: Stack) -> str:
-    """Return a keystone.conf for Keystones that share the servers of a stack."""
-    context = ServiceContext(
-        stack.folder, stack.tools, stack.options, stack.ports, load_secrets(stack.data)
-    )
-    return keystone_conf(oslo_variables(context))
 
 
 def plan_variables(
@@ -122,17 +94,18 @@ def main() -> None:
 def both_keystones() -> Iterator[dict[str, str]]:
     """Start both Keystones, yield what the plan needs, and stop them."""
     folder = (state_folder() / PLAN).resolve()
-    stop_all(folder)
+    stop_installed(folder)
     stop_stacks_in(folder, recursive=False)
     shutil.rmtree(folder, ignore_errors=True)
     with ExitStack() as running:
-        stack = running.enter_context(make_stack(folder / "stack"))
+        stack = running.enter_context(make_stack(folder / "stack", Arm()))
+        configuration = keystone_conf(oslo_variables(stack.context()))
         ports = allocate_ports(MODULES, {})
         keystones = {
             name: OperatorsKeystone(
                 install(folder / f"{name}-installation", module),
                 folder / name,
-                configuration_of(stack),
+                configuration,
                 module,
                 ports[name],
             )

@@ -117,7 +117,7 @@ class Stack(StackInfo):
 
     def log(self, service: str) -> Path:
         """Return the path of a service's log."""
-        return self._context().log(service)
+        return self.context().log(service)
 
     def up(
         self, initial_data: InitialData | None = None, *, new_ports: bool = False
@@ -235,9 +235,9 @@ class Stack(StackInfo):
         self._datadir_cache.save(name, self.data)
 
     def _start(self, services: Sequence[Service]) -> None:
-        make_own_folder(self._context().socket_folder)
+        make_own_folder(self.context().socket_folder)
         try:
-            Launcher(self._context(), self._console).start(services)
+            Launcher(self.context(), self._console).start(services)
         except BaseException:
             stop_services(self.folder, self.services)
             raise
@@ -246,7 +246,8 @@ class Stack(StackInfo):
         self._record = record
         record.save(self.folder)
 
-    def _context(self) -> ServiceContext:
+    def context(self) -> ServiceContext:
+        """Return what the services of the stack run with."""
         return ServiceContext(
             folder=self.folder,
             tools=self.tools,

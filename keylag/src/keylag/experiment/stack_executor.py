@@ -15,12 +15,10 @@ from keylag.experiment.run import ArmResult
 from keylag.experiment.schedule import Round
 from keylag.experiment.stack_setup import (
     cache_service_name,
-    initial_data_for,
+    make_stack,
     replace_revocation_events,
     round_environment,
-    services_for,
     stack_options,
-    tools_for,
 )
 from keylag.load_target import LoadTarget
 from keylag.ports import PortTakenError
@@ -59,13 +57,7 @@ class StackExecutor:
         shutil.rmtree(self._folder, ignore_errors=True)
         for name in self._plan.arm_names:
             arm = self._plan.resolved_arm(name)
-            stack = Stack(
-                self._folder / name,
-                tools_for(arm),
-                stack_options(arm, {}),
-                initial_data=initial_data_for(arm),
-                services=services_for(arm),
-            )
+            stack = make_stack(self._folder / name, arm)
             self._stacks[name] = stack
             with show_step(self._console, f"Starting {name}"):
                 _start_with_retry(stack)

@@ -9,6 +9,7 @@ and contents of the database, affects one arm alone.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from keylag.experiment.schedule import Round
@@ -131,6 +132,17 @@ def initial_data_for(arm: Arm) -> InitialData:
     data = initial_data(size)
     more = f" {json.dumps(identity, sort_keys=True)}" if identity else ""
     return replace(data, key=data.key + more)
+
+
+def make_stack(folder: Path, arm: Arm) -> Stack:
+    """Return the stack of an arm, not started; raises ToolError without a program."""
+    return Stack(
+        folder,
+        tools_for(arm),
+        stack_options(arm, {}),
+        initial_data=initial_data_for(arm),
+        services=services_for(arm),
+    )
 
 
 def replace_revocation_events(stack: Stack, arm: Arm) -> None:

@@ -7,6 +7,7 @@ requests.
 import itertools
 import json
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +42,8 @@ class FakeKeystone(ThreadingHTTPServer):
         self.users: Counter[str] = Counter()
         self.failure = 0
         """The status of each log-in, if it is set."""
+        self.log_in_seconds: dict[str, float] = {}
+        """How long a log-in of a user waits for its answer."""
 
     @property
     def url(self) -> str:
@@ -80,6 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.users[name] += 1
             token = f"canary-token-{next(self.server.numbers)}"
             self.server.live.add(token)
+        time.sleep(self.server.log_in_seconds.get(name, 0))
         return self.respond(201, token)
 
     def do_GET(self) -> None:

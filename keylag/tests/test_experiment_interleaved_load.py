@@ -1,6 +1,7 @@
 """Interleaved loads: which requests count, and when all loads end."""
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,40 @@ def test_most_requests_are_in_the_slices_of_their_arm(tmp_path: Path) -> None:
 
 
 @pytest.mark.stack
+def test_a_slice_ends_for_all_clients_of_an_arm_at_once(tmp_path: Path) -> None:
+    """After a slow answer the slice has no room, for the other client neither."""
+    text = PLAN.replace("threads = 1, rate_per_second = 50", "threads = 2")
+    text = text.replace("turn_seconds = 1.2", "turn_seconds = 2.4")
+    (tmp_path / "plan.toml").write_text(text)
+    plan = plan_parser.read_plan(tmp_path / "plan.toml")
+    names = ["slow", *(f"quick {number}" for number in range(20))]
+    with running() as a, running() as b:
+        targets = {}
+        for arm, keystone in (("b", b), ("a", a)):
+            keystone.log_in_seconds = dict.fromkeys(names, 0.03) | {"slow": 0.25}
+            targets[arm] = keystone_target(keystone, tmp_path, names=names)
+        results = interleaved_load.run_load(plan, ROUND, targets, tmp_path / "jmeter")
+    starts_after_slow = [
+        sum(
+            end + 0.1 < other.start_seconds < slice_end(slow)
+            for other in results[arm].rows
+        )
+        for arm in "ab"
+        for slow in results[arm].rows
+        if not slow.warm_up and slow.latency_seconds >= 0.25
+        if (end := slow.start_seconds + slow.latency_seconds) < slice_end(slow)
+    ]
+
+    assert starts_after_slow, results
+    assert sum(starts_after_slow) == 0, starts_after_slow
+
+
+def slice_end(row: Row) -> float:
+    """Return the end of the slice in which a request started."""
+    return (row.start_seconds // SLICE_SECONDS + 1) * SLICE_SECONDS
+
+
+@pytest.mark.stack
 def test_failed_load_of_one_arm_leaves_the_others(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(PLAN)
     plan = plan_parser.read_plan(tmp_path / "plan.toml")
@@ -121,13 +156,17 @@ def test_failed_load_of_one_arm_leaves_the_others(tmp_path: Path) -> None:
 
 
 def keystone_target(
-    keystone: FakeKeystone, folder: Path, password: str = ""
+    keystone: FakeKeystone,
+    folder: Path,
+    password: str = "",
+    names: Sequence[str] = ("someone",),
 ) -> load_target.LoadTarget:
-    """Return a fake Keystone as a target, with one user."""
+    """Return a fake Keystone as a target, with users of these names."""
     path = folder / f"users{keystone.server_address[1]}.csv"
     with path.open("w", newline="", encoding="utf-8") as stream:
         users = csv.writer(stream)
         users.writerow(COLUMNS)
-        known = password or password_of("someone")
-        users.writerow(["someone", known, "D", "demo", "D"])
+        for name in names:
+            known = password or password_of(name)
+            users.writerow([name, known, "D", "demo", "D"])
     return load_target.from_url(keystone.url, path, {})

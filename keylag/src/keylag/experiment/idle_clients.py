@@ -1,8 +1,8 @@
 """Find arms with more or fewer busy clients than the base.
 
-Near the end of a slice, a client waits instead of sending a request that may reach into
-the next one.  How long it waits depends on its last request, so the clients of a slow
-arm wait longer.  Fewer busy clients share a Keystone, which makes each request faster.
+At the end of a slice all clients wait, so that no request reaches into the next one.
+While the last answers of the slice arrive, fewer clients share a Keystone, which makes
+each request faster.  An arm whose requests differ more is longer in that state.
 """
 
 from collections.abc import Iterator, Mapping

@@ -107,7 +107,7 @@ def test_most_requests_are_in_the_slices_of_their_arm(tmp_path: Path) -> None:
 
 @pytest.mark.stack
 def test_a_slice_ends_for_all_clients_of_an_arm_at_once(tmp_path: Path) -> None:
-    """After a slow answer the slice has no room, for the other client neither."""
+    """After a slow answer, the quick client starts no request in this slice either."""
     text = PLAN.replace("threads = 1, rate_per_second = 50", "threads = 2")
     text = text.replace("turn_seconds = 1.2", "turn_seconds = 2.4")
     (tmp_path / "plan.toml").write_text(text)

@@ -2,7 +2,7 @@
 
 At the end of a slice all clients wait, so that no request reaches into the next one.
 While the last answers of the slice arrive, fewer clients share a Keystone, which makes
-each request faster.  An arm whose requests differ more is longer in that state.
+each request faster.  That takes longer if the requests of an arm differ more.
 """
 
 from collections.abc import Iterator, Mapping
